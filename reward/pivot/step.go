@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // category is a family of tools that do the same thing under different names;
@@ -192,7 +193,7 @@ func pathSuffixes(command string) (set map[string]bool, any bool) {
 	set = map[string]bool{}
 	for _, m := range commandPath.FindAllStringSubmatch(command, -1) {
 		path := m[1]
-		if strings.HasPrefix(path, "--") || len(runes(path)) <= 2 {
+		if strings.HasPrefix(path, "--") || utf8.RuneCountInString(path) <= 2 {
 			continue
 		}
 		any = true
@@ -210,7 +211,7 @@ const minBashSimilarity = 0.3
 const maxSimilarityChars = 2000
 
 func cappedRatio(a, b string) float64 {
-	x, y := runes(a), runes(b)
+	x, y := []rune(a), []rune(b)
 	return ratio(x[:min(len(x), maxSimilarityChars)], y[:min(len(y), maxSimilarityChars)])
 }
 
@@ -457,5 +458,5 @@ func diffPenalty(got step, alpha float64) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return alpha * min(float64(len(runes(content)))/fullPenaltyChars, 1), nil
+	return alpha * min(float64(utf8.RuneCountInString(content))/fullPenaltyChars, 1), nil
 }

@@ -31,7 +31,7 @@ type value struct {
 	bool  bool
 	int   *big.Int
 	float float64
-	text  string // generalised UTF-8: unpaired surrogates are three bytes
+	text  string
 	list  []value
 	keys  []string
 	of    map[string]value
@@ -41,38 +41,6 @@ func textValue(s string) value { return value{kind: text, text: s} }
 
 func emptyObject() value { return value{kind: object} }
 
-// runes decodes generalised UTF-8.
-func runes(s string) []rune {
-	out := make([]rune, 0, len(s))
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if n == 1 && r == utf8.RuneError {
-			if sr, ok := surrogate(s[i:]); ok {
-				out = append(out, sr)
-				i += 3
-				continue
-			}
-		}
-		out = append(out, r)
-		i += n
-	}
-	return out
-}
-
-func surrogate(s string) (rune, bool) {
-	if len(s) < 3 || s[0] != 0xed || s[1] < 0xa0 || s[1] > 0xbf || s[2]&0xc0 != 0x80 {
-		return 0, false
-	}
-	return 0xd000 | rune(s[1]&0x3f)<<6 | rune(s[2]&0x3f), true
-}
-
-func appendRune(b []byte, r rune) []byte {
-	if r >= 0xd800 && r <= 0xdfff {
-		return append(b, 0xed, 0x80|byte(r>>6)&0x3f, 0x80|byte(r)&0x3f)
-	}
-	return utf8.AppendRune(b, r)
-}
-
 func isSpace(r rune) bool { return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r) }
 
 func fields(s string) []string { return strings.FieldsFunc(s, isSpace) }
@@ -80,39 +48,7 @@ func fields(s string) []string { return strings.FieldsFunc(s, isSpace) }
 func trim(s string) string { return strings.TrimFunc(s, isSpace) }
 
 // lower is Unicode's full lower-casing, final sigma included.
-func lower(s string) string {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf {
-			if !utf8.ValidString(s) {
-				return lowerParts(s)
-			}
-			return cases.Lower(language.Und).String(s)
-		}
-	}
-	return strings.ToLower(s)
-}
-
-// lowerParts lower-cases the valid stretches between unpaired surrogates.
-func lowerParts(s string) string {
-	var b strings.Builder
-	for len(s) > 0 {
-		n := 0
-		for n < len(s) {
-			r, size := utf8.DecodeRuneInString(s[n:])
-			if r == utf8.RuneError && size == 1 {
-				break
-			}
-			n += size
-		}
-		b.WriteString(cases.Lower(language.Und).String(s[:n]))
-		if n < len(s) {
-			b.WriteByte(s[n])
-			n++
-		}
-		s = s[n:]
-	}
-	return b.String()
-}
+func lower(s string) string { return cases.Lower(language.Und).String(s) }
 
 // str is Python's str(): a string is itself, everything else its repr.
 func (v value) str() string {
@@ -187,7 +123,7 @@ func appendQuoted(b []byte, s string) []byte {
 	}
 	const hex = "0123456789abcdef"
 	b = append(b, quote)
-	for _, r := range runes(s) {
+	for _, r := range s {
 		switch {
 		case r == rune(quote) || r == '\\':
 			b = append(b, '\\', byte(r))

@@ -5,56 +5,29 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
 )
 
 // Runners of compiled and JVM languages: Go, Rust, C, C++, Java.
 
-// afterWord cuts one of words, then sep, off the front of line.
-func afterWord(line, sep string, words ...string) (word, rest string, ok bool) {
-	for _, w := range words {
-		if tail, found := strings.CutPrefix(line, w); found {
-			if rest, ok = strings.CutPrefix(tail, sep); ok {
-				return w, rest, true
-			}
-		}
-	}
-	return "", "", false
-}
+var (
+	parseGoTest = perTrimmedLine(`--- (?P<word>PASS|FAIL|SKIP): (?P<test>.+) \(.+\)`,
+		words{"PASS": Passed, "FAIL": Failed, "SKIP": Skipped}, nil)
+	parseCargo = perTrimmedLine(`test<s>+(?P<test><S>+)<s>+\.\.\.<s>+(?P<word>ok|FAILED)`,
+		words{"ok": Passed, "FAILED": Failed}, nil)
+	parseAnt = perTrimmedLine(`\[junit\]<s>+\[(?P<word>PASS|FAIL|ERR)\]<s>+(?P<test>.+)`,
+		words{"PASS": Passed, "FAIL": Failed, "ERR": Failed}, nil)
+	parseJQ = perTrimmedLine(`(?P<word>PASS|FAIL):<s>(?P<test>.+)`,
+		words{"PASS": Passed, "FAIL": Failed}, nil)
+	parseMicroPython = perTrimmedLine(`(?P<word>pass|FAIL|skip)<s>+(?P<test>.+)`,
+		words{"pass": Passed, "FAIL": Failed, "skip": Skipped}, nil)
+	parseGoogleTest = perTrimmedLine(`.*\[<s>*(?P<word>OK|FAILED)<s>*\]<s>(?P<test>.*)<s>\(.*\)`,
+		words{"OK": Passed, "FAILED": Failed}, nil)
+)
 
-func parseGoTest(log string, _ Context) (Statuses, error) {
-	// "name (duration)": the last " (" that leaves room for both.
-	return byWord(log, []result{{"--- PASS: ", Passed}, {"--- FAIL: ", Failed}, {"--- SKIP: ", Skipped}}, func(rest string) (string, bool) {
-		if len(rest) < 2 || rest[len(rest)-1] != ')' {
-			return "", false
-		}
-		i := strings.LastIndex(rest[:len(rest)-2], " (")
-		return rest[:max(i, 0)], i > 0
-	}), nil
-}
-
-func parseCargo(log string, _ Context) (Statuses, error) {
-	var m Statuses
-	for line := range lines(log) {
-		line = trim(line)
-		if !strings.HasPrefix(line, "test") || !strings.Contains(line, "...") {
-			continue
-		}
-		f := fields(line)
-		if len(f) != 4 || f[0] != "test" || f[2] != "..." {
-			continue
-		}
-		switch f[3] {
-		case "ok":
-			m.Set(f[1], Passed)
-		case "FAILED":
-			m.Set(f[1], Failed)
-		}
-	}
-	return m, nil
-}
+// mavenTest finds the last test that a command line names.
+var mavenTest = compile(`.*-Dtest=(<S>+)`)
 
 // parseMaven pairs the tests named on command lines (-Dtest=NAME, one run per
 // test) with the BUILD results, first in first out, because shell tracing and
@@ -69,10 +42,10 @@ func parseMaven(log string, _ Context) (Statuses, error) {
 			m.Set(test, Failed)
 		}
 	}
-	for line := range lines(log) {
+	for line := range strings.SplitSeq(log, "\n") {
 		if strings.Contains(line, "-Dtest=") {
-			if test := mavenTest(trim(line)); test != "" {
-				pending = append(pending, test)
+			if g := mavenTest().FindStringSubmatch(line); g != nil {
+				pending = append(pending, g[1])
 			}
 		}
 		var result string
@@ -97,223 +70,57 @@ func parseMaven(log string, _ Context) (Statuses, error) {
 	return m, nil
 }
 
-// mavenTest is the word after the last "-Dtest=" that has one.
-func mavenTest(line string) string {
-	for end := len(line); ; {
-		i := strings.LastIndex(line[:end], "-Dtest=")
-		if i < 0 {
-			return ""
-		}
-		word := line[i+len("-Dtest="):]
-		if n := endOfWord(word); n > 0 {
-			return word[:n]
-		}
-		end = i + len("-Dtest=") - 1
-	}
-}
+var (
+	gradleResult = compile(`\A([^>].+)<s>(PASSED|FAILED)\z`)
+	gradleTest   = compile(`\A[^>]<S>*<s>+><s>+<S>+\z`)
+)
 
-func parseAnt(log string, _ Context) (Statuses, error) {
-	var m Statuses
-	for line := range lines(log) {
-		rest, ok := strings.CutPrefix(trim(line), "[junit]")
-		if !ok {
-			continue
-		}
-		word, rest := cutSpaces(rest)
-		if word == "" {
-			continue
-		}
-		status, tail, ok := afterWord(rest, "]", "[PASS", "[FAIL", "[ERR")
-		if !ok {
-			continue
-		}
-		test := trimLeft(tail)
-		if len(test) == len(tail) {
-			continue
-		}
-		if status == "[PASS" {
-			m.Set(test, Passed)
-		} else {
-			m.Set(test, Failed)
-		}
-	}
-	return m, nil
-}
-
-// cutSpaces splits s into its leading white space and what follows.
-func cutSpaces(s string) (space, rest string) {
-	rest = trimLeft(s)
-	return s[:len(s)-len(rest)], rest
-}
-
+// parseGradle reads "class > method PASSED" lines; the status may stand on a later line
+// of its own.
 func parseGradle(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	pending := ""
-	for line := range lines(log) {
+	for line := range strings.SplitSeq(log, "\n") {
 		line = trim(line)
-		if line == "" {
-			continue
-		}
-		status := Status("")
-		switch {
-		case strings.HasSuffix(line, string(Passed)):
-			status = Passed
-		case strings.HasSuffix(line, string(Failed)):
-			status = Failed
-		}
-		if status != "" && line[0] != '>' {
-			name, ok := cutLastSpace(line[:len(line)-len(status)])
-			if _, first := utf8.DecodeRuneInString(name); ok && len(name) > first {
-				m.Set(name, status)
+		if strings.HasSuffix(line, string(Passed)) || strings.HasSuffix(line, string(Failed)) {
+			if g := gradleResult().FindStringSubmatch(line); g != nil {
+				m.Set(g[1], Status(g[2]))
 				pending = ""
 				continue
 			}
 		}
-		if line[0] != '>' && strings.Contains(line, ">") {
-			if f := fields(line); len(f) == 3 && f[1] == ">" {
-				pending = line
-				continue
-			}
-		}
-		if pending != "" && line == string(status) {
-			m.Set(pending, status)
+		if strings.Contains(line, ">") && gradleTest().MatchString(line) {
+			pending = line
+		} else if pending != "" && (line == string(Passed) || line == string(Failed)) {
+			m.Set(pending, Status(line))
 			pending = ""
 		}
 	}
 	return m, nil
 }
 
+var (
+	redisResult = compile(`\A\[(ok|err|skip|ignore)\]:<s>(.+?)(?:<s>\(<d>+<s>*m?s\))?\z`)
+	redisFile   = compile(`<s>+in<s>+<S>+\z`)
+)
+
 func parseRedis(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	for line := range lines(log) {
-		line = trim(line)
-		if !strings.HasPrefix(line, "[") {
+	for line := range strings.SplitSeq(log, "\n") {
+		g := redisResult().FindStringSubmatch(trim(line))
+		if g == nil {
 			continue
 		}
-		word, rest, ok := afterWord(line[1:], "]:", "ok", "err", "skip", "ignore")
-		if !ok {
-			continue
-		}
-		rest, ok = cutSpace(rest)
-		if !ok || rest == "" {
-			continue
-		}
-		name := dropDuration(rest)
-		switch word {
+		switch g[1] {
 		case "ok":
-			m.Set(name, Passed)
+			m.Set(g[2], Passed)
 		case "err":
-			m.Set(dropInFile(name), Failed)
+			m.Set(redisFile().ReplaceAllLiteralString(g[2], ""), Failed)
 		default:
-			m.Set(name, Skipped)
+			m.Set(g[2], Skipped)
 		}
 	}
 	return m, nil
-}
-
-// dropDuration removes a trailing " (12 ms)" or " (3s)", unless nothing would
-// be left.
-func dropDuration(s string) string {
-	body, ok := strings.CutSuffix(s, "s)")
-	if !ok {
-		return s
-	}
-	body = strings.TrimSuffix(body, "m")
-	open := strings.LastIndexByte(body, '(')
-	if open < 0 || !isCount(body[open+1:]) {
-		return s
-	}
-	name, ok := cutLastSpace(body[:open])
-	if !ok || name == "" {
-		return s
-	}
-	return name
-}
-
-// isCount reports whether s is one or more digits, then white space only.
-func isCount(s string) bool {
-	n := digitsPrefix(s)
-	return n > 0 && trimLeft(s[n:]) == ""
-}
-
-// dropInFile removes a trailing " in path".
-func dropInFile(s string) string {
-	before, word := lastField(s)
-	if word == "" || len(before)+len(word) != len(s) {
-		return s
-	}
-	head := trimRight(before)
-	head, ok := strings.CutSuffix(head, "in")
-	if !ok {
-		return s
-	}
-	name := trimRight(head)
-	if len(name) == len(head) {
-		return s
-	}
-	return name
-}
-
-func parseJQ(log string, _ Context) (Statuses, error) {
-	return byWord(log, []result{{"PASS:", Passed}, {"FAIL:", Failed}}, afterSpace), nil
-}
-
-func parseMicroPython(log string, _ Context) (Statuses, error) {
-	return byWord(log, []result{{"pass", Passed}, {"FAIL", Failed}, {"skip", Skipped}}, func(rest string) (string, bool) {
-		name := trimLeft(rest)
-		return name, name != "" && len(name) < len(rest)
-	}), nil
-}
-
-func parseGoogleTest(log string, _ Context) (Statuses, error) {
-	var m Statuses
-	for line := range lines(log) {
-		line = trim(line)
-		if len(line) == 0 || line[len(line)-1] != ')' {
-			continue
-		}
-		for end := len(line); ; {
-			open := strings.LastIndexByte(line[:end], '[')
-			if open < 0 {
-				break
-			}
-			if name, status, ok := googleResult(line[open+1:]); ok {
-				m.Set(name, status)
-				break
-			}
-			end = open
-		}
-	}
-	return m, nil
-}
-
-// googleResult reads "  OK ] Suite.Name (3 ms)".
-func googleResult(s string) (name string, status Status, ok bool) {
-	s = trimLeft(s)
-	switch {
-	case strings.HasPrefix(s, "OK"):
-		s, status = s[len("OK"):], Passed
-	case strings.HasPrefix(s, "FAILED"):
-		s, status = s[len("FAILED"):], Failed
-	default:
-		return "", "", false
-	}
-	if s, ok = strings.CutPrefix(trimLeft(s), "]"); !ok {
-		return "", "", false
-	}
-	if s, ok = cutSpace(s); !ok || s == "" {
-		return "", "", false
-	}
-	for body := s[:len(s)-1]; ; {
-		open := strings.LastIndexByte(body, '(')
-		if open < 0 {
-			return "", "", false
-		}
-		if name, ok = cutLastSpace(body[:open]); ok {
-			return name, status, true
-		}
-		body = body[:open]
-	}
 }
 
 // parseDoctest reads the XML report of a doctest binary run with -s -r=xml: one
@@ -339,33 +146,38 @@ func parseDoctest(log string, _ Context) (Statuses, error) {
 		for _, sub := range testCase.find("SubCase", nil) {
 			status := Passed
 			for _, e := range sub.find("Expression", nil) {
-				if success, ok := e.attr["success"]; !ok || success != "true" {
+				if e.attr("success") != "true" {
 					status = Failed
 				}
 			}
-			m.Set(testCase.name()+" > "+sub.name(), status)
+			m.Set(testCase.attr("name")+" > "+sub.attr("name"), status)
 		}
 	}
 	return m, nil
 }
 
 type element struct {
-	tag      string
-	attr     map[string]string
-	children []*element
+	XMLName  xml.Name
+	Attrs    []xml.Attr `xml:",any,attr"`
+	Children []element  `xml:",any"`
 }
 
-func (e *element) name() string {
-	if n, ok := e.attr["name"]; ok {
-		return n
+// attr is the value of an attribute, "None" where there is none.
+func (e *element) attr(name string) string {
+	value := "None"
+	for _, a := range e.Attrs {
+		if a.Name == (xml.Name{Local: name}) {
+			value = a.Value
+		}
 	}
-	return "None"
+	return value
 }
 
 // find appends the descendants of e called tag, in document order.
 func (e *element) find(tag string, to []*element) []*element {
-	for _, c := range e.children {
-		if c.tag == tag {
+	for i := range e.Children {
+		c := &e.Children[i]
+		if c.XMLName == (xml.Name{Local: tag}) {
 			to = append(to, c)
 		}
 		to = c.find(tag, to)
@@ -373,53 +185,14 @@ func (e *element) find(tag string, to []*element) []*element {
 	return to
 }
 
-// maxXMLDepth bounds the recursion over a report a patch may have written.
-const maxXMLDepth = 1000
-
 func readXML(s string) (*element, error) {
 	dec := xml.NewDecoder(strings.NewReader(s))
-	var root *element
-	var open []*element
-	for {
-		token, err := dec.Token()
-		if errors.Is(err, io.EOF) {
-			if root == nil || len(open) > 0 {
-				return nil, io.ErrUnexpectedEOF
-			}
-			return root, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		switch t := token.(type) {
-		case xml.StartElement:
-			e := &element{tag: t.Name.Local, attr: make(map[string]string, len(t.Attr))}
-			if t.Name.Space != "" {
-				e.tag = "{" + t.Name.Space + "}" + e.tag
-			}
-			for _, a := range t.Attr {
-				if a.Name.Space == "" {
-					e.attr[a.Name.Local] = a.Value
-				}
-			}
-			switch {
-			case len(open) > 0:
-				parent := open[len(open)-1]
-				parent.children = append(parent.children, e)
-			case root != nil:
-				return nil, errors.New("more than one root element")
-			default:
-				root = e
-			}
-			if open = append(open, e); len(open) > maxXMLDepth {
-				return nil, errors.New("elements nest too deeply")
-			}
-		case xml.EndElement:
-			open = open[:len(open)-1]
-		case xml.CharData:
-			if len(open) == 0 && trim(string(t)) != "" {
-				return nil, errors.New("text outside the root element")
-			}
-		}
+	root := &element{}
+	if err := dec.Decode(root); err != nil {
+		return nil, err
 	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more follows the root element")
+	}
+	return root, nil
 }

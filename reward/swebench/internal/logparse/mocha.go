@@ -52,7 +52,7 @@ func parseCalypso(log string, _ Context) (Statuses, error) {
 	for found {
 		var run string
 		run, log, found = strings.Cut(log, " ./node_modules/.bin/jest ")
-		for line := range lines(run) {
+		for line := range strings.SplitSeq(run, "\n") {
 			if strings.HasPrefix(line, "Test Suites") || strings.HasPrefix(line, "  ● ") {
 				break
 			}
@@ -88,7 +88,7 @@ func calypsoName(line, symbol string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	all := milliseconds.FindAllStringIndex(name, -1)
+	all := milliseconds().FindAllStringIndex(name, -1)
 	if len(all) == 0 {
 		return name, true
 	}
@@ -106,7 +106,7 @@ func parseHighlightJS(log string, _ Context) (Statuses, error) {
 		}
 		return name
 	}
-	for line := range lines(log) {
+	for line := range strings.SplitSeq(log, "\n") {
 		body := trim(line)
 		if strings.HasPrefix(body, "✓") || strings.HasPrefix(body, "✔") {
 			m.Set(full(dropMilliseconds(trimLeft(line)[len("✓"):])), Passed)
@@ -122,29 +122,19 @@ func parseHighlightJS(log string, _ Context) (Statuses, error) {
 
 func dropMilliseconds(name string) string {
 	if strings.Contains(name, "ms)") {
-		name = milliseconds.ReplaceAllString(name, "")
+		name = milliseconds().ReplaceAllString(name, "")
 	}
 	return trim(name)
 }
 
+var summary = compile(`\n[ \t]*<d>+ passing`)
+
 // beforeSummary cuts the log at its first "<n> passing" line.
 func beforeSummary(log string) string {
-	for pos := 0; ; {
-		i := strings.Index(log[pos:], " passing")
-		if i < 0 {
-			return log
-		}
-		at := pos + i
-		pos = at + 1
-		head := strings.TrimRightFunc(log[:at], isDigit)
-		if len(head) == at {
-			continue
-		}
-		head = strings.TrimRight(head, " \t")
-		if strings.HasSuffix(head, "\n") {
-			return head[:len(head)-1]
-		}
+	if loc := summary().FindStringIndex(log); loc != nil {
+		return log[:loc[0]]
 	}
+	return log
 }
 
 func parseLighthouse(log string, c Context) (Statuses, error) {
@@ -178,12 +168,10 @@ func fullTitles(run, opening, closing string, status Status, m *Statuses) {
 	if i := strings.LastIndex(run, closing); i >= 0 {
 		run = run[:i]
 	}
-	for g := range eachAt(run, `"fullTitle":`, fullTitle) {
-		m.Set(g[1], status)
-	}
+	m.found(run, fullTitle(), 1, status, asIs)
 }
 
-var fullTitle = compile(`\A"fullTitle":<s>"(.*)",\n`)
+var fullTitle = compile(`"fullTitle":<s>"(.*)",\n`)
 
 var (
 	lighthouseRun   = compile(`running<s><d>+<s>test<s>files`)
@@ -193,12 +181,12 @@ var (
 
 func parseLighthouseMocha(log string) (Statuses, error) {
 	var m Statuses
-	for _, run := range lighthouseRun.Split(log, -1)[1:] {
-		if loc := lighthouseEnd.FindStringIndex(run); loc != nil {
+	for _, run := range lighthouseRun().Split(log, -1)[1:] {
+		if loc := lighthouseEnd().FindStringIndex(run); loc != nil {
 			run = run[:loc[0]]
 		}
 		var suites suiteStack
-		for line := range lines(trim(run)) {
+		for line := range strings.SplitSeq(trim(run), "\n") {
 			body := trim(line)
 			status := Failed
 			rest, ok := strings.CutPrefix(body, "✔")
@@ -214,7 +202,7 @@ func parseLighthouseMocha(log string) (Statuses, error) {
 				suites.heading(line)
 				continue
 			}
-			if g := lighthouseTimed.FindStringSubmatch(rest); g != nil {
+			if g := lighthouseTimed().FindStringSubmatch(rest); g != nil {
 				rest = g[1]
 			}
 			m.Set(suites.join(rest), status)
@@ -275,13 +263,13 @@ func parseNextKarma(log string) (Statuses, error) {
 	var suites suiteStack
 	log = stripANSI(log)
 	if strings.Contains(log, "AssertionError:") {
-		log = assertionBlock.ReplaceAllString(log, "")
+		log = assertionBlock().ReplaceAllString(log, "")
 	}
 	for _, run := range strings.Split(log, " xvfb-run ")[1:] {
 		if i := strings.LastIndex(run, "Starting browser Chrome"); i >= 0 {
 			run = run[i+len("Starting browser Chrome"):]
 		}
-		for line := range lines(run) {
+		for line := range strings.SplitSeq(run, "\n") {
 			if strings.HasPrefix(line, "TOTAL") {
 				break
 			}
@@ -313,21 +301,16 @@ var (
 
 func parseNextCypress(log string) (Statuses, error) {
 	var m Statuses
-	suites := cypressSuite.FindAllStringSubmatchIndex(log, -1)
+	suites := cypressSuite().FindAllStringSubmatchIndex(log, -1)
 	for i, s := range suites {
 		end := len(log)
 		if i+1 < len(suites) {
 			end = suites[i+1][0]
 		}
 		suite, body := log[s[4]:s[5]], log[s[1]:end]
-		for _, part := range [...]struct {
-			re     *regexp.Regexp
-			status Status
-		}{{cypressFailure, Failed}, {cypressSuccess, Passed}} {
-			for _, g := range part.re.FindAllStringSubmatch(body, -1) {
-				m.Set(suite+": "+trim(g[1]), part.status)
-			}
-		}
+		name := func(test string) string { return suite + ": " + trim(test) }
+		m.found(body, cypressFailure(), 1, Failed, name)
+		m.found(body, cypressSuccess(), 1, Passed, name)
 	}
 	return m, nil
 }
@@ -336,7 +319,7 @@ func parseKarma(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	current, started := -1, false
 	var suite []string
-	for line := range lines(log) {
+	for line := range strings.SplitSeq(log, "\n") {
 		switch {
 		case strings.HasPrefix(line, "SUMMARY:"):
 			return m, nil
@@ -382,20 +365,21 @@ func parseKarma(log string, _ Context) (Statuses, error) {
 
 var (
 	quartoTest = []string{"[smoke]", "[unit]"}
-	quartoTemp = []*regexp.Regexp{compile(`/tmp/<w>+\.qmd`), compile(`/tmp/<w>+/`)}
+	quartoTemp = []func() *regexp.Regexp{compile(`/tmp/<w>+\.qmd`), compile(`/tmp/<w>+/`)}
 )
 
 func parseQuarto(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	renamed := map[string]string{}
-	for line := range lines(log) {
+	for line := range strings.SplitSeq(log, "\n") {
 		if strings.Contains(line, "ERRORS") || strings.Contains(line, "failures:") {
 			break
 		}
 		if !strings.Contains(line, quartoTest[0]) && !strings.Contains(line, quartoTest[1]) {
 			continue
 		}
-		for _, re := range quartoTemp {
+		for _, temp := range quartoTemp {
+			re := temp()
 			found := re.FindString(line)
 			if found == "" {
 				continue

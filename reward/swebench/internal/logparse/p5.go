@@ -48,7 +48,7 @@ func untilColon(s string) (string, bool) {
 func indentedTitle(title string) (string, bool) {
 	var parts []string
 	last := 0
-	for line := range lines(title) {
+	for line := range strings.SplitSeq(title, "\n") {
 		chars, _ := indent(line)
 		if chars <= last {
 			return "", false
@@ -65,7 +65,7 @@ func dropJSON(log string) string {
 	var b strings.Builder
 	b.Grow(len(log))
 	object, list, first := false, false, true
-	for line := range lines(log) {
+	for line := range strings.SplitSeq(log, "\n") {
 		body := trimRight(line)
 		switch {
 		case strings.HasSuffix(body, "{"):

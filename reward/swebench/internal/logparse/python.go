@@ -1,45 +1,20 @@
 package logparse
 
 import (
-	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// startsWithStatus reports whether line begins with one of the five words.
 func startsWithStatus(line string) bool {
-	if len(line) < 5 {
-		return false
-	}
-	switch line[0] {
-	case 'P':
-		return strings.HasPrefix(line, "PASSED")
-	case 'F':
-		return strings.HasPrefix(line, "FAILED")
-	case 'S':
-		return strings.HasPrefix(line, "SKIPPED")
-	case 'E':
-		return strings.HasPrefix(line, "ERROR")
-	case 'X':
-		return strings.HasPrefix(line, "XFAIL")
-	}
-	return false
+	return hasAnyPrefix(line, "PASSED", "FAILED", "SKIPPED", "ERROR", "XFAIL")
 }
 
 func endsWithStatus(line string) bool {
-	if len(line) < 5 {
-		return false
-	}
-	switch line[len(line)-1] {
-	case 'D':
-		return strings.HasSuffix(line, "PASSED") || strings.HasSuffix(line, "FAILED") || strings.HasSuffix(line, "SKIPPED")
-	case 'R':
-		return strings.HasSuffix(line, "ERROR")
-	case 'L':
-		return strings.HasSuffix(line, "XFAIL")
-	}
-	return false
+	return slices.ContainsFunc([]string{"PASSED", "FAILED", "SKIPPED", "ERROR", "XFAIL"}, func(word string) bool {
+		return strings.HasSuffix(line, word)
+	})
 }
 
 // skipSummary reports whether a result line is pytest's "SKIPPED [3] file:line:
@@ -77,7 +52,7 @@ func parsePytestOptions(log string, _ Context) (Statuses, error) {
 
 func shortSummaries(log string, rename func(test string) string) Statuses {
 	var m Statuses
-	for line := range lines(log) {
+	for line := range strings.SplitSeq(log, "\n") {
 		if startsWithStatus(line) {
 			if status, test, ok := shortSummary(line); ok {
 				m.Set(rename(test), Status(status))
@@ -112,17 +87,21 @@ func parseMatplotlib(log string, c Context) (Statuses, error) {
 	return parsePytest(log, c)
 }
 
+var colour = compile(`\[<d>+m`)
+
+func isControl(r rune) bool { return r > 0 && r < 0x20 }
+
+// undecorated is line without "[<digits>m" and without the control characters 1..31, in
+// that order: what the first step leaves is not searched again.
+func undecorated(line string) string {
+	line = colour().ReplaceAllLiteralString(line, "")
+	return strings.Join(strings.FieldsFunc(line, isControl), "")
+}
+
 func parsePytestV2(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	var scratch []byte
-	for line := range lines(log) {
-		if decorated(line) {
-			scratch = undecorate(scratch[:0], line)
-			if !mayBeResult(scratch) {
-				continue
-			}
-			line = string(scratch)
-		}
+	for line := range strings.SplitSeq(log, "\n") {
+		line = undecorated(line)
 		switch {
 		case startsWithStatus(line):
 			if strings.HasPrefix(line, "FAILED") {
@@ -143,45 +122,9 @@ func parsePytestV2(log string, _ Context) (Statuses, error) {
 	return m, nil
 }
 
-// mayBeResult is a cheap necessary condition: results begin or end in the letter
-// of a status.
-func mayBeResult(line []byte) bool {
-	return len(line) >= 5 && (bytes.IndexByte([]byte("PFSEX"), line[0]) >= 0 || bytes.IndexByte([]byte("DRL"), line[len(line)-1]) >= 0)
-}
-
-// decorated reports whether a line may hold colour codes or control characters.
-func decorated(line string) bool {
-	for i := 0; i < len(line); i++ {
-		if c := line[i]; c == '[' || c < 0x20 && c != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// undecorate appends line without "[<digits>m" and without the control
-// characters 1..31, in that order: what the first step leaves is not searched
-// again.
-func undecorate(dst []byte, line string) []byte {
-	for i := 0; i < len(line); {
-		c := line[i]
-		if c == '[' {
-			if n := digitsPrefix(line[i+1:]); n > 0 && i+1+n < len(line) && line[i+1+n] == 'm' {
-				i += n + 2
-				continue
-			}
-		}
-		if c >= 0x20 || c == 0 {
-			dst = append(dst, c)
-		}
-		i++
-	}
-	return dst
-}
-
 func parseSeaborn(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	for line := range lines(log) {
+	for line := range strings.SplitSeq(log, "\n") {
 		failed := strings.HasPrefix(line, "FAILED")
 		inner := !failed && strings.Contains(line, " PASSED ")
 		if !failed && !inner && !strings.HasPrefix(line, "PASSED") {
@@ -208,7 +151,7 @@ func parseSympy(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	// Result lines count after all failure headings, wherever they stand.
 	var results []string
-	for line := range lines(log) {
+	for line := range strings.SplitSeq(log, "\n") {
 		// Failure headings, "____ path/test_x.py:test_name ____": everything between
 		// the first and the last blank of the line.
 		if first := strings.IndexByte(line, ' '); first >= 0 {
@@ -248,7 +191,7 @@ func parseDjango(log string, _ Context) (Statuses, error) {
 	previous, havePrevious := "", false
 	hasVersionTest := strings.Contains(log, versionTest)
 	at := 0
-	for line := range lines(log) {
+	for line := range strings.SplitSeq(log, "\n") {
 		at++
 		line = trim(line)
 		if hasVersionTest && strings.Contains(line, versionTest) {
@@ -375,7 +318,7 @@ func interrupted(log, message string, m *Statuses, tail func(after int) int) {
 		if !ok {
 			continue
 		}
-		start := startOfLine(log, len(head))
+		start := strings.LastIndexByte(head, '\n') + 1
 		if start < done {
 			continue
 		}

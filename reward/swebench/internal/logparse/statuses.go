@@ -36,19 +36,10 @@ func (s *Statuses) Set(test string, status Status) {
 	if s.of == nil {
 		s.of = make(map[string]Status)
 	}
-	// A clone, so that a few names do not hold a whole log in memory.
+	// Clones, so that a few names do not hold a whole log in memory.
 	test = strings.Clone(test)
-	s.of[test] = internStatus(status)
+	s.of[test] = Status(strings.Clone(string(status)))
 	s.order = append(s.order, test)
-}
-
-func internStatus(s Status) Status {
-	for _, known := range [...]Status{Passed, Failed, Errored, Skipped, XFail} {
-		if s == known {
-			return known
-		}
-	}
-	return Status(strings.Clone(string(s)))
 }
 
 // Get returns the status of test and whether the log named it.
