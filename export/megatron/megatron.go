@@ -10,7 +10,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/internal/pq"
-	"github.com/turnpack/turnpack/export/pack"
+	"github.com/turnpack/turnpack/export/internal/pack"
 	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
@@ -29,13 +29,10 @@ type Options struct {
 	PadMultiple int
 	// EOS is the tokenizer's eos_id, the only id that the reader takes for padding.
 	EOS rollout.TokenID
-	// Keep keeps the rows of a rollout or group in one pack.
-	Keep pack.Keep
 	// PacksPerGroup is the number of packs in a Parquet row group, 0 is 32; the
 	// reader holds one at a time.
 	PacksPerGroup int
 	Force         bool
-	ZstdLevel     int // as export.Options.ZstdLevel
 }
 
 // Validate reports all faults of o at once.
@@ -177,7 +174,7 @@ func Write(path, metadata string, rows []rollout.Sample, o Options) (Stats, erro
 		mask []int8
 	}
 	segments := make([]segment, len(rows))
-	items := make([]pack.Item, len(rows))
+	sizes := make([]int, len(rows))
 	for i := range rows {
 		s := &rows[i]
 		ids, mask, err := o.Segment(s)
@@ -185,21 +182,18 @@ func Write(path, metadata string, rows []rollout.Sample, o Options) (Stats, erro
 			return st, err
 		}
 		segments[i] = segment{ids, mask}
-		items[i] = pack.Item{Size: len(ids) - 1, Rollout: s.Rollout, Group: s.Group}
+		sizes[i] = len(ids) - 1
 		st.PaddedTokens += len(ids) - s.Len()
 		st.LargestRowTokens = max(st.LargestRowTokens, s.Len())
 		st.Trained += int64(s.Trained())
 	}
-	bins, err := pack.BestFit(items, pack.Options{Capacity: o.PackSize, Keep: o.Keep})
-	if err != nil {
-		return st, err
-	}
+	bins := pack.BestFit(sizes, o.PackSize)
 	f, err := atomic.Create(path, o.Force)
 	if err != nil {
 		return st, err
 	}
 	err = func() error {
-		w, err := pq.NewWriter(f, columns(), pq.Config{Level: o.ZstdLevel})
+		w, err := pq.NewWriter(f, columns(), pq.Config{})
 		if err != nil {
 			return err
 		}
@@ -247,9 +241,7 @@ func Write(path, metadata string, rows []rollout.Sample, o Options) (Stats, erro
 		st.Metadata.MaxSamplesPerBin = max(st.Metadata.MaxSamplesPerBin, len(b.Items))
 		st.Metadata.MinPackedSeqlen = min(st.Metadata.MinPackedSeqlen, b.Size)
 	}
-	for _, it := range items {
-		st.Metadata.DatasetMaxSeqlen = max(st.Metadata.DatasetMaxSeqlen, it.Size)
-	}
+	st.Metadata.DatasetMaxSeqlen = slices.Max(sizes)
 	if metadata == "" {
 		return st, nil
 	}

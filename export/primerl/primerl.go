@@ -11,7 +11,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"github.com/turnpack/turnpack/export"
-	"github.com/turnpack/turnpack/export/pack"
+	"github.com/turnpack/turnpack/export/internal/pack"
 	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -26,7 +26,6 @@ type Options struct {
 	PadMultiple int
 	// EnvName stands for every token, "" is "turnpack". "all" is reserved.
 	EnvName string
-	Keep    pack.Keep
 	Force   bool
 }
 
@@ -84,22 +83,12 @@ func WriteStep(dir string, step int, rows []rollout.Sample, o Options) (Stats, e
 	if err != nil {
 		return st, err
 	}
-	items := make([]pack.Item, len(rows))
+	sizes := make([]int, len(rows))
 	for i := range rows {
-		items[i] = pack.ItemOf(&rows[i])
+		sizes[i] = rows[i].Len()
 	}
-	bins, err := pack.BestFit(items, pack.Options{Capacity: o.SeqLen, Keep: o.Keep})
-	if err != nil {
-		return st, err
-	}
-	costs := make([]int64, len(bins))
-	for i, b := range bins {
-		costs[i] = int64(b.Size)
-	}
-	ranks, err := pack.Balance(costs, o.Ranks, true)
-	if err != nil {
-		return st, err
-	}
+	bins := pack.BestFit(sizes, o.SeqLen)
+	ranks := pack.Balance(bins, o.Ranks)
 	folder := filepath.Join(dir, "rollouts", fmt.Sprintf("step_%d", step))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return st, atomic.Locate(rollout.Where{File: folder}, err)

@@ -22,7 +22,6 @@ import (
 	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/export/chats"
 	"github.com/turnpack/turnpack/export/megatron"
-	"github.com/turnpack/turnpack/export/pack"
 	"github.com/turnpack/turnpack/export/primerl"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/slime"
@@ -77,7 +76,6 @@ var zeros = []any{
 	&export.Checker{}, &export.Columns{}, &export.Options{}, &export.Reader{}, &export.RefusedError{}, &export.Writer{},
 	&audit.Facts{}, &audit.Finding{}, &audit.Reader{}, &audit.Report{},
 	&megatron.Options{},
-	&pack.Options{},
 	&primerl.Options{},
 	&shard.Options{}, &shard.Set{}, &shard.Shard{},
 	&slime.Writer{}, &chats.Writer{},

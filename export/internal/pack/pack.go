@@ -1,0 +1,114 @@
+package pack
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+)
+
+// Bin is a set of items: their indices in input order, and the sum of their
+// sizes.
+type Bin struct {
+	Items []int
+	Size  int
+}
+
+// BestFit packs items, each of a size from 1 up to capacity, by best-fit decreasing: from
+// the largest on, each into the fullest bin that still takes it. Bins come in the order of
+// their first item, items inside a bin in input order.
+func BestFit(sizes []int, capacity int) []Bin {
+	var f fitter
+	for _, i := range decreasing(sizes) {
+		f.put(i, sizes[i], capacity)
+	}
+	bins := make([]Bin, len(f.open))
+	for i, b := range f.open {
+		slices.Sort(b.bin.Items)
+		bins[i] = b.bin
+	}
+	slices.SortFunc(bins, func(a, b Bin) int { return cmp.Compare(a.Items[0], b.Items[0]) })
+	return bins
+}
+
+// decreasing are the indices of values, the largest first.
+func decreasing(values []int) []int {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(values[b], values[a]) })
+	return order
+}
+
+// fitter holds open bins by free space, and by age where that is equal.
+type fitter struct {
+	open []slot
+	made int
+}
+
+type slot struct {
+	free, age int
+	bin       Bin
+}
+
+func (f *fitter) less(free, age int) func(i int) bool {
+	return func(i int) bool {
+		s := f.open[i]
+		return s.free > free || s.free == free && s.age >= age
+	}
+}
+
+// put adds an item to the fullest bin that takes it, or to a new one.
+func (f *fitter) put(item, size, capacity int) {
+	i := sort.Search(len(f.open), f.less(size, 0))
+	var s slot
+	if i < len(f.open) {
+		s = f.open[i]
+		f.open = slices.Delete(f.open, i, i+1)
+	} else {
+		s = slot{free: capacity, age: f.made}
+		f.made++
+	}
+	s.free -= size
+	s.bin.Size += size
+	s.bin.Items = append(s.bin.Items, item)
+	f.open = slices.Insert(f.open, sort.Search(len(f.open), f.less(s.free, s.age)), s)
+}
+
+// Fill is the share of the bins' capacity that is used, 0 without bins.
+func Fill(bins []Bin, capacity int) float64 {
+	used := 0
+	for _, b := range bins {
+		used += b.Size
+	}
+	if len(bins) == 0 {
+		return 0
+	}
+	return float64(used) / float64(len(bins)*capacity)
+}
+
+// Balance spreads bins over ranks: the largest first, each to the rank with the least so
+// far among those with room. Every rank gets the same number of bins, up to one. It
+// returns the indices of each rank in input order.
+func Balance(bins []Bin, ranks int) [][]int {
+	sizes := make([]int, len(bins))
+	for i, b := range bins {
+		sizes[i] = b.Size
+	}
+	room := (len(bins) + ranks - 1) / ranks
+	out, load := make([][]int, ranks), make([]int, ranks)
+	for _, i := range decreasing(sizes) {
+		best := -1
+		for r := range ranks {
+			if len(out[r]) < room && (best < 0 || load[r] < load[best]) {
+				best = r
+			}
+		}
+		out[best] = append(out[best], i)
+		load[best] += sizes[i]
+	}
+	for _, r := range out {
+		slices.Sort(r)
+	}
+	return out
+}

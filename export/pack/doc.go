@@ -1,7 +1,0 @@
-// Package pack puts rows into bins of a token budget and spreads bins over
-// data-parallel ranks.
-//
-// [BestFit] sees all rows, packs by best-fit decreasing and can keep the rows of a
-// rollout or of a group in one bin. [Balance] gives each rank about the
-// same work. Everything follows from the order of the input alone.
-package pack
