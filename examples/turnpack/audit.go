@@ -12,7 +12,7 @@ import (
 
 // auditMain runs "turnpack audit" with the facts of a model folder.
 func auditMain(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
-	return audit.Main(ctx, args, func(dir, template string) (rules.Model, error) { return modelFacts(ctx, dir, template) }, out, errOut)
+	return audit.Main(ctx, args, func(dir, template string) (*rules.Model, error) { return modelFacts(ctx, dir, template) }, out, errOut)
 }
 
 // viewMain runs "turnpack view" with the dumps that the batch was made of.
@@ -25,7 +25,7 @@ func diffMain(ctx context.Context, args []string, _ io.Reader, out, errOut io.Wr
 }
 
 // modelFacts is what the audit rules want to know of a model.
-func modelFacts(ctx context.Context, dir, template string) (rules.Model, error) {
+func modelFacts(ctx context.Context, dir, template string) (*rules.Model, error) {
 	m, err := loadModel(dir, template, "bpe")
 	if err != nil {
 		return nil, err

@@ -12,7 +12,6 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/primerl"
-	"github.com/turnpack/turnpack/export/slime"
 	"github.com/turnpack/turnpack/export/target"
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
@@ -78,18 +77,14 @@ func madeBy(t *testing.T, name, out string, pt bool) map[string]float64 {
 		}
 		return got
 	case pt:
-		data, err := os.ReadFile(filepath.Join(out, "0.pt"))
-		require.NoError(t, err)
-		_, samples, err := slime.Read(strings.NewReader(string(data)), int64(len(data)))
-		require.NoError(t, err)
 		got := map[string]float64{}
-		for _, s := range samples {
+		for _, s := range slimeSamples(t, filepath.Join(out, "0.pt")) {
 			base := len(s.Tokens) - s.ResponseLength
 			values := make([]float64, s.ResponseLength)
 			for i := range values {
 				values[i], _ = s.Metadata["advantage"].(float64)
 			}
-			if wise, ok := s.Metadata["step_wise"].(map[any]any); ok && name == "openclaw" { // its trainer compares steps by their spans
+			if wise, ok := s.Metadata["step_wise"].(map[string]any); ok && name == "openclaw" { // its trainer compares steps by their spans
 				require.NotNil(t, wise["step_token_spans"])
 				require.NotNil(t, wise["step_scores"])
 				values = nil

@@ -15,7 +15,6 @@ import (
 
 	"github.com/turnpack/turnpack/examples/judge/fake"
 	"github.com/turnpack/turnpack/export"
-	"github.com/turnpack/turnpack/export/slime"
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout/traj"
@@ -161,17 +160,14 @@ func TestProcessRewardsToRows(t *testing.T) {
 			if len(files) == 0 {
 				files = []string{filepath.Join(dir, mode+"-pt", "0.pt")}
 			}
-			data, err := os.ReadFile(files[0])
-			require.NoError(t, err)
-			_, samples, err := slime.Read(strings.NewReader(string(data)), int64(len(data)))
-			require.NoError(t, err)
+			samples := slimeSamples(t, files[0])
 			require.Len(t, samples, len(rows))
 			steps := 0
 			for i, s := range samples {
-				meta, ok := s.Metadata["step_wise"].(map[any]any)
+				meta, ok := s.Metadata["step_wise"].(map[string]any)
 				require.True(t, ok)
-				spans, _ := meta["step_token_spans"].(*[]any)
-				steps += len(*spans)
+				spans, _ := meta["step_token_spans"].([]any)
+				steps += len(spans)
 				require.Equal(t, rows[i].Len()-rows[i].PromptLen, s.ResponseLength)
 			}
 			require.Equal(t, len(want), steps)

@@ -13,7 +13,6 @@ import (
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/export/shard"
-	"github.com/turnpack/turnpack/export/slime"
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -156,15 +155,8 @@ func TestRolloutsPerStep(t *testing.T) {
 	pt, _, stderr := convert("--rollouts-per-step", "5", "--pt")
 	require.Empty(t, stderr)
 	for i, sh := range m.Shards {
-		f, err := os.Open(filepath.Join(pt, fmt.Sprintf("%d.pt", i)))
-		require.NoError(t, err)
-		info, err := f.Stat()
-		require.NoError(t, err)
-		_, samples, err := slime.Read(f, info.Size())
-		require.NoError(t, err)
-		require.NoError(t, f.Close())
 		ids, filled := map[int]bool{}, 0
-		for _, s := range samples {
+		for _, s := range slimeSamples(t, filepath.Join(pt, fmt.Sprintf("%d.pt", i))) {
 			ids[s.RolloutID] = true
 			if s.RemoveSample {
 				filled++

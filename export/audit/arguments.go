@@ -23,7 +23,7 @@ func (a *auditor) arguments(r *Row) {
 	for _, s := range runs(r) {
 		for from := s.from; from < s.to; { // what stands between control tokens
 			to := from
-			for to < s.to && to < len(r.IDs) && !a.opts.Model.Special(r.IDs[to]) {
+			for to < s.to && to < len(r.IDs) && !a.opts.Model.Special[r.IDs[to]] {
 				to++
 			}
 			if from < to && a.callIn(r, from, to) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -33,8 +32,8 @@ func TestEscapedArguments(t *testing.T) {
 		{"Gemma 4 as it writes", `call:bash{command:<|"|>{"a": 1}<|"|>}`, 0, false},
 	} {
 		f := facts()
-		decode := f.DecodeToken
-		f.DecodeToken = func(ids []rollout.TokenID) (string, error) {
+		decode := f.Decode
+		f.Decode = func(ids []rollout.TokenID) (string, error) {
 			if len(ids) > 0 && ids[0] == 50 {
 				return c.text, nil
 			}
@@ -46,7 +45,7 @@ func TestEscapedArguments(t *testing.T) {
 		}
 		line, err := json.Marshal(row)
 		require.NoError(t, err)
-		rules := found(run(t, "rows.jsonl", line, audit.Model(f)))
+		rules := found(run(t, "rows.jsonl", line, f))
 		require.Equal(t, c.escaped, slices.Contains(rules, "escaped-arguments"), "%s: %v", c.why, rules)
 	}
 }

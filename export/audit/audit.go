@@ -17,7 +17,7 @@ import (
 // Options says how files are looked at. The zero value needs nothing.
 type Options struct {
 	// Model makes the rules about headers, stops and control tokens speak.
-	Model Model
+	Model *Model
 	// Examples is the number of places shown per rule, 0 is 3.
 	Examples int
 }
@@ -241,7 +241,7 @@ func (a *auditor) forged(r *Row) {
 	t, n := count(min(len(r.Flags), len(r.IDs)), func(t int) bool {
 		m := int(r.Sources[t])
 		return m >= 0 && r.Flags[t]&(text|rollout.FlagSampled) == text && (m >= len(roles) || roles[m] != rollout.RoleAssistant) &&
-			(a.opts.Model == nil || a.opts.Model.Special(r.IDs[t]))
+			(a.opts.Model == nil || a.opts.Model.Special[r.IDs[t]])
 	})
 	if n == 0 {
 		return

@@ -29,9 +29,9 @@ import (
 // The vocabulary of the examples; other ids are words.
 var vocabulary = []string{"<|im_start|>", "<|im_end|>", "assistant", "user", "\n", "<think>", "</think>", "\n\n", `{"name": "bash", "arguments": "{\"command\": \"ls\"}"}`}
 
-func facts() *audit.Facts {
-	return &audit.Facts{Vocab: 100, SpecialIDs: map[rollout.TokenID]bool{0: true, 1: true}, StopIDs: []rollout.TokenID{1},
-		HeaderIDs: [][]rollout.TokenID{{0, 2, 4}}, DecodeToken: func(ids []rollout.TokenID) (string, error) {
+func facts() *audit.Model {
+	return &audit.Model{Vocab: 100, Special: map[rollout.TokenID]bool{0: true, 1: true}, Stops: []rollout.TokenID{1},
+		Headers: [][]rollout.TokenID{{0, 2, 4}}, Decode: func(ids []rollout.TokenID) (string, error) {
 			var b strings.Builder
 			for _, id := range ids {
 				if id < 0 {
@@ -93,7 +93,7 @@ var examples = []struct{ rule, lines string }{
 	{"special-in-content", `{"input_ids":[0,3,4,20,1,21,1,4,0,2,4,30,1],"loss_mask":[0,0,0,0,0,0,0,0,0,0,0,1,1]}`},
 }
 
-func run(t testing.TB, name string, data []byte, model audit.Model) *audit.Report {
+func run(t testing.TB, name string, data []byte, model *audit.Model) *audit.Report {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(path, data, 0o600))
@@ -425,8 +425,8 @@ func TestReferenceDefects(t *testing.T) {
 	}
 	// Qwen3: <|im_start|> assistant \n, <|im_end|>, <think>, </think>.
 	names := map[int32]string{151644: "<|im_start|>", 77091: "assistant", 198: "\n", 271: "\n\n", 151645: "<|im_end|>", 151667: "<think>", 151668: "</think>"}
-	qwen := &audit.Facts{Vocab: 151936, SpecialIDs: map[rollout.TokenID]bool{151643: true, 151644: true, 151645: true}, StopIDs: []rollout.TokenID{151645},
-		HeaderIDs: [][]rollout.TokenID{{151644, 77091, 198}}, DecodeToken: func(ids []rollout.TokenID) (string, error) {
+	qwen := &audit.Model{Vocab: 151936, Special: map[rollout.TokenID]bool{151643: true, 151644: true, 151645: true}, Stops: []rollout.TokenID{151645},
+		Headers: [][]rollout.TokenID{{151644, 77091, 198}}, Decode: func(ids []rollout.TokenID) (string, error) {
 			var b strings.Builder
 			for _, id := range ids {
 				if n, ok := names[id]; ok {

@@ -109,6 +109,7 @@ func (n names) row(c cells) (*Row, error) {
 		ids = append(append([]float64{}, prompt...), answer...)
 		r.PromptLen, response = len(prompt), len(answer)
 	}
+	r.IDs = make([]rollout.TokenID, 0, len(ids))
 	for t, v := range ids {
 		if v != math.Trunc(v) || v > math.MaxInt32 || v < math.MinInt32 {
 			return nil, fmt.Errorf("token %d has id %v, which is no 32-bit integer", t, v)

@@ -11,7 +11,7 @@ import (
 // model applies the rules that need the tokenizer.
 func (a *auditor) model(r *Row) {
 	m := a.opts.Model
-	if size := m.VocabSize(); size > 0 {
+	if size := m.Vocab; size > 0 {
 		if t, n := count(len(r.IDs), func(t int) bool { return int(r.IDs[t]) >= size }); n > 0 {
 			a.report(r, "outside-vocabulary", export.ColInputIDs, t, n, "id %d in a vocabulary of %d", r.IDs[t], size)
 		}
@@ -40,7 +40,7 @@ func (a *auditor) headers(r *Row) []span {
 	var out []span
 	for t := 0; t < len(r.IDs); {
 		n := 0
-		for _, h := range a.opts.Model.AssistantHeaders() {
+		for _, h := range a.opts.Model.Headers {
 			if len(h) > n && t+len(h) <= len(r.IDs) && slices.Equal(r.IDs[t:t+len(h)], h) {
 				n = len(h)
 			}
@@ -65,6 +65,9 @@ func (a *auditor) doubledHeaders(r *Row, headers []span) {
 }
 
 func (a *auditor) text(ids []rollout.TokenID) string {
+	if a.opts.Model.Decode == nil {
+		return ""
+	}
 	s, err := a.opts.Model.Decode(ids)
 	if err != nil {
 		return ""
@@ -92,7 +95,7 @@ func (a *auditor) emptyThink(r *Row) {
 	}
 }
 
-func (a *auditor) stop(id rollout.TokenID) bool { return slices.Contains(a.opts.Model.Stops(), id) }
+func (a *auditor) stop(id rollout.TokenID) bool { return slices.Contains(a.opts.Model.Stops, id) }
 
 // runs are the ranges of trained tokens.
 func runs(r *Row) []span {
@@ -161,7 +164,7 @@ func (a *auditor) stops(r *Row) {
 				continue
 			}
 			end := t + 1
-			for end < s.to && strings.TrimSpace(a.text(r.IDs[end:end+1])) == "" && !a.opts.Model.Special(r.IDs[end]) {
+			for end < s.to && strings.TrimSpace(a.text(r.IDs[end:end+1])) == "" && !a.opts.Model.Special[r.IDs[end]] {
 				end++
 			}
 			if end > t+1 {
@@ -182,7 +185,7 @@ func (a *auditor) specials(r *Row, headers []span) {
 	}
 	m := a.opts.Model
 	for t, id := range r.IDs {
-		if !m.Special(id) || inHeader[t] {
+		if !m.Special[id] || inHeader[t] {
 			continue
 		}
 		switch {
@@ -198,7 +201,7 @@ func (a *auditor) specials(r *Row, headers []span) {
 // white space, then a control token or the end.
 func (a *auditor) turnFollows(r *Row, t int) bool {
 	for ; t < len(r.IDs); t++ {
-		if a.opts.Model.Special(r.IDs[t]) {
+		if a.opts.Model.Special[r.IDs[t]] {
 			return true
 		}
 		if strings.TrimSpace(a.text(r.IDs[t:t+1])) != "" {
@@ -210,7 +213,7 @@ func (a *auditor) turnFollows(r *Row, t int) bool {
 
 // ending finds completed rows whose last trained token is no stop token.
 func (a *auditor) ending(r *Row) {
-	if r.Status != "completed" || len(a.opts.Model.Stops()) == 0 || r.Sample != nil && !r.Sample.IsLast {
+	if r.Status != "completed" || len(a.opts.Model.Stops) == 0 || r.Sample != nil && !r.Sample.IsLast {
 		return
 	}
 	all := runs(r)

@@ -78,47 +78,14 @@ func (r *Row) advantage() (v float64, ok bool) {
 
 func (r *Row) trained(t int) bool { return t < len(r.Mask) && r.Mask[t] > 0 }
 
-// Model is what the rules want to know about the tokenizer. Sequences are token
-// ids.
-type Model interface {
-	// VocabSize is one more than the largest id, 0 unknown.
-	VocabSize() int
-	// Special reports control tokens: those that text must not contain.
-	Special(id rollout.TokenID) bool
-	// Stops are the tokens that end a turn.
-	Stops() []rollout.TokenID
-	// AssistantHeaders are the token sequences that open an assistant turn, for
-	// example <|im_start|> assistant \n.
-	AssistantHeaders() [][]rollout.TokenID
+// Model is what the rules want to know about the tokenizer. Nil fields are unknown.
+type Model struct {
+	Vocab   int                      // one more than the largest id, 0 unknown
+	Special map[rollout.TokenID]bool // control tokens: those that text must not contain
+	Stops   []rollout.TokenID        // the tokens that end a turn
+	// Headers are the token sequences that open an assistant turn, for example
+	// <|im_start|> assistant \n.
+	Headers [][]rollout.TokenID
 	// Decode returns the text of ids; an error counts as no text.
-	Decode(ids []rollout.TokenID) (string, error)
-}
-
-// Facts is a Model made of plain values. Nil fields are unknown.
-type Facts struct {
-	Vocab       int
-	SpecialIDs  map[rollout.TokenID]bool
-	StopIDs     []rollout.TokenID
-	HeaderIDs   [][]rollout.TokenID
-	DecodeToken func(ids []rollout.TokenID) (string, error)
-}
-
-// VocabSize is f.Vocab.
-func (f *Facts) VocabSize() int { return f.Vocab }
-
-// Special looks id up in f.SpecialIDs.
-func (f *Facts) Special(id rollout.TokenID) bool { return f.SpecialIDs[id] }
-
-// Stops is f.StopIDs.
-func (f *Facts) Stops() []rollout.TokenID { return f.StopIDs }
-
-// AssistantHeaders is f.HeaderIDs.
-func (f *Facts) AssistantHeaders() [][]rollout.TokenID { return f.HeaderIDs }
-
-// Decode calls f.DecodeToken, or returns "" without one.
-func (f *Facts) Decode(ids []rollout.TokenID) (string, error) {
-	if f.DecodeToken == nil {
-		return "", nil
-	}
-	return f.DecodeToken(ids)
+	Decode func(ids []rollout.TokenID) (string, error)
 }

@@ -13,7 +13,8 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/primerl"
-	"github.com/turnpack/turnpack/export/slime"
+	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/internal/pickle"
 	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -63,15 +64,11 @@ func open(path string) (source, string, error) {
 		}
 		return &schemaSource{r: r}, "turnpack schema " + r.Info().SchemaVersion + ", Arrow", f.Close()
 	case bytes.HasPrefix(head, []byte("PK")):
-		_, samples, err := slime.Read(f, info.Size())
+		src, err := newSlime(f, info.Size(), where)
 		if err != nil {
-			var located *rollout.Error
-			if errors.As(err, &located) {
-				located.Where.File = path
-			}
 			return fail(err)
 		}
-		return &slimeSource{samples: samples}, "slime debug rollout data", f.Close()
+		return src, "slime debug rollout data", f.Close()
 	case primerlHead(head):
 		batches, err := primerl.Read(bufio.NewReaderSize(f, 1<<20))
 		if err != nil {
@@ -207,8 +204,26 @@ func widen(v []float32) []float64 {
 
 // slimeSource reads slime's samples. Their masks cover the response.
 type slimeSource struct {
-	samples []slime.Sample
+	samples []any
 	at      int
+	left    int // bytes that the rest may take as JSON
+	where   rollout.Where
+	text    []byte
+	doc     jsonscan.Doc
+}
+
+// newSlime reads a file of torch.save. Classes inside the pickle are never made.
+func newSlime(f *os.File, size int64, where rollout.Where) (*slimeSource, error) {
+	v, bytes, err := pickle.Torch(f, size)
+	top, _ := v.(map[any]any)
+	samples, ok := top["samples"].(*[]any)
+	if err == nil && !ok {
+		err = errors.New("it holds no list of samples")
+	}
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, where, "%v", err).WithFix("give a file written by torch.save with slime's debug rollout data")
+	}
+	return &slimeSource{samples: *samples, left: max(1<<24, 16*bytes), where: where}, nil
 }
 
 func (s *slimeSource) close() error { return nil }
@@ -217,36 +232,40 @@ func (s *slimeSource) next() (*Row, error) {
 	if s.at == len(s.samples) {
 		return nil, io.EOF
 	}
-	m := &s.samples[s.at]
+	fail := func(err error) (*Row, error) {
+		return nil, rollout.Errorf(rollout.KindFormat, s.where, "sample %d: %v", s.at, err)
+	}
+	var err error
+	if s.text, err = pickle.AppendJSON(s.text[:0], s.samples[s.at], s.left); err != nil {
+		return fail(err)
+	}
+	s.left -= len(s.text)
+	v, err := s.doc.Parse(s.text, jsonscan.Options{NonFinite: true})
+	if err != nil {
+		return fail(err)
+	}
+	n := namesOf(func(name string) bool { return !v.Get(name).IsNull() })
+	if !n.complete() {
+		return fail(noIDs(rollout.Where{}, "it"))
+	}
+	r, err := n.row(cells{v: v})
+	if err != nil {
+		return fail(err)
+	}
 	s.at++
-	r := &Row{Group: fmt.Sprint(m.GroupIndex), Rollout: fmt.Sprint(m.RolloutID), IDs: m.Tokens, Status: m.Status, PromptLen: len(m.Tokens) - m.ResponseLength}
-	if id, ok := m.Metadata["sample_id"].(string); ok {
-		r.ID = id
+	meta := cells{v: v.Get("metadata")}
+	r.ID = meta.text("sample_id")
+	if advantage, ok := meta.number("advantage"); ok {
+		r.Advantage = &advantage
 	}
-	if v, ok := m.Metadata["advantage"].(float64); ok {
-		r.Advantage = &v
-	}
-	if m.HasReward {
-		v := m.Reward
-		r.Reward = &v
-	}
-	if m.LossMask == nil {
-		// slime trains the whole response then.
-		m.LossMask = make([]int32, max(0, m.ResponseLength))
-		for i := range m.LossMask {
-			m.LossMask[i] = 1
+	if r.Mask == nil { // slime trains the whole response then
+		r.Mask = make([]float64, len(r.IDs))
+		for t := max(0, r.PromptLen); t < len(r.Mask); t++ {
+			r.Mask[t] = 1
 		}
 	}
-	mask := make([]float64, len(m.LossMask))
-	for i, v := range m.LossMask {
-		mask[i] = float64(v)
-		if m.RemoveSample {
-			mask[i] = 0
-		}
-	}
-	r.Mask = r.full(mask, "loss_mask", m.ResponseLength)
-	if m.Logprobs != nil {
-		r.Logprobs = r.full(m.Logprobs, "rollout_log_probs", m.ResponseLength)
+	if removed, _ := v.Get("remove_sample").Bool(); removed {
+		clear(r.Mask)
 	}
 	return r, nil
 }

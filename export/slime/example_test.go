@@ -1,6 +1,7 @@
 package slime_test
 
 import (
+	"archive/zip"
 	"bytes"
 	"fmt"
 
@@ -25,10 +26,15 @@ func Example() {
 	if err := w.Close(); err != nil {
 		panic(err)
 	}
-	step, samples, err := slime.Read(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	parts, err := zip.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(step, samples[0].Tokens, samples[0].ResponseLength, samples[0].LossMask, samples[0].Reward)
-	// Output: 3 [5 6 7 8] 2 [1 1] 1
+	for _, part := range parts.File {
+		fmt.Println(part.Name)
+	}
+	// Output:
+	// archive/version
+	// archive/byteorder
+	// archive/data.pkl
 }

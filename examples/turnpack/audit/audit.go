@@ -15,7 +15,7 @@ import (
 // template to take in it ("" for its own choice). The
 // command that wires this package gives one, so that it needs no tokenizer of
 // its own.
-type ModelLoader func(dir, template string) (audit.Model, error)
+type ModelLoader func(dir, template string) (*audit.Model, error)
 
 const auditAbout = `Reads training batches by anyone (Parquet and Arrow of this module, slime .pt,
 prime-rl .bin, SkyRL- and verl-style Parquet, Parquet and JSON Lines with ids

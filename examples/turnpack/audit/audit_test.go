@@ -53,9 +53,9 @@ func TestAudit(t *testing.T) {
 	require.Contains(t, errs.String(), "none.parquet")
 	require.Equal(t, 2, command.Main(context.Background(), nil, nil, &out, &errs))
 	require.Equal(t, 2, command.Main(context.Background(), []string{"--fail-on", "x", good}, nil, &out, &errs))
-	require.Equal(t, 2, command.Main(context.Background(), []string{"--model", "m", good}, func(string, string) (audit.Model, error) { return nil, errors.New("no folder") }, &out, &errs))
+	require.Equal(t, 2, command.Main(context.Background(), []string{"--model", "m", good}, func(string, string) (*audit.Model, error) { return nil, errors.New("no folder") }, &out, &errs))
 	require.Contains(t, errs.String(), "no folder")
-	require.Equal(t, 1, command.Main(context.Background(), []string{"--model", "m", good}, func(string, string) (audit.Model, error) { return &audit.Facts{Vocab: 2}, nil }, &out, &errs))
+	require.Equal(t, 1, command.Main(context.Background(), []string{"--model", "m", good}, func(string, string) (*audit.Model, error) { return &audit.Model{Vocab: 2}, nil }, &out, &errs))
 }
 
 func TestDiff(t *testing.T) {

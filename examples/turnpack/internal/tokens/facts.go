@@ -9,19 +9,19 @@ import (
 )
 
 // Facts is what the audit rules want to know of a model.
-func Facts(ctx context.Context, m *tokenize.Model) (*audit.Facts, error) {
+func Facts(ctx context.Context, m *tokenize.Model) (*audit.Model, error) {
 	header, err := m.GenerationPrompt(ctx)
 	if err != nil {
 		return nil, err
 	}
-	f := &audit.Facts{Vocab: m.Tokenizer.Vocab().Size(), SpecialIDs: map[rollout.TokenID]bool{}, StopIDs: m.Stops(), DecodeToken: m.Tokenizer.Decode}
+	f := &audit.Model{Vocab: m.Tokenizer.Vocab().Size(), Special: map[rollout.TokenID]bool{}, Stops: m.Stops(), Decode: m.Tokenizer.Decode}
 	for _, a := range m.Tokenizer.Vocab().Added() {
 		if a.Special {
-			f.SpecialIDs[a.ID] = true
+			f.Special[a.ID] = true
 		}
 	}
 	if len(header) > 0 {
-		f.HeaderIDs = [][]rollout.TokenID{header}
+		f.Headers = [][]rollout.TokenID{header}
 	}
 	return f, nil
 }
