@@ -7,7 +7,7 @@
 //	rec, err := live.New(live.Options{Journal: j})
 //	s, err := rec.Begin(ctx, live.Start{ID: "task-7#0", Group: "task-7"})
 //	call, err := s.Begin(ctx, live.Request{Messages: messages, Prompt: ids})
-//	…                                  // the intent is durable: ask the engine
+//	…                                  // the intent is written: ask the engine
 //	err = call.Append(ids, logprobs, version)
 //	err = call.End(ctx, live.Reply{Message: reply, Usage: usage, FinishReason: "stop"})
 //	…                                  // the reply is durable: tell the client
@@ -30,8 +30,11 @@
 // # What survives
 //
 // A [Journal] is a folder of segments, 00000001.tpj and so on. A record is mark, length,
-// CRC-32C, body; it is durable (fsync, shared by all that wait) before Begin and End
-// return. New goes on with what the folder holds, which after a kill is every record whose
+// CRC-32C, body. What begins, a session or a call, is written to its file before Begin
+// returns, which a killed process keeps, and durable (fsync) at most 5 ms later; what ends
+// is durable before End returns, and all that was written before it: a machine that loses
+// its power forgets no call of which the client saw the end. Those that wait share an
+// fsync. New goes on with what the folder holds, which after a kill is every record whose
 // call had returned, and maybe the ones after that. A torn end is cut off; damage before
 // the end is refused with file and byte. While the disk is full new calls fail with
 // [ErrUnavailable] and the ends of those that run wait; it goes on when there is room.

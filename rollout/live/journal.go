@@ -15,14 +15,13 @@ import (
 
 // JournalOptions of OpenJournal. The zero value is the right default.
 type JournalOptions struct {
-	// MaxDelay is how long a record waits for others to share its fsync, 0 to 5 ms.
-	// With 0 a record is written at once, and those that come during its fsync share
-	// the next one.
+	// MaxDelay is how long the record of a reply waits for others to share its fsync, 0
+	// to 5 ms. With 0 it has one at once, and those that come during it share the next.
 	MaxDelay time.Duration
 	// SegmentBytes is the size at which the next file begins; 0 = 64 MiB.
 	SegmentBytes int64
-	// MaxQueued bounds the bytes that wait to be written, 0 = 64 MiB: beyond it no
-	// new call begins, while the replies of those that run are taken.
+	// MaxQueued bounds the bytes that wait for the disk, 0 = 64 MiB: beyond it no new
+	// call begins, while the replies of those that run are taken.
 	MaxQueued int64
 
 	// MaxDelivered is the share of the folder's bytes that delivered sessions may take
@@ -63,7 +62,7 @@ type JournalStats struct {
 	Bytes    int64 `json:"bytes"`    // of all files
 	Records  int64 `json:"records"`  // written since it was opened
 	Syncs    int64 `json:"syncs"`    // groups of records made durable
-	Queued   int64 `json:"queued"`   // bytes that wait
+	Queued   int64 `json:"queued"`   // bytes that are not durable yet
 	Torn     int64 `json:"torn"`     // bytes of an unfinished record cut off when it was opened
 }
 

@@ -351,8 +351,8 @@ func TestLagIsBounded(t *testing.T) {
 	}
 	require.ErrorIs(t, refused, rollout.KindLimit)
 	require.ErrorIs(t, refused, live.ErrUnavailable, "which is 503 to a client")
-	require.Contains(t, refused.Error(), "wait to be written")
-	_, err = rec.Begin(t.Context(), live.Start{ID: "b"})
+	require.Contains(t, refused.Error(), "wait for the disk")
+	_, err = rec.Begin(t.Context(), live.Start{ID: "b", Instance: strings.Repeat("x", 8<<10)})
 	require.ErrorIs(t, err, live.ErrUnavailable)
 	most := j.Stats().Queued
 	require.Less(t, most, int64(8<<10+4*6<<10), "the bound, and the ends of the calls that ran")
@@ -398,9 +398,10 @@ func goesOn(t *testing.T, rec *live.Recorder, s *live.Session, c *live.Call, roo
 // before any write leaves the same rollouts.
 func TestCompaction(t *testing.T) {
 	dir, copies := t.TempDir(), t.TempDir()
-	armed, n := false, 0
-	j, err := live.OpenFaulty(dir, live.JournalOptions{SegmentBytes: 6000}, func(string) error {
-		if armed {
+	var armed atomic.Bool
+	n := 0
+	j, err := live.OpenFaulty(dir, live.JournalOptions{SegmentBytes: 6000}, func(op string) error {
+		if armed.Load() && op == "write" { // one writes at a time
 			n++
 			require.NoError(t, os.CopyFS(filepath.Join(copies, fmt.Sprint(n)), os.DirFS(dir)))
 		}
@@ -425,7 +426,7 @@ func TestCompaction(t *testing.T) {
 		require.NoError(t, err)
 		want[x.ID] = lines(t, x)
 	}
-	armed = true
+	armed.Store(true)
 	for i := range 16 {
 		s := begin(t, rec, live.Start{ID: fmt.Sprint("s", i)})
 		ask(t, s, ids{1, 2, 3}, make(ids, 300))
@@ -433,7 +434,7 @@ func TestCompaction(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, rec.Deliver(t.Context(), live.Batch{Key: fmt.Sprint("b", i), Digest: "d", Sessions: []string{s.ID()}}))
 	}
-	armed = false
+	armed.Store(false)
 	require.Less(t, j.Stats().Bytes, int64(40_000), "the folder stays small")
 	same := func(rec *live.Recorder) {
 		t.Helper()

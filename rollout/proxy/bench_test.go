@@ -3,14 +3,17 @@
 package proxy_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,8 +30,9 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// still is an engine that always says the same, at once.
-func still() http.Handler {
+// still serves an engine that always says the same, at once, and takes as little as it can
+// of the cores that it shares with the proxy.
+func still(listener net.Listener) error {
 	var stream bytes.Buffer
 	prompt := strings.Repeat("7,", 999) + "7"
 	fmt.Fprintf(&stream, `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}],"prompt_token_ids":[%s]}`+"\n\n", prompt)
@@ -40,17 +44,34 @@ func still() http.Handler {
 		fmt.Fprintf(&stream, `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"logprobs":{"content":[{"token":" word","logprob":-0.25,"bytes":[32],"top_logprobs":[]}]},"finish_reason":%s,"token_ids":[%d]}]}`+"\n\n", finish, i)
 	}
 	stream.WriteString(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":1000,"completion_tokens":32,"total_tokens":1032}}` + "\n\ndata: [DONE]\n\n")
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/used" {
-			fmt.Fprint(w, int64(used()))
-			return
+	reply := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: %d\r\n\r\n%s", stream.Len(), stream.Bytes())
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return err
 		}
-		if _, err := io.Copy(io.Discard, r.Body); err != nil {
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Write(stream.Bytes())
-	})
+		go func() {
+			defer conn.Close()
+			in := bufio.NewReader(conn)
+			for {
+				r, err := http.ReadRequest(in)
+				if err != nil {
+					return
+				}
+				if _, err = io.Copy(io.Discard, r.Body); err != nil {
+					return
+				}
+				answer := reply
+				if r.URL.Path == "/used" {
+					text := fmt.Sprint(int64(used()))
+					answer = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(text), text)
+				}
+				if _, err = conn.Write(answer); err != nil {
+					return
+				}
+			}
+		}()
+	}
 }
 
 // calls are what clients of a process of its own see, and their processor time.
@@ -59,9 +80,7 @@ type calls struct{ First50, First99, Seconds, CPU float64 }
 // callsOf asks n streamed replies by some clients, 50 a session: as fast as they can, or as
 // many a second as rate says.
 func callsOf(url string, clients, n, rate int) (c calls, err error) {
-	transport := &http.Transport{MaxIdleConnsPerHost: clients}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport}
+	host := strings.TrimPrefix(url, "http://")
 	var next atomic.Int64
 	var mu sync.Mutex
 	var firsts []float64
@@ -70,22 +89,33 @@ func callsOf(url string, clients, n, rate int) (c calls, err error) {
 	began := time.Now()
 	for range clients {
 		wg.Go(func() {
-			one := make([]byte, 1)
+			conn, e := net.Dial("tcp", host)
+			if e != nil {
+				mu.Lock()
+				err = e
+				mu.Unlock()
+				return
+			}
+			defer conn.Close()
+			in, one := bufio.NewReader(conn), make([]byte, 1)
 			for k := int(next.Add(1)); k <= n; k = int(next.Add(1)) {
 				body := fmt.Sprintf(`{"model":"m","stream":true,"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"question %d"}]}`, k)
 				if rate > 0 {
 					time.Sleep(time.Until(began.Add(time.Duration(k) * time.Second / time.Duration(rate))))
 				}
 				sent := time.Now()
-				res, e := client.Post(fmt.Sprintf("%s/rollouts/%s-%d/v1/chat/completions", url, run, k/50), "application/json", strings.NewReader(body))
+				_, e := fmt.Fprintf(conn, "POST /rollouts/%s-%d/v1/chat/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", run, k/50, host, len(body), body)
 				first := time.Duration(0)
+				var res *http.Response
+				if e == nil {
+					res, e = http.ReadResponse(in, nil)
+				}
 				if e == nil {
 					_, e = io.ReadFull(res.Body, one)
 					first = time.Since(sent)
-					if e == nil {
-						_, e = io.Copy(io.Discard, res.Body)
-					}
-					res.Body.Close()
+				}
+				if e == nil {
+					_, e = io.Copy(io.Discard, res.Body)
 				}
 				mu.Lock()
 				firsts = append(firsts, first.Seconds()*1000)
@@ -109,10 +139,14 @@ func TestBenchmarkProcess(t *testing.T) {
 	case "":
 		t.Skip("SKIPPED: it is a part of BenchmarkProxy")
 	case "engine":
-		server := httptest.NewServer(still())
-		fmt.Println("at", server.URL)
-		_, err := io.Copy(io.Discard, os.Stdin) // until the benchmark ends
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
+		fmt.Println("at http://" + listener.Addr().String())
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // until the benchmark ends
+			listener.Close()
+		}()
+		require.ErrorIs(t, still(listener), net.ErrClosed)
 	default:
 		var url string
 		var clients, n, rate int
@@ -128,7 +162,7 @@ func TestBenchmarkProcess(t *testing.T) {
 
 func process(b *testing.B, role string) *exec.Cmd {
 	c := exec.Command(os.Args[0], "-test.run=^TestBenchmarkProcess$", "-test.v")
-	c.Env = append(os.Environ(), "PROXY_BENCHMARK="+role)
+	c.Env = append(os.Environ(), "PROXY_BENCHMARK="+role, "GOMAXPROCS=1")
 	c.Stderr = os.Stderr
 	return c
 }
@@ -169,6 +203,10 @@ func BenchmarkProxy(b *testing.B) {
 		for _, kind := range []string{"direct", "memory", "journal"} {
 			b.Run(kind+"/"+by.name, func(b *testing.B) {
 				b.ReportAllocs()
+				// An fsync holds one of the scheduler's processors: one more keeps the
+				// cores busy. A service holds a model and its sessions.
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1))
+				defer runtime.KeepAlive(make([]byte, 64<<20))
 				url := engineURL
 				if kind != "direct" {
 					url = proxyOf(b, engineURL, kind == "journal")

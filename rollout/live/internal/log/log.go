@@ -1,5 +1,7 @@
-// Package log is the writer of a journal: it gives records their places, and makes those
-// that wait together durable at a time.
+// Package log is the writer of a journal: it gives records their places, writes those that
+// wait together at a time, and makes them durable with one fsync. New work waits only for
+// the write, which outlives the process; a reply waits for the fsync, which
+// holds all that was written before it.
 package log
 
 import (
@@ -52,9 +54,12 @@ type Log struct {
 
 	mu             sync.Mutex
 	wake           chan struct{}
-	queue          []queued
-	buf            []byte        // room for what is written at a time, of the commit loop
-	round          *Ticket       // of the records in queue
+	later          *time.Timer   // wakes the commit loop for new work alone
+	armed          bool          // later runs
+	queue          []queued      // not written yet, in order
+	round          *Ticket       // of the records that no commit took
+	used           bool          // there are such records
+	unsynced       int64         // bytes that are written and not known to be durable
 	next           segment.Place // where the next record goes
 	first, written int           // segments: the first one, and that of the last durable record
 	sizes          map[int]int64
@@ -64,8 +69,13 @@ type Log struct {
 	closing        bool
 	done           chan struct{}
 
-	file   File // the committer's
-	number int  // of file
+	writing sync.Mutex // one writes at a time; it is locked before mu
+	file    File       // replaced by the commit loop only
+	number  int        // of file
+	end     int64      // of what is written in file
+	durable int64      // of what is durable in file, of the commit loop
+	buf     []byte     // room for what is written at a time
+	spare   []queued   // room for queue
 }
 
 type queued struct {
@@ -96,11 +106,19 @@ func (t *Ticket) Wait(ctx context.Context) error {
 	}
 }
 
-// WaitNew is Wait for new work, which is not left to wait for room on the disk.
+// WaitNew returns when the records are written, by the caller if nobody else does; they
+// are durable within MaxLag. New work is not left to wait for room on the disk.
 func (t *Ticket) WaitNew(ctx context.Context) error {
 	if t == nil {
 		return nil
 	}
+	t.log.writing.Lock()
+	err := t.log.flush(false)
+	t.log.writing.Unlock()
+	if err == nil {
+		return nil
+	}
+	t.log.poke() // the commit loop knows what to do
 	select {
 	case <-t.full:
 		if err := t.log.Err(); err != nil {
@@ -140,6 +158,8 @@ func Open(dir string, o Options) (*Log, error) {
 	}
 	j := &Log{dir: dir, opts: o, lock: lock, wake: make(chan struct{}, 1), done: make(chan struct{}), sizes: map[int]int64{}}
 	j.round = j.newTicket()
+	j.later = time.AfterFunc(time.Hour, j.poke)
+	j.later.Stop()
 	if !atomic.Hold(lock) {
 		return nil, errors.Join(unavailable(rollout.Where{File: dir}, "another process has the journal").WithFix("wait for it, or name another folder"), lock.Close())
 	}
@@ -186,6 +206,7 @@ func (j *Log) load() error {
 		return errors.Join(atomic.Locate(rollout.Where{File: j.dir}, err), j.file.Close())
 	}
 	j.sizes[j.number], j.written = j.next.Offset, j.number
+	j.end, j.durable = j.next.Offset, j.next.Offset
 	return nil
 }
 
@@ -214,7 +235,7 @@ func (j *Log) Enqueue(frame []byte, newWork bool) (segment.Place, *Ticket, error
 	case newWork && j.full != nil:
 		return segment.Place{}, nil, j.full
 	case newWork && j.stats.Queued+int64(len(frame)) > j.opts.MaxQueued && j.stats.Queued > 0:
-		e := rollout.Errorf(rollout.KindLimit, rollout.Where{Field: "MaxQueued"}, "%d bytes wait to be written, at most %d may", j.stats.Queued, j.opts.MaxQueued)
+		e := rollout.Errorf(rollout.KindLimit, rollout.Where{Field: "MaxQueued"}, "%d bytes wait for the disk, at most %d may", j.stats.Queued, j.opts.MaxQueued)
 		e.Err = ErrUnavailable
 		return segment.Place{}, nil, e.WithFix("raise Options.MaxQueued, or ask for less")
 	}
@@ -227,11 +248,34 @@ func (j *Log) Enqueue(frame []byte, newWork bool) (segment.Place, *Ticket, error
 	j.queue = append(j.queue, queued{at, frame})
 	j.stats.Queued += int64(len(frame))
 	j.stats.Records++
+	j.used = true
+	if !newWork {
+		j.nudge()
+	} else if !j.armed {
+		j.armed = true
+		j.later.Reset(MaxLag)
+	}
+	return at, j.round, nil
+}
+
+// MaxLag is how long new work that is written may wait for its fsync.
+const MaxLag = 5 * time.Millisecond
+
+// nudge wakes the commit loop. The caller holds mu.
+func (j *Log) nudge() {
+	if j.closing {
+		return
+	}
 	select {
 	case j.wake <- struct{}{}:
 	default:
 	}
-	return at, j.round, nil
+}
+
+func (j *Log) poke() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.nudge()
 }
 
 // commitLoop makes the records durable, those that wait together at a time.
@@ -250,45 +294,74 @@ func (j *Log) commitLoop() {
 	}
 }
 
-// commit writes what waits and reports whether there was anything.
+// commit makes durable what was enqueued, and reports whether there was anything.
 func (j *Log) commit() bool {
+	j.writing.Lock()
 	j.mu.Lock()
-	group, round, err := j.queue, j.round, j.fault
-	if len(group) == 0 {
+	round := j.round
+	if !j.used {
 		j.mu.Unlock()
+		j.writing.Unlock()
 		return false
 	}
-	j.queue, j.round = nil, j.newTicket()
+	j.round, j.used, j.armed = j.newTicket(), false, false
 	j.mu.Unlock()
-	bytes := int64(0)
-	for _, q := range group {
-		bytes += int64(len(q.frame))
-	}
-	for rest := group; len(rest) > 0 && err == nil; {
-		n := 1
-		for n < len(rest) && rest[n].at.Segment == rest[0].at.Segment {
-			n++
+	err := j.flush(true)
+	for noRoom(err) {
+		j.writing.Unlock()
+		again := j.waitRoom(err, round)
+		j.writing.Lock()
+		if !again {
+			break
 		}
-		if err = j.write(rest[:n]); err == nil {
-			rest = rest[n:]
-		} else if noRoom(err) && j.waitRoom(err, round) {
-			err = nil
-		}
+		err = j.flush(true)
 	}
+	end := j.end
 	j.mu.Lock()
-	j.stats.Queued -= bytes
+	written := j.unsynced
+	j.mu.Unlock()
+	j.writing.Unlock()
+	if err == nil {
+		err = j.sync(end)
+	}
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if errors.Is(err, errSync) {
+		err = errors.Join(err, j.file.Truncate(j.durable))
+	}
 	j.stats.Syncs++
 	if j.full = nil; err == nil {
-		j.written = group[len(group)-1].at.Segment
-	}
-	if err != nil && j.fault == nil {
-		e := unavailable(rollout.Where{File: segment.Path(j.dir, group[0].at.Segment)}, "%w: %v", ErrUnavailable, err)
-		j.fault = e.WithFix("make room or mend the disk and start again: what was recorded before is kept")
+		j.written = j.number
+		j.stats.Queued -= written
+		j.unsynced -= written
+	} else {
+		j.fail(err)
 	}
 	round.err = j.fault
-	j.mu.Unlock()
 	close(round.done)
 	return true
+}
+
+var errSync = errors.New("fsync")
+
+// sync makes durable what is written in file up to there. Others may write meanwhile.
+func (j *Log) sync(end int64) error {
+	if err := j.file.Sync(); err != nil {
+		return fmt.Errorf("%w: %v", errSync, err)
+	}
+	j.durable = end
+	return nil
+}
+
+// fail ends the recording. The caller holds mu.
+func (j *Log) fail(err error) {
+	if j.fault == nil {
+		e := unavailable(rollout.Where{File: segment.Path(j.dir, j.number)}, "%w: %v", ErrUnavailable, err)
+		j.fault = e.WithFix("make room or mend the disk and start again: what was recorded before is kept")
+	}
+	j.queue, j.stats.Queued = nil, 0
 }
 
 // noRoom says that a write failed for want of room. After an fsync that failed nobody
@@ -323,22 +396,70 @@ const roomPause = 100 * time.Millisecond
 // maxBuf is how much room for what is written at a time is kept.
 const maxBuf = 1 << 20
 
-// write makes records of one segment durable. What a failure leaves is cut off.
-func (j *Log) write(group []queued) error {
-	at := group[0].at
-	if at.Segment != j.number {
-		f, err := j.opts.Open(segment.Path(j.dir, at.Segment))
-		if err != nil {
-			return err
+// errNext says that what waits goes to the next segment.
+var errNext = errors.New("the next segment is not begun")
+
+// flush writes what waits, in order. Only the commit loop goes on to the next segment.
+// What could not be written waits again. The caller holds writing.
+func (j *Log) flush(next bool) error {
+	j.mu.Lock()
+	group, err := j.queue, j.fault
+	j.queue = j.spare[:0]
+	j.mu.Unlock()
+	rest := group
+	for len(rest) > 0 && err == nil {
+		n := 1
+		for n < len(rest) && rest[n].at.Segment == rest[0].at.Segment {
+			n++
 		}
-		if err := j.begin(f, at.Segment); err != nil {
-			return errors.Join(err, f.Close(), os.Remove(segment.Path(j.dir, at.Segment)))
+		if rest[0].at.Segment != j.number {
+			if err = errNext; next {
+				err = j.turn(rest[0].at.Segment)
+			}
 		}
-		if err := j.file.Close(); err != nil {
-			return errors.Join(err, f.Close())
+		if err == nil {
+			err = j.write(rest[:n])
 		}
-		j.file, j.number = f, at.Segment
+		if err == nil {
+			rest = rest[n:]
+		}
 	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, q := range group[:len(group)-len(rest)] {
+		j.unsynced += int64(len(q.frame))
+	}
+	if len(rest) > 0 {
+		j.queue = append(rest, j.queue...)
+		j.spare = nil
+	} else {
+		clear(group)
+		j.spare = group
+	}
+	return err
+}
+
+// turn goes on to the next segment, after the last one is durable.
+func (j *Log) turn(n int) error {
+	if err := j.sync(j.end); err != nil {
+		return err
+	}
+	f, err := j.opts.Open(segment.Path(j.dir, n))
+	if err != nil {
+		return err
+	}
+	if err := j.begin(f, n); err != nil {
+		return errors.Join(err, f.Close(), os.Remove(segment.Path(j.dir, n)))
+	}
+	if err := j.file.Close(); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	j.file, j.number, j.end, j.durable = f, n, segment.HeadSize, segment.HeadSize
+	return nil
+}
+
+// write writes records of the segment. What a failure leaves is cut off.
+func (j *Log) write(group []queued) error {
 	buf := j.buf[:0]
 	for _, q := range group {
 		segment.Seal(q.frame, q.at)
@@ -347,16 +468,12 @@ func (j *Log) write(group []queued) error {
 	if cap(buf) <= maxBuf {
 		j.buf = buf
 	}
-	_, err := j.file.WriteAt(buf, at.Offset)
-	if err == nil {
-		if err = j.file.Sync(); err != nil {
-			err = fmt.Errorf("fsync: %v", err)
-		}
+	at := group[0].at.Offset
+	if _, err := j.file.WriteAt(buf, at); err != nil {
+		return errors.Join(err, j.file.Truncate(at))
 	}
-	if err != nil {
-		err = errors.Join(err, j.file.Truncate(at.Offset))
-	}
-	return err
+	j.end = at + int64(len(buf))
+	return nil
 }
 
 // Durable is the segment of the last durable record.
@@ -411,6 +528,7 @@ func (j *Log) Close() error {
 		return nil
 	}
 	j.closing = true
+	j.later.Stop()
 	close(j.wake)
 	j.mu.Unlock()
 	<-j.done
