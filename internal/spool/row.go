@@ -36,20 +36,34 @@ func Runs(seq *rollout.Sequence) (row Row, ok bool) {
 // What it holds of single tokens stays as it is.
 func (r *Row) Extend(seq rollout.Columns) bool {
 	n := len(seq.IDs)
+	var flags, source, turn, version int // ends of what is alike in a column
 	for i := 0; i < n; {
 		run := Run{ID: seq.IDs[i], Flags: seq.Flags[i], Source: seq.Source[i], Turn: seq.Turn[i]}
+		flags, source, turn = until(seq.Flags, i, flags), until(seq.Source, i, source), until(seq.Turn, i, turn)
+		end := min(flags, source, turn)
 		if seq.Version != nil {
-			run.Version = seq.Version[i]
+			run.Version, version = seq.Version[i], until(seq.Version, i, version)
+			end = min(end, version)
 		}
-		from := i
-		for i++; i < n && seq.Flags[i] == run.Flags && seq.Source[i] == run.Source && seq.Turn[i] == run.Turn && (seq.Version == nil || seq.Version[i] == run.Version); i++ {
-		}
-		run.Len = i - from
+		run.Len, i = end-i, end
 		if r.Put(run, seq.Version != nil); !r.Long() {
 			return false
 		}
 	}
 	return true
+}
+
+// until is where the values that equal s[i] end: at end, if that is not passed.
+func until[T comparable](s []T, i, end int) int {
+	if i < end {
+		return end
+	}
+	for end = i + 1; end+32 <= len(s) && *(*[32]T)(s[end:]) == *(*[32]T)(s[end-1:]); end += 32 {
+	}
+	for end < len(s) && s[end] == s[i] {
+		end++
+	}
+	return end
 }
 
 // Run are tokens that follow each other and are alike in all but ids and log

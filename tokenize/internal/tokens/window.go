@@ -43,9 +43,8 @@ func (w *Window) part(from, to int) (int, int) { return max(from, w.From), min(t
 func (w *Window) Fill(from, to int) rollout.Columns {
 	w.From, w.To = from, to
 	w.source, w.turn, w.flags = slices.Grow(w.source[:0], to-from)[:to-from], slices.Grow(w.turn[:0], to-from)[:to-from], slices.Grow(w.flags[:0], to-from)[:to-from]
-	for i := range w.source {
-		w.source[i], w.turn[i] = -1, -1
-	}
+	fill(w.source, -1)
+	fill(w.turn, -1)
 	clear(w.flags)
 	for p := range w.Row.Pieces() {
 		if p.Turn < 0 {
@@ -57,9 +56,7 @@ func (w *Window) Fill(from, to int) rollout.Columns {
 			if p.Kind != lineage.SegSampled {
 				flags &^= rollout.FlagSampled | rollout.FlagStop
 			}
-			for at := from - moved; at < to-moved; at++ {
-				w.source[at-w.From], w.flags[at-w.From] = source, flags
-			}
+			w.say(from-moved, to-moved, source, flags)
 		})
 	}
 	// Where the context was rendered that says what each token is, also of those that
@@ -71,8 +68,8 @@ func (w *Window) Fill(from, to int) rollout.Columns {
 	}
 	for _, s := range w.Row.Spans {
 		from, to := w.part(s.Start, s.Start+s.Len)
-		for at := from; at < to; at++ {
-			w.turn[at-w.From] = int32(s.Turn)
+		if from < to {
+			fill(w.turn[from-w.From:to-w.From], int32(s.Turn))
 		}
 		for _, sub := range s.Subs {
 			from, to := w.part(sub.At, sub.At+sub.Len)
@@ -82,6 +79,34 @@ func (w *Window) Fill(from, to int) rollout.Columns {
 		}
 	}
 	return rollout.Columns{IDs: w.IDs[w.From:w.To], Source: w.source, Flags: w.flags, Turn: w.turn, Version: w.versions()}
+}
+
+// say tells where the tokens [from, to) are from.
+func (w *Window) say(from, to int, source int32, flags rollout.Flag) {
+	fill(w.source[from-w.From:to-w.From], source)
+	fill(w.flags[from-w.From:to-w.From], flags)
+}
+
+// fill sets all of s, which is mostly long, to v.
+func fill[T any](s []T, v T) {
+	n := min(len(s), 16)
+	for i := range s[:n] {
+		s[i] = v
+	}
+	for ; n < len(s); n *= 2 {
+		copy(s[n:], s[:n])
+	}
+}
+
+// common is the length of the beginning that a and b, which are equally long, share.
+func common(a, b []rollout.TokenID) (n int) {
+	for n+32 <= len(a) && *(*[32]rollout.TokenID)(a[n:]) == *(*[32]rollout.TokenID)(b[n:]) {
+		n += 32
+	}
+	for n < len(a) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // versions are the policy versions of the window, nil where no turn of the row has one.
@@ -133,10 +158,10 @@ func (w *Window) context(t, start, from int) {
 			n := min(end-p.Keep, start-from)
 			to, moved := end-p.Keep, start-end+p.Keep
 			p.Add.Each(to-n, min(to, w.To-moved), func(from, to int, source int32, flags rollout.Flag) {
-				for k := from; k < to; k++ {
-					if at := k + moved; w.IDs[at] == p.Add.IDs[k] {
-						w.source[at-w.From], w.flags[at-w.From] = source, flags
-					}
+				for from < to {
+					n := common(w.IDs[from+moved:to+moved], p.Add.IDs[from:to])
+					w.say(from+moved, from+moved+n, source, flags)
+					from += n + 1
 				}
 			})
 			start, end = start-n, end-n
