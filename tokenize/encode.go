@@ -157,6 +157,7 @@ type job struct {
 	turns   []rollout.Turn
 	owner   map[int32]int32 // message → turn that sampled it
 	pieces  *tokens.Encoder
+	arena   tokens.Arena       // of the prompts
 	rule    *completion.Rule   // of the template that r takes
 	render  *render.Renderer   // nil where there is none
 	replies *completion.Finder // in what render writes
@@ -392,6 +393,6 @@ func (e *Encoder) pieces(sampled func(int32) bool) *tokens.Encoder {
 
 // release keeps the memory of p for the next rollout.
 func (e *Encoder) release(p *tokens.Encoder) {
-	p.Sampled, p.Written, p.Whole = nil, nil, false
+	p.Sampled, p.Written, p.Whole, p.Prompts = nil, nil, false, p.Prompts.Emptied()
 	e.idle.Put(p)
 }

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,7 +15,7 @@ func runsOf(rng *rand.Rand, runs int) rollout.Sequence {
 	var s rollout.Sequence
 	for range runs {
 		source, turn, flags, version := rng.Int32N(3)-1, rng.Int32N(2)-1, rollout.Flag(rng.IntN(4))<<1, rng.Int32N(2)-1
-		for range 30 + rng.IntN(60) {
+		for range 40 + rng.IntN(1<<(2+rng.IntN(8))) {
 			s.IDs, s.Source, s.Turn, s.Flags = append(s.IDs, rng.Int32N(1000)), append(s.Source, source), append(s.Turn, turn), append(s.Flags, flags)
 			s.Version, s.Logprob = append(s.Version, version), append(s.Logprob, -rng.Float32())
 		}
@@ -65,6 +66,32 @@ func TestRunsAreTheRow(t *testing.T) {
 				return nil
 			}))
 			s.Close()
+		}
+	}
+}
+
+// Queues that share the memory of ids give the rows that were added.
+func TestIdleMemory(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	var idle sync.Pool
+	for range 100 {
+		queues := [3]Queue{}
+		want := [3][]rollout.Sample{}
+		for k := range queues {
+			queues[k] = Queue{Tokens: 2000, Idle: &idle, Prefixes: k == 2, Open: func() *Spool { return New(t.TempDir(), 1<<20) }}
+			for range rng.IntN(4) {
+				seq := runsOf(rng, 1+rng.IntN(9))
+				row, ok := Runs(&seq)
+				require.True(t, ok)
+				want[k] = append(want[k], row.Whole())
+				require.NoError(t, queues[k].Add(row))
+				clear(row.Tokens) // the caller's again
+			}
+		}
+		for k := range queues {
+			var got []rollout.Sample
+			require.NoError(t, queues[k].Each(func(r Row) error { got = append(got, r.Whole()); return nil }))
+			require.Equal(t, want[k], got)
 		}
 	}
 }

@@ -107,14 +107,39 @@ func (c *Compact) grow(n int) {
 	}
 }
 
-// Clone is [from, to) of c in memory of its own.
-func (c *Compact) Clone(from, to int) Compact {
-	out := Compact{IDs: slices.Clone(c.IDs[from:to])}
+// Clone is [from, to) of c in the memory of a, nil for its own.
+func (c *Compact) Clone(a *Arena, from, to int) Compact {
+	out := Compact{IDs: a.copyOf(c.IDs[from:to])}
+	if from < to {
+		out.runs = make([]run, 0, c.runAt(to-1)-c.runAt(from)+1)
+	}
 	c.Each(from, to, func(_, to int, source int32, flags rollout.Flag) {
 		out.runs = append(out.runs, run{to - from, source, flags})
 	})
 	return out
 }
+
+// Arena is memory that many pieces share.
+type Arena struct{ ids []rollout.TokenID }
+
+// maxArena bounds the ids that room is made for at once.
+const maxArena = 1 << 18
+
+// copyOf is ids in the memory of a. Long ones have their own, lest much of a stays empty.
+func (a *Arena) copyOf(ids []rollout.TokenID) []rollout.TokenID {
+	n := len(ids)
+	if a == nil || n == 0 || n > maxArena/8 {
+		return slices.Clone(ids)
+	}
+	if cap(a.ids)-len(a.ids) < n {
+		a.ids = make([]rollout.TokenID, 0, min(max(1<<12, 2*n, 2*cap(a.ids)), maxArena))
+	}
+	a.ids = append(a.ids, ids...)
+	return a.ids[len(a.ids)-n : len(a.ids) : len(a.ids)]
+}
+
+// Emptied is the memory of a, whose pieces nobody reads any more.
+func (a *Arena) Emptied() Arena { return Arena{a.ids[:0]} }
 
 // Unattributed are ids of which nothing else is known.
 func Unattributed(ids []rollout.TokenID) Compact { return Compact{ids, []run{{len(ids), -1, 0}}} }

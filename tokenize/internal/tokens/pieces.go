@@ -105,6 +105,8 @@ type Encoder struct {
 	// more is asked for.
 	Buf   engine.Encoding
 	Whole bool // Buf is to hold the whole text, with offsets
+	// Prompts is the memory of those of one rollout.
+	Prompts Arena
 
 	call    call
 	added   func(engine.AddedMatch) bool
