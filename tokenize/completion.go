@@ -216,11 +216,11 @@ func (j *job) countOpenReasoning(t *rollout.Turn, asked, reply string, cut bool)
 	closing := func(text string) func([]int) bool {
 		return func(at []int) bool { return text[at[0]+1] == '/' }
 	}
-	tags := completion.ThinkTag.FindAllStringIndex(asked, -1)
+	tags := completion.ThinkTags(asked)
 	if len(tags) == 0 || closing(asked)(tags[len(tags)-1]) {
 		return
 	}
-	if !slices.ContainsFunc(completion.ThinkTag.FindAllStringIndex(reply, -1), closing(reply)) {
+	if !slices.ContainsFunc(completion.ThinkTags(reply), closing(reply)) {
 		j.report.OpenReasoning++
 	}
 }

@@ -27,6 +27,19 @@ func (f *Frame) Recorded() bool { return len(f.lead.Fields)+len(f.Tail.Fields) >
 // thinkTag matches markers that open or close reasoning in published templates.
 var ThinkTag = regexp.MustCompile(`(?i)[<\[]/?(seed:)?(think|thinking|thought|reasoning)[>\]]`)
 
+// ThinkTags are the places of ThinkTag in text, most of which has no bracket before a letter
+// that one begins with: so the expression is rarely asked.
+func ThinkTags(text string) [][]int {
+	for i := 0; i+1 < len(text); i++ {
+		if text[i] == '<' || text[i] == '[' {
+			if strings.IndexByte("/tTrRsS\xc5", text[i+1]) >= 0 { // the last begins ſ, which is an s as well
+				return ThinkTag.FindAllStringIndex(text, -1)
+			}
+		}
+	}
+	return nil
+}
+
 // SampledText returns the completion for message m with index i.
 //
 // prompt is the text the model saw; with is the same conversation with m as its
@@ -199,7 +212,7 @@ func emptyThink(lead string) bool { return ThinkTag.MatchString(lead) }
 // already wrote ("<think>\n").
 func OpenerTrimmed(prompt, content string) string {
 	at := strings.LastIndexByte(strings.TrimRight(prompt, "\n"), '<')
-	if at < 0 || !ThinkTag.MatchString(prompt[at:]) {
+	if at < 0 || len(ThinkTags(prompt[at:])) == 0 {
 		return content
 	}
 	opener := prompt[at:]

@@ -251,8 +251,10 @@ func (p *Encoder) firstAfter(ids []rollout.TokenID, at, to int) (k, begin int) {
 		k--
 		begin -= int(p.widths[ids[k]])
 	}
-	if slices.ContainsFunc(ids[:k], p.has) {
-		return 0, 0
+	for _, id := range ids[:k] {
+		if id >= p.lowest && p.has(id) {
+			return 0, 0
+		}
 	}
 	return k, begin
 }

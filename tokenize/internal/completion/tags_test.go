@@ -1,0 +1,27 @@
+package completion
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The look before the expression leaves out no tag.
+func TestThinkTags(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	words := []string{"<", "[", "/", ">", "]", "think", "ThinKing", "thin\u212a", "thought", "REASONING", "seed:", "\u017feed:", "x", " ", "\n", "|im_start|", "\u00c5"}
+	found := 0
+	for range 20_000 {
+		var b strings.Builder
+		for range 1 + rng.IntN(8) {
+			b.WriteString(words[rng.IntN(len(words))])
+		}
+		want := ThinkTag.FindAllStringIndex(b.String(), -1)
+		require.Equal(t, want, ThinkTags(b.String()), b.String())
+		found += len(want)
+	}
+	require.Greater(t, found, 60)
+	require.NotEmpty(t, ThinkTags("<\u017feed:thin\u212a>"))
+}
