@@ -6,8 +6,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// TypeTests are the tests that have no arguments and only look at their value.
-var TypeTests = map[string]func(v value.Value) bool{
+// typeTests are the tests that have no arguments and only look at their value.
+var typeTests = map[string]func(v value.Value) bool{
 	"defined":   func(v value.Value) bool { _, u := v.(*value.Undefined); return !u },
 	"undefined": func(v value.Value) bool { _, u := v.(*value.Undefined); return u },
 	"none":      func(v value.Value) bool { _, ok := v.(*value.None); return ok },
@@ -52,7 +52,7 @@ func newTests() map[string]rt.Test {
 		"lower":       textual("islower"),
 		"upper":       textual("isupper"),
 	}
-	for name, f := range TypeTests {
+	for name, f := range typeTests {
 		m[name] = rt.DefTest("test_"+name+"()", func(_ *rt.Context, v value.Value, _ rt.Params) bool { return f(v) })
 	}
 	for op, names := range map[string][]string{

@@ -16,7 +16,7 @@ type Program struct {
 	root    *functionCode
 	blocks  map[string]*blockCode
 	resolve []string  // names looked up in the inputs, once per run
-	lookups int       // how many lookup the code has
+	attrs   int       // how many attrExpr the code has
 	markup  bool      // a value may be Markup
 	idle    sync.Pool // of *exec: memory for the next run
 }

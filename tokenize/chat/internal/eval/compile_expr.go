@@ -47,7 +47,6 @@ func (c *compiler) args(a *syntax.Args, f frame) argList {
 func (c *compiler) filter(n *syntax.Filter, f frame) *filterExpr {
 	c.nodes++
 	out := &filterExpr{pos: n.At(), name: n.Name, fn: builtin.Library.Filters[n.Name], json: n.Name == "tojson" && n.X != nil, args: c.args(&n.Args, f)}
-	out.trim = n.Name == "trim" && n.X != nil && out.args.none()
 	c.prog.markup = c.prog.markup || makesMarkup(n)
 	if n.X != nil {
 		if x, ok := n.X.(*syntax.Filter); ok {
@@ -87,6 +86,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 	case *syntax.Name:
 		return c.name(n.Name, n.At(), f)
 	case *syntax.Const:
+		c.nodes += len(n.Str) / bytesANode
 		return &constExpr{constant(n)}
 	case *syntax.Tuple:
 		return &listExpr{c.exprs(n.Items, f), true}
@@ -118,33 +118,25 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		c.nodes++
 		return &notExpr{condition(c.expr(n.X, f))}
 	case *syntax.Compare:
-		if k, ok := n.Rest[0].(*syntax.Const); ok && len(n.Rest) == 1 && k.Kind == syntax.ConstStr && (n.Ops[0] == "==" || n.Ops[0] == "!=") {
-			c.nodes += len(k.Str) / bytesANode
-			return &equalsExpr{c.expr(n.X, f), k.Str, n.Ops[0] == "!="}
-		}
-		if k, ok := n.X.(*syntax.Const); ok && len(n.Rest) == 1 && k.Kind == syntax.ConstStr && (n.Ops[0] == "in" || n.Ops[0] == "notin") {
-			return &containsExpr{n.At(), c.variable(n.Rest[0], f), value.Lit(k.Str), c.lookup(k.Str), n.Ops[0] == "notin"}
-		}
 		return &compareExpr{pos: n.At(), x: c.expr(n.X, f), ops: n.Ops, rest: c.exprs(n.Rest, f)}
 	case *syntax.Concat:
 		return &concatExpr{n.At(), c.exprs(n.Items, f)}
 	case *syntax.Getattr:
-		var of owner
-		c.aside(c.pass.Counts(n, f.Scope), func() { of = c.variable(n.X, f) })
-		return &attrExpr{pos: n.At(), owner: of, name: n.Attr, key: value.Lit(n.Attr), lookup: c.lookup(n.Attr), loop: loopAttrs[n.Attr],
+		c.nodes += len(n.Attr) / bytesANode
+		c.prog.attrs++
+		var of expr
+		c.aside(c.pass.Counts(n, f.Scope), func() { of = c.expr(n.X, f) })
+		return &attrExpr{pos: n.At(), x: of, name: n.Attr, key: value.Lit(n.Attr), near: c.prog.attrs - 1, loop: loopAttrs[n.Attr],
 			plain: !object.IsDictAttr(n.Attr) && !strings.HasPrefix(n.Attr, "_")}
 	case *syntax.Getitem:
 		if s, ok := n.Index.(*syntax.Slice); ok {
-			out := &sliceExpr{pos: n.At(), x: c.expr(n.X, f), reverses: reverses(s)}
+			out := &sliceExpr{pos: n.At(), x: c.expr(n.X, f)}
 			for i, part := range []syntax.Expr{s.Start, s.Stop, s.Step} {
 				if part != nil {
 					out.parts[i] = c.expr(part, f)
 				}
 			}
 			return out
-		}
-		if k, ok := n.Index.(*syntax.Const); ok && k.Kind == syntax.ConstStr {
-			return &keyExpr{n.At(), c.variable(n.X, f), value.Lit(k.Str), c.lookup(k.Str)}
 		}
 		return &itemExpr{pos: n.At(), x: c.expr(n.X, f), index: c.expr(n.Index, f)}
 	case *syntax.Slice:
@@ -159,9 +151,6 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 		return c.filter(n, f)
 	case *syntax.Test:
 		out := &testExpr{pos: n.At(), name: n.Name, fn: builtin.Library.Tests[n.Name], x: c.expr(n.X, f), args: c.args(&n.Args, f)}
-		if out.alone = out.args.none(); out.alone {
-			out.is = builtin.TypeTests[n.Name]
-		}
 		if out.fn == nil && !f.soft {
 			c.fail(n.At(), "No test named '%s'.", n.Name)
 		}
@@ -205,31 +194,6 @@ func (c *compiler) sum(n *syntax.Binary, f frame) expr {
 		}
 	}
 	return out
-}
-
-// reverses reports whether a slice is [::-1].
-func reverses(s *syntax.Slice) bool {
-	minus, ok := s.Step.(*syntax.Unary)
-	if !ok || s.Start != nil || s.Stop != nil || minus.Op != "-" {
-		return false
-	}
-	k, ok := minus.X.(*syntax.Const)
-	return ok && k.Kind == syntax.ConstInt && k.Int.IsInt64() && k.Int.Int64() == 1
-}
-
-// variable is an expression that may be a variable of this function.
-func (c *compiler) variable(n syntax.Expr, f frame) owner {
-	out := owner{c.expr(n, f), -1}
-	if name, ok := out.x.(*nameExpr); ok && name.depth == 0 {
-		out.slot = name.slot
-	}
-	return out
-}
-
-func (c *compiler) lookup(key string) lookup {
-	c.prog.lookups++
-	c.nodes += len(key) / bytesANode
-	return lookup{key, c.prog.lookups - 1}
 }
 
 // constStr is the string of a constant, or nil.

@@ -48,7 +48,7 @@ func (e *sumExpr) emit(x *exec) {
 			x.out.Lit(text)
 			continue
 		}
-		if f, ok := t.(*filterExpr); ok && (f.json || f.trim) && i > 0 {
+		if f, ok := t.(*filterExpr); ok && f.json && i > 0 {
 			f.emit(x)
 			continue
 		}
@@ -67,17 +67,11 @@ func (e *sumExpr) emit(x *exec) {
 }
 
 func (e *filterExpr) emit(x *exec) {
-	switch {
-	case e.json:
-		e.emitJSON(x, e.x.eval(x))
-	case e.trim:
-		e.emitTrimmed(x, e.x.eval(x))
-	default:
+	if !e.json {
 		x.write(e.eval(x))
+		return
 	}
-}
-
-func (e *filterExpr) emitJSON(x *exec, v value.Value) {
+	v := e.x.eval(x)
 	mark := x.mark()
 	a := e.args.eval(x)
 	if x.Err == nil {
@@ -85,14 +79,6 @@ func (e *filterExpr) emitJSON(x *exec, v value.Value) {
 	}
 	x.pop(mark)
 	x.at(e.pos)
-}
-
-func (e *filterExpr) emitTrimmed(x *exec, v value.Value) {
-	if s, ok := v.(*value.Str); ok && !s.Markup && x.Err == nil {
-		py.Trim(x.out, x.Lim, s)
-		return
-	}
-	x.write(e.apply(x, v))
 }
 
 // write prints a value.

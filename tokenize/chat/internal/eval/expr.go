@@ -55,20 +55,6 @@ type (
 		pos   syntax.Pos
 		items []expr
 	}
-	// equalsExpr is x == "text" or x != "text".
-	equalsExpr struct {
-		x    expr
-		text string
-		not  bool
-	}
-	// containsExpr is "text" in x or "text" not in x.
-	containsExpr struct {
-		pos syntax.Pos
-		owner
-		text *value.Str
-		key  lookup // of text
-		not  bool
-	}
 	compareExpr struct {
 		pos  syntax.Pos
 		x    expr
@@ -76,40 +62,22 @@ type (
 		rest []expr
 	}
 	attrExpr struct {
-		pos syntax.Pos
-		owner
-		name   string
-		key    *value.Str
-		plain  bool                    // no dict or namespace has an attribute of this name: look for the key only
-		lookup lookup                  // of the key
-		loop   func(*Loop) value.Value // the attribute of loop objects
-	}
-	// lookup is a key together with a place of exec.near.
-	lookup struct {
-		key  string
-		near int
+		pos   syntax.Pos
+		x     expr
+		name  string
+		key   *value.Str
+		near  int                     // its place in exec.near
+		plain bool                    // no dict or namespace has an attribute of this name: look for the key only
+		loop  func(*Loop) value.Value // the attribute of loop objects
 	}
 	itemExpr struct {
 		pos      syntax.Pos
 		x, index expr
 	}
-	// keyExpr is x["text"].
-	keyExpr struct {
-		pos syntax.Pos
-		owner
-		key    *value.Str
-		lookup lookup // of the key
-	}
-	// owner is an expression that something is looked up in.
-	owner struct {
-		x    expr
-		slot int // of the variable of this function that x is, or -1
-	}
 	sliceExpr struct {
-		pos      syntax.Pos
-		x        expr
-		parts    [3]expr
-		reverses bool // it is x[::-1]
+		pos   syntax.Pos
+		x     expr
+		parts [3]expr
 	}
 	callExpr struct {
 		pos    syntax.Pos
@@ -125,17 +93,14 @@ type (
 		name string
 		fn   rt.Func // nil: unknown
 		json bool    // it is tojson, of x
-		trim bool    // it is trim, of x, without arguments
 		args argList
 	}
 	testExpr struct {
-		pos   syntax.Pos
-		name  string
-		fn    rt.Test                // nil: unknown
-		is    func(value.Value) bool // a type test alone
-		x     expr
-		args  argList
-		alone bool // without arguments
+		pos  syntax.Pos
+		name string
+		fn   rt.Test // nil: unknown
+		x    expr
+		args argList
 	}
 )
 
@@ -298,91 +263,39 @@ func (e *compareExpr) eval(x *exec) value.Value {
 	return value.NewBool(ok)
 }
 
-func (e *equalsExpr) eval(x *exec) value.Value { return value.NewBool(e.truth(x)) }
-
-func (e *containsExpr) eval(x *exec) value.Value {
-	ok := e.truth(x)
-	if x.Err != nil {
-		return rt.Stopped
-	}
-	return value.NewBool(ok)
-}
-
 // undefinedSize is about the memory of an undefined value.
 const undefinedSize = 64
 
 func (e *attrExpr) eval(x *exec) value.Value {
-	v, r := e.find(x)
-	if r == nil {
-		x.Make(undefinedSize)
-		return &value.Undefined{Obj: v, Name: e.key}
-	}
-	return r
-}
-
-// find evaluates x and returns it with its attribute, nil where it has none.
-func (e *attrExpr) find(x *exec) (v, attr value.Value) {
-	if d := e.dict(x); d != nil && e.plain {
-		return d, e.lookup.in(x, d)
-	}
-	v = e.x.eval(x)
-	if d, ok := v.(*value.Dict); ok && e.plain {
-		return v, e.lookup.in(x, d)
-	}
-	return v, e.of(x, v)
-}
-
-// of is the attribute of a value, or nil where it has none.
-func (e *attrExpr) of(x *exec, v value.Value) value.Value {
+	v := e.x.eval(x)
+	var r value.Value
 	switch v := v.(type) {
+	case *value.Dict:
+		if e.plain {
+			r = v.Lookup(e.name, &x.near[e.near])
+		}
 	case *object.Namespace:
 		if e.plain {
-			return e.lookup.in(x, v.Attrs)
+			r = v.Attrs.Lookup(e.name, &x.near[e.near])
 		}
 	case *Loop:
 		if e.loop != nil {
-			return e.loop(v)
+			r = e.loop(v)
 		}
 	}
+	if r != nil {
+		return r
+	}
 	x.Make(undefinedSize)
-	r := object.Getattr(&x.Context, v, e.name, e.key)
+	r = object.Getattr(&x.Context, v, e.name, e.key)
 	x.at(e.pos)
 	return r
 }
-
-// dict is the variable that x is, if that is a dict: the most frequent case by far.
-func (o *owner) dict(x *exec) *value.Dict {
-	if o.slot < 0 {
-		return nil
-	}
-	d, _ := x.act.slots[o.slot].(*value.Dict)
-	return d
-}
-
-func (l *lookup) in(x *exec, d *value.Dict) value.Value { return d.Lookup(l.key, &x.near[l.near]) }
 
 func (e *itemExpr) eval(x *exec) value.Value {
 	v := e.x.eval(x)
 	x.Make(undefinedSize) // what is not there, or a character
 	r := object.Getitem(&x.Context, v, e.index.eval(x))
-	x.at(e.pos)
-	return r
-}
-
-func (e *keyExpr) eval(x *exec) value.Value {
-	if d := e.dict(x); d != nil {
-		if r := e.lookup.in(x, d); r != nil {
-			return r
-		}
-	}
-	v := e.x.eval(x)
-	if d, ok := v.(*value.Dict); ok {
-		if r := e.lookup.in(x, d); r != nil {
-			return r
-		}
-	}
-	x.Make(undefinedSize)
-	r := object.Getitem(&x.Context, v, e.key)
 	x.at(e.pos)
 	return r
 }
@@ -429,10 +342,8 @@ func (e *testExpr) eval(x *exec) value.Value {
 	return value.NewBool(ok)
 }
 
-func (e *sliceExpr) eval(x *exec) value.Value { return e.of(x, e.x.eval(x)) }
-
-// of is the slice of a value.
-func (e *sliceExpr) of(x *exec, v value.Value) value.Value {
+func (e *sliceExpr) eval(x *exec) value.Value {
+	v := e.x.eval(x)
 	var parts [3]value.Value
 	for i, p := range e.parts {
 		if p != nil {

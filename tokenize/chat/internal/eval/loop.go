@@ -39,28 +39,13 @@ type testCode struct {
 }
 
 func (s *forStmt) exec(x *exec) signal {
-	v := s.list(x)
+	v := s.iter.eval(x)
 	if s.recursive {
 		text, sig := x.capture(func() signal { return s.recurse(x, v, x.act, 0) })
 		x.out.Str(text)
 		return sig
 	}
 	return s.loop(x, v, 0, nil)
-}
-
-// backwardList is a list to be walked from its end.
-type backwardList struct{ *value.List }
-
-func (s *forStmt) list(x *exec) value.Value {
-	e, ok := s.iter.(*sliceExpr)
-	if !ok || !e.reverses || s.test != nil || s.recursive {
-		return s.iter.eval(x)
-	}
-	v := e.x.eval(x)
-	if l, ok := v.(*value.List); ok {
-		return backwardList{l}
-	}
-	return e.of(x, v)
 }
 
 // recurse runs the loop as the function that loop(…) calls again.
@@ -93,8 +78,6 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 	switch it := v.(type) {
 	case *value.List:
 		l.items = it.Items
-	case backwardList:
-		l.items, l.backward = it.Items, true
 	case *value.Iter:
 		l.next, l.nested = it.Next, x.Nested(it)
 	case *Loop:
@@ -126,7 +109,7 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 func (s *forStmt) iterate(x *exec, loopValue, l *Loop, messages bool) signal {
 	slots := x.act.slots
 	completed := false
-	replays := messages && s.replays && x.replay != nil && !x.Escape && l.next == nil && l.numbers == nil && !l.backward
+	replays := messages && s.replays && x.replay != nil && !x.Escape && l.next == nil && l.numbers == nil
 	if replays {
 		replays = x.replay.resume(x, s, l)
 	}
@@ -207,26 +190,22 @@ func (x *exec) message(item value.Value, body []stmt) signal {
 // Loop is the loop object. Items are read ahead of the pass only as far as
 // something asks for them.
 type Loop struct {
-	x        *exec
-	items    []value.Value
-	numbers  *value.Range       // in place of items
-	backward bool               // items are walked from the last to the first
-	next     func() value.Value // source of more items; nil when all are there
-	i        int
-	depth    int64
-	code     *forStmt // of a recursive loop
-	up       *activation
-	changed  value.Value
-	nested   int
+	x       *exec
+	items   []value.Value
+	numbers *value.Range       // in place of items
+	next    func() value.Value // source of more items; nil when all are there
+	i       int
+	depth   int64
+	code    *forStmt // of a recursive loop
+	up      *activation
+	changed value.Value
+	nested  int
 }
 
 // item is the item of pass i.
 func (l *Loop) item(i int) value.Value {
 	if l.numbers != nil {
 		return l.numbers.At(i)
-	}
-	if l.backward {
-		i = len(l.items) - 1 - i
 	}
 	return l.items[i]
 }

@@ -68,12 +68,11 @@ type exec struct {
 	unjoined value.Value // see joined
 	inputs   []value.Value
 	exported map[string]value.Value
-	missing  value.Undefined // see operand
-	inLoop   bool            // inside a loop over messages
+	inLoop   bool // inside a loop over messages
 	stack    []value.Value
 	keywords []rt.Keyword // a stack, too
 	output   Output
-	near     []uint8 // where the look-ups of the program found their keys last
+	near     []uint8 // where attributes found their keys last
 	usual    int     // number of runs in the output before
 	replay   *Replay // as the input's
 	noting   bool    // a pass, for it
@@ -84,7 +83,7 @@ type exec struct {
 func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error {
 	x, _ := p.idle.Get().(*exec)
 	if x == nil {
-		x = &exec{prog: p, Context: rt.Context{Lib: builtin.Library}, inputs: make([]value.Value, len(p.resolve)), near: make([]uint8, p.lookups)}
+		x = &exec{prog: p, Context: rt.Context{Lib: builtin.Library}, inputs: make([]value.Value, len(p.resolve)), near: make([]uint8, p.attrs)}
 	}
 	x.start(ctx, &in)
 	if x.top.slots == nil {
@@ -138,7 +137,6 @@ func (x *exec) start(ctx context.Context, in *Input) {
 // forget drops all references to the data of the run.
 func (x *exec) forget() {
 	x.act, x.exported, x.unjoined, x.replay = nil, nil, nil, nil
-	x.missing = value.Undefined{}
 	clear(x.inputs)
 	clear(x.top.slots)
 	clear(x.stack[:cap(x.stack)])

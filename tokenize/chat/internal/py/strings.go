@@ -11,11 +11,6 @@ import (
 // Strip removes characters of chars (white space when chars is nil) from the
 // chosen ends.
 func Strip(s *value.Str, l *value.Limits, chars *value.Str, left, right bool) *value.Str {
-	return s.Slice(stripped(s, l, chars, left, right))
-}
-
-// stripped is the range of bytes that Strip leaves.
-func stripped(s *value.Str, l *value.Limits, chars *value.Str, left, right bool) (i, j int) {
 	drop := value.IsSpace
 	if chars != nil {
 		set := map[rune]bool{}
@@ -27,8 +22,7 @@ func stripped(s *value.Str, l *value.Limits, chars *value.Str, left, right bool)
 		}
 		drop = func(r rune) bool { return set[r] }
 	}
-	j = len(s.S)
-	defer func() { l.Spend(8*(len(s.S)-(j-i)) + value.RunSize*len(s.Runs())) }()
+	i, j := 0, len(s.S)
 	for left && i < j {
 		r, n := utf8.DecodeRuneInString(s.S[i:j])
 		if !drop(r) {
@@ -43,13 +37,8 @@ func stripped(s *value.Str, l *value.Limits, chars *value.Str, left, right bool)
 		}
 		j -= n
 	}
-	return i, j
-}
-
-// Trim appends a string to t without the white space at its ends.
-func Trim(t *value.Text, l *value.Limits, s *value.Str) {
-	i, j := stripped(s, l, nil, true, true)
-	t.Part(s, i, j)
+	l.Spend(8*(len(s.S)-(j-i)) + value.RunSize*len(s.Runs()))
+	return s.Slice(i, j)
 }
 
 // Split is str.split or, from the right, str.rsplit; sep is not empty. max < 0

@@ -1,11 +1,8 @@
 package value
 
 import (
-	"encoding/binary"
 	"fmt"
-	"math/bits"
 	"unicode/utf8"
-	"unsafe"
 )
 
 // escapes holds the JSON escape of each byte that json.dumps escapes wherever it
@@ -18,21 +15,9 @@ var escapes = func() (t [256]string) {
 	return t
 }()
 
-// safePrefix is the number of leading bytes that need no escape. It looks at eight at a
-// time: most of what templates write as JSON is text without a quote or a newline.
+// safePrefix is the number of leading bytes that need no escape.
 func safePrefix(s string) int {
-	const each, high = 0x0101010101010101, 0x8080808080808080
-	i := 0
-	for ; i+8 <= len(s); i += 8 {
-		w := binary.LittleEndian.Uint64(unsafe.Slice(unsafe.StringData(s[i:]), 8))
-		quote, backslash := w^each*'"', w^each*'\\'
-		// A byte's high bit is set if it is below ' ', a quote or a backslash; a borrow may set later ones.
-		found := ((w-each*' ')&^w | (quote-each)&^quote | (backslash-each)&^backslash) & high
-		if found != 0 {
-			return i + bits.TrailingZeros64(found)/8
-		}
-	}
-	for ; i < len(s); i++ {
+	for i := range len(s) {
 		if escapes[s[i]] != "" {
 			return i
 		}

@@ -122,6 +122,7 @@ var (
 	Empty = &Str{}
 )
 
+// smallInts are those of lengths and positions, which loops over messages make all the time.
 var smallInts = func() (t [8448]Int) {
 	for i := range t {
 		t[i].V = int64(i - 256)
