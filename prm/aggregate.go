@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -21,24 +21,14 @@ const (
 	Majority                // the value most votes have
 )
 
-var methodNames = [...]string{"mean_valid", "mean_all", "majority"}
+var methodNames = []string{"mean_valid", "mean_all", "majority"}
 
 // String returns the name used on command lines.
-func (m Method) String() string {
-	if int(m) < len(methodNames) {
-		return methodNames[m]
-	}
-	return "method(" + strconv.Itoa(int(m)) + ")"
-}
+func (m Method) String() string { return enum.Name(methodNames, m, "method") }
 
 // ParseMethod reads a name written by String.
 func ParseMethod(name string) (Method, error) {
-	for i, n := range methodNames {
-		if n == name {
-			return Method(i), nil
-		}
-	}
-	return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "method"}, "found %q, expected one of %s", name, strings.Join(methodNames[:], ", "))
+	return enum.Parse[Method](methodNames, name, "method")
 }
 
 // Tie says what a majority does when several values lead together.

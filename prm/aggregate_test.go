@@ -154,16 +154,6 @@ func TestCombine(t *testing.T) {
 	require.Equal(t, 4, scores[0].Step, "the input keeps its order")
 }
 
-func TestCredit(t *testing.T) {
-	scores := []rollout.StepScore{{Step: 3, Score: new(-1.0)}, {Step: 0, Score: new(1.0)}, {Step: 1, Reason: "failed"}}
-	require.Equal(t, map[int]float64{0: 2, 3: 0}, prm.Credit{}.Steps(1, scores))
-	// γ = ½: step 3 is two steps after step 1 and three after step 0.
-	require.Equal(t, map[int]float64{3: -1, 1: -0.25, 0: 1 - 0.125}, prm.Credit{Discount: 0.5}.Steps(0, scores))
-	require.Equal(t, map[int]float64{0: 2, 1: 1, 3: 0}, prm.Credit{Combination: prm.Combination{Missing: prm.MissingZero}}.Steps(1, scores))
-	require.Empty(t, prm.Credit{Combination: prm.Combination{Missing: prm.MissingExclude}}.Steps(1, scores))
-	require.Error(t, prm.Credit{Discount: 2}.Validate())
-}
-
 func TestSeedsDiffer(t *testing.T) {
 	seen := map[int64]prm.VoteID{}
 	for r := range 20 {

@@ -82,57 +82,6 @@ func byStep(scores []rollout.StepScore) []rollout.StepScore {
 	return out
 }
 
-// Credit says what each step of a rollout is paid.
-type Credit struct {
-	Combination
-	// Discount is γ of the reward-to-go Σ γ^(k−t)·s_k over the steps k ≥ t that have
-	// a score, k counted by agent step number; 0 pays each step its own score only.
-	Discount float64
-}
-
-// Steps returns the credit per agent step: outcome + coef × (own score or
-// discounted reward-to-go). A step without a score gets no entry under
-// MissingSkip, the rest of its rollout's scores under a discount, and the
-// outcome under MissingZero; under MissingExclude one missing step empties the
-// map.
-func (c Credit) Steps(outcome float64, scores []rollout.StepScore) map[int]float64 {
-	sorted := byStep(scores)
-	credit := make(map[int]float64, len(sorted))
-	ahead, at := 0.0, 0
-	for i := len(sorted) - 1; i >= 0; i-- {
-		s := sorted[i]
-		own := 0.0
-		switch {
-		case s.Score != nil:
-			own = *s.Score
-		case Skipped(s), c.Missing == MissingZero:
-		case c.Missing == MissingExclude:
-			return map[int]float64{}
-		}
-		if c.Discount != 0 {
-			if i < len(sorted)-1 {
-				ahead *= math.Pow(c.Discount, float64(at-s.Step))
-			}
-			ahead, at = ahead+own, s.Step
-			own = ahead
-		}
-		if s.Score == nil && c.Discount == 0 && c.Missing == MissingSkip {
-			continue
-		}
-		credit[s.Step] = outcome + c.coef()*own
-	}
-	return credit
-}
-
-// Validate reports all faults at once.
-func (c Credit) Validate() error {
-	err := c.Combination.Validate()
-	if !(c.Discount >= 0 && c.Discount <= 1) {
-		err = errors.Join(err, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Credit.Discount"}, "%g is not in [0, 1]", c.Discount))
-	}
-	return err
-}
-
 // skippedPrefix opens the reason of a step that was left out on purpose.
 const skippedPrefix = "skipped: "
 

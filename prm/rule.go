@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/prm/internal/command"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -26,24 +27,14 @@ const (
 	JSONField                  // member Rule.Field of the last JSON object that has it
 )
 
-var ruleNames = [...]string{"boxed-first", "boxed-last", "tail", "regex", "json"}
+var ruleNames = []string{"boxed-first", "boxed-last", "tail", "regex", "json"}
 
 // String returns the name used on command lines.
-func (k RuleKind) String() string {
-	if int(k) < len(ruleNames) {
-		return ruleNames[k]
-	}
-	return "rule(" + strconv.Itoa(int(k)) + ")"
-}
+func (k RuleKind) String() string { return enum.Name(ruleNames, k, "rule") }
 
 // ParseRuleKind reads a name written by String.
 func ParseRuleKind(name string) (RuleKind, error) {
-	for i, n := range ruleNames {
-		if n == name {
-			return RuleKind(i), nil
-		}
-	}
-	return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "rule"}, "found %q, expected one of %s", name, strings.Join(ruleNames[:], ", "))
+	return enum.Parse[RuleKind](ruleNames, name, "rule")
 }
 
 // BoxForm says what counts as a box.

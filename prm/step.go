@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/prm/internal/command"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -21,15 +22,10 @@ const (
 	StepSubmit                   // it handed in its work
 )
 
-var classNames = [...]string{"command", "command-less", "submit"}
+var classNames = []string{"command", "command-less", "submit"}
 
 // String returns the name used in reasons.
-func (c Class) String() string {
-	if int(c) < len(classNames) {
-		return classNames[c]
-	}
-	return "class(" + strconv.Itoa(int(c)) + ")"
-}
+func (c Class) String() string { return enum.Name(classNames, c, "class") }
 
 // Policy says what to do with a class of steps.
 type Policy uint8

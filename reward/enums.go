@@ -1,6 +1,6 @@
 package reward
 
-import "strconv"
+import "github.com/turnpack/turnpack/internal/enum"
 
 // Grouping says which rewards are compared with each other.
 type Grouping uint8
@@ -15,7 +15,7 @@ const (
 var groupingNames = []string{"key", "position", "whole_batch"}
 
 // String returns the name used in reports.
-func (g Grouping) String() string { return name(groupingNames, int(g), "grouping") }
+func (g Grouping) String() string { return enum.Name(groupingNames, g, "grouping") }
 
 // Remainder says what GroupByPosition does with rows that fill no slice.
 type Remainder uint8
@@ -30,7 +30,7 @@ const (
 var remainderNames = []string{"error", "one_group", "bare"}
 
 // String returns the name used in reports.
-func (r Remainder) String() string { return name(remainderNames, int(r), "remainder") }
+func (r Remainder) String() string { return enum.Name(remainderNames, r, "remainder") }
 
 // Unit says what one observation of the statistics is.
 type Unit uint8
@@ -45,7 +45,7 @@ const (
 var unitNames = []string{"rollout", "row", "step"}
 
 // String returns the name used in reports.
-func (u Unit) String() string { return name(unitNames, int(u), "unit") }
+func (u Unit) String() string { return enum.Name(unitNames, u, "unit") }
 
 // Population says whether excluded rollouts take part.
 type Population uint8
@@ -60,7 +60,7 @@ const (
 var populationNames = []string{"valid", "valid, excluded get 0", "all"}
 
 // String returns the name used in reports.
-func (p Population) String() string { return name(populationNames, int(p), "population") }
+func (p Population) String() string { return enum.Name(populationNames, p, "population") }
 
 // Masked says whether a rollout counts of which the loss mask leaves no row to
 // train, such as one cut off by a limit under overlong filtering.
@@ -75,7 +75,7 @@ const (
 var maskedNames = []string{"stay", "leave"}
 
 // String returns the name used in reports.
-func (m Masked) String() string { return name(maskedNames, int(m), "masked") }
+func (m Masked) String() string { return enum.Name(maskedNames, m, "masked") }
 
 // Level says over which set a centre or a scale is taken.
 type Level uint8
@@ -89,7 +89,7 @@ const (
 var levelNames = []string{"group", "batch"}
 
 // String returns the name used in reports.
-func (l Level) String() string { return name(levelNames, int(l), "level") }
+func (l Level) String() string { return enum.Name(levelNames, l, "level") }
 
 // Center says what is subtracted from a reward.
 type Center uint8
@@ -108,7 +108,7 @@ const (
 var centerNames = []string{"mean", "none", "leave_one_out", "length_weighted", "ema", "baseline", "second_best"}
 
 // String returns the name used in reports.
-func (c Center) String() string { return name(centerNames, int(c), "center") }
+func (c Center) String() string { return enum.Name(centerNames, c, "center") }
 
 // Divisor says what a centred reward is divided by.
 type Divisor uint8
@@ -125,7 +125,7 @@ const (
 var divisorNames = []string{"σ₁", "σ₀", "none", "mean", "σ₁ of the others"}
 
 // String returns the name used in reports.
-func (d Divisor) String() string { return name(divisorNames, int(d), "divisor") }
+func (d Divisor) String() string { return enum.Name(divisorNames, d, "divisor") }
 
 // EpsilonPlace says where the epsilon goes.
 type EpsilonPlace uint8
@@ -142,7 +142,7 @@ const (
 var epsilonNames = []string{"added", "none", "under_root", "floor", "added where the divisor > 0, else unscaled"}
 
 // String returns the name used in reports.
-func (p EpsilonPlace) String() string { return name(epsilonNames, int(p), "epsilon place") }
+func (p EpsilonPlace) String() string { return enum.Name(epsilonNames, p, "epsilon place") }
 
 // Singleton says what a group of one observation gives.
 type Singleton uint8
@@ -160,7 +160,7 @@ const (
 var singletonNames = []string{"zero", "reward", "reward / (1 + ε)", "drop", "error", "as is"}
 
 // String returns the name used in reports.
-func (s Singleton) String() string { return name(singletonNames, int(s), "singleton") }
+func (s Singleton) String() string { return enum.Name(singletonNames, s, "singleton") }
 
 // Constant says what a group gives whose rewards are all alike.
 type Constant uint8
@@ -176,7 +176,7 @@ const (
 var constantNames = []string{"zero", "drop", "drop, singletons kept", "as is"}
 
 // String returns the name used in reports.
-func (c Constant) String() string { return name(constantNames, int(c), "constant") }
+func (c Constant) String() string { return enum.Name(constantNames, c, "constant") }
 
 // Arithmetic says how sums are formed.
 type Arithmetic uint8
@@ -192,7 +192,7 @@ const (
 var arithmeticNames = []string{"exact", "pairwise", "mean of squares"}
 
 // String returns the name used in reports.
-func (a Arithmetic) String() string { return name(arithmeticNames, int(a), "arithmetic") }
+func (a Arithmetic) String() string { return enum.Name(arithmeticNames, a, "arithmetic") }
 
 // ToleranceOf says what Tolerance bounds.
 type ToleranceOf uint8
@@ -206,7 +206,7 @@ const (
 var toleranceNames = []string{"spread", "variance"}
 
 // String returns the name used in reports.
-func (t ToleranceOf) String() string { return name(toleranceNames, int(t), "tolerance of") }
+func (t ToleranceOf) String() string { return enum.Name(toleranceNames, t, "tolerance of") }
 
 // Factor multiplies every advantage of a batch.
 type Factor uint8
@@ -220,11 +220,4 @@ const (
 var factorNames = []string{"1", "rows / nonzero rows"}
 
 // String returns the name used in reports.
-func (f Factor) String() string { return name(factorNames, int(f), "factor") }
-
-func name(names []string, i int, what string) string {
-	if i < len(names) {
-		return names[i]
-	}
-	return what + "(" + strconv.Itoa(i) + ")"
-}
+func (f Factor) String() string { return enum.Name(factorNames, f, "factor") }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -25,7 +26,7 @@ const (
 var scaleNames = []string{"signed", "binary", "partial", "recorded", "auto"}
 
 // String returns the name used in reports.
-func (s OutcomeScale) String() string { return name(scaleNames, int(s), "scale") }
+func (s OutcomeScale) String() string { return enum.Name(scaleNames, s, "scale") }
 
 // OutcomePolicy turns what was recorded about a rollout into a reward. The zero value
 // gives +1 and −1 and ignores step scores.

@@ -3,9 +3,9 @@ package tokenize
 import (
 	"encoding/json"
 	"errors"
-	"strings"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 	"github.com/turnpack/turnpack/tokenize/lineage"
@@ -28,26 +28,10 @@ const (
 var modeNames = []string{"merged", "perstep", "whole"}
 
 // String returns the name used on command lines.
-func (m Mode) String() string { return nameOf(modeNames, int(m)) }
+func (m Mode) String() string { return enum.Name(modeNames, m, "mode") }
 
 // ParseMode reads a name that String wrote.
-func ParseMode(s string) (Mode, error) { return parseName[Mode](modeNames, s, "mode") }
-
-func nameOf(names []string, i int) string {
-	if i < len(names) {
-		return names[i]
-	}
-	return "?"
-}
-
-func parseName[E ~uint8](names []string, s, what string) (E, error) {
-	for i, n := range names {
-		if n == s {
-			return E(i), nil
-		}
-	}
-	return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: what}, "found %q, expected one of %s", s, strings.Join(names, ", "))
-}
+func ParseMode(s string) (Mode, error) { return enum.Parse[Mode](modeNames, s, "mode") }
 
 // Edges says whether tokens may cross from a prompt into a completion.
 type Edges uint8
@@ -64,10 +48,10 @@ const (
 var edgesNames = []string{"sampled", "document"}
 
 // String returns the name used on command lines.
-func (e Edges) String() string { return nameOf(edgesNames, int(e)) }
+func (e Edges) String() string { return enum.Name(edgesNames, e, "edges") }
 
 // ParseEdges reads a name that String wrote.
-func ParseEdges(s string) (Edges, error) { return parseName[Edges](edgesNames, s, "edges") }
+func ParseEdges(s string) (Edges, error) { return enum.Parse[Edges](edgesNames, s, "edges") }
 
 // PromptsBy names the system that made the prompts of the rollouts, whose way of
 // handing messages to the chat template is taken. They differ in two things:
@@ -98,11 +82,11 @@ const (
 var promptsByNames = []string{"record", "vllm", "sglang", "transformers"}
 
 // String returns the name used on command lines.
-func (p PromptsBy) String() string { return nameOf(promptsByNames, int(p)) }
+func (p PromptsBy) String() string { return enum.Name(promptsByNames, p, "prompts by") }
 
 // ParsePromptsBy reads a name that String wrote.
 func ParsePromptsBy(s string) (PromptsBy, error) {
-	return parseName[PromptsBy](promptsByNames, s, "prompts by")
+	return enum.Parse[PromptsBy](promptsByNames, s, "prompts by")
 }
 
 // Specials says which occurrences of added tokens count.
@@ -128,11 +112,11 @@ const (
 var specialsNames = []string{"guard", "parity"}
 
 // String returns the name used on command lines.
-func (s Specials) String() string { return nameOf(specialsNames, int(s)) }
+func (s Specials) String() string { return enum.Name(specialsNames, s, "specials") }
 
 // ParseSpecials reads a name that String wrote.
 func ParseSpecials(s string) (Specials, error) {
-	return parseName[Specials](specialsNames, s, "specials")
+	return enum.Parse[Specials](specialsNames, s, "specials")
 }
 
 // Options chooses how an Encoder works. The zero value is the right default:

@@ -81,7 +81,7 @@ var zeros = []any{
 	&slime.Writer{}, &chats.Writer{},
 	&target.Options{}, &target.Target{},
 	&lossmask.Policy{},
-	&prm.Aggregate{}, &prm.Builder{}, &prm.Combination{}, &prm.Credit{}, &prm.Live{}, &prm.Options{}, &prm.Prompt{}, &prm.Rule{}, &prm.ScoreRange{}, &prm.Scorer{},
+	&prm.Aggregate{}, &prm.Builder{}, &prm.Combination{}, &prm.Live{}, &prm.Options{}, &prm.Prompt{}, &prm.Rule{}, &prm.ScoreRange{}, &prm.Scorer{},
 	&prm.StepOptions{}, &prm.Tally{}, &prm.View{},
 	&journal.Journal{}, &journal.Options{},
 	&openai.Client{}, &openai.Options{},

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -28,12 +28,7 @@ const (
 var faultNames = []string{"call_in_text", "unknown_tool", "arguments_not_json", "arguments_break_schema", "recorded_invalid_call", "malformed_thinking"}
 
 // String returns the name used in reports.
-func (f Fault) String() string {
-	if int(f) < len(faultNames) {
-		return faultNames[f]
-	}
-	return "fault(" + strconv.Itoa(int(f)) + ")"
-}
+func (f Fault) String() string { return enum.Name(faultNames, f, "fault") }
 
 // Finding is one fault of a message.
 type Finding struct {

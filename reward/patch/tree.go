@@ -2,7 +2,6 @@ package patch
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -10,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -33,15 +33,10 @@ const (
 	Link                   // 120000, a symbolic link
 )
 
-var modeNames = [...]string{"100644", "100755", "120000"}
+var modeNames = []string{"100644", "100755", "120000"}
 
 // String returns the mode as git writes it.
-func (m Mode) String() string {
-	if int(m) < len(modeNames) {
-		return modeNames[m]
-	}
-	return fmt.Sprintf("mode(%d)", m)
-}
+func (m Mode) String() string { return enum.Name(modeNames, m, "mode") }
 
 // modeOf reads a mode of a patch: git, too, keeps only the type and the bit that says
 // that the owner may execute.

@@ -2,9 +2,9 @@ package shaping
 
 import (
 	"errors"
-	"fmt"
 	"math"
 
+	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/filter"
 	"github.com/turnpack/turnpack/rollout"
@@ -26,12 +26,7 @@ const (
 var lengthNames = []string{"sampled", "response"}
 
 // String returns the name used in reports.
-func (l Length) String() string {
-	if int(l) < len(lengthNames) {
-		return lengthNames[l]
-	}
-	return fmt.Sprintf("length(%d)", uint8(l))
-}
+func (l Length) String() string { return enum.Name(lengthNames, l, "length") }
 
 // Cut says what becomes of rollouts that were cut off by a limit (status truncated).
 type Cut uint8
@@ -48,12 +43,7 @@ const (
 var cutNames = []string{"train", "mask"}
 
 // String returns the name used in reports.
-func (c Cut) String() string {
-	if int(c) < len(cutNames) {
-		return cutNames[c]
-	}
-	return fmt.Sprintf("cut(%d)", uint8(c))
-}
+func (c Cut) String() string { return enum.Name(cutNames, c, "cut") }
 
 // Rules are what a batch goes through between its scores and its advantages. The
 // zero value does nothing. Rewards are changed in the order of the fields.

@@ -65,29 +65,6 @@ func (a Artifact) Fingerprint() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// Dedup finds artifacts that make the same change within the same repository.
-// repos names the repository of each artifact. The answer holds, for each, the
-// index of the first one that is the same, which is its own index if it is new.
-func Dedup(repos []string, artifacts []Artifact) ([]int, error) {
-	if len(repos) != len(artifacts) {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "repos"}, "expected one repository for each of %d artifacts, found %d", len(artifacts), len(repos))
-	}
-	first := make(map[string]int, len(artifacts))
-	same := make([]int, len(artifacts))
-	for i, a := range artifacts {
-		print, err := a.Fingerprint()
-		if err != nil {
-			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: "artifact " + strconv.Itoa(i)}, "%w", err)
-		}
-		key := repos[i] + "\x00" + print
-		if _, known := first[key]; !known {
-			first[key] = i
-		}
-		same[i] = first[key]
-	}
-	return same, nil
-}
-
 // InjectKey names the group of injector rollouts that share a prompt: same
 // repository and commit, same strategy, same round of self-play.
 func InjectKey(repo, commit, strategy string, round int) string {

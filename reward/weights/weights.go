@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -27,12 +28,7 @@ const (
 var modeNames = []string{"rollout_mean", "token_mean", "token_sum", "sequence_mean", "sequence_sum", "constant", "prompt_mean", "rollout_sum"}
 
 // String returns the name used in reports.
-func (m Mode) String() string {
-	if int(m) < len(modeNames) {
-		return modeNames[m]
-	}
-	return "mode(?)"
-}
+func (m Mode) String() string { return enum.Name(modeNames, m, "mode") }
 
 // Aggregation is a mode with its settings. The zero value is the mean over
 // rollouts.

@@ -1,6 +1,6 @@
 package lineage
 
-import "strconv"
+import "github.com/turnpack/turnpack/internal/enum"
 
 // DriftPolicy says what happens where a recorded prompt does not repeat,
 // token for token, what an earlier turn sampled.
@@ -81,12 +81,7 @@ const (
 	DropFirst   DropReason = "first"    // first of a row, so that nothing predicts it: counted where rows are encoded
 )
 
-var driftNames = [...]string{"fork", "splice", "realign", "auto", "refuse"}
+var driftNames = []string{"fork", "splice", "realign", "auto", "refuse"}
 
 // String returns the lower-case name: fork, splice, realign, auto, refuse.
-func (p DriftPolicy) String() string {
-	if int(p) < len(driftNames) {
-		return driftNames[p]
-	}
-	return "drift(" + strconv.Itoa(int(p)) + ")"
-}
+func (p DriftPolicy) String() string { return enum.Name(driftNames, p, "drift") }

@@ -3,9 +3,8 @@ package lineage
 import (
 	"errors"
 	"math"
-	"slices"
-	"strings"
 
+	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -61,11 +60,7 @@ type Options struct {
 
 // ParseDriftPolicy reads a policy name as String writes it.
 func ParseDriftPolicy(name string) (DriftPolicy, error) {
-	if i := slices.Index(driftNames[:], name); i >= 0 {
-		return DriftPolicy(i), nil
-	}
-	return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "drift"}, "unknown drift policy %q", name).
-		WithFix("use one of %s", strings.Join(driftNames[:], ", "))
+	return enum.Parse[DriftPolicy](driftNames, name, "drift")
 }
 
 // Validate reports every fault at once, each of kind input and located by field.

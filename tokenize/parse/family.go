@@ -1,9 +1,9 @@
 package parse
 
 import (
-	"strconv"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -34,12 +34,7 @@ const (
 var familyNames = []string{"unknown", "plain", "hermes", "qwen3_coder", "glm", "kimi_k2", "deepseek", "deepseek_v32", "gpt_oss", "llama", "pythonic", "lfm2", "minimax_m1", "minimax_m2", "nemotron", "mistral", "gemma4"}
 
 // String returns the name used in options and reports.
-func (f Family) String() string {
-	if int(f) < len(familyNames) {
-		return familyNames[f]
-	}
-	return "family(" + strconv.Itoa(int(f)) + ")"
-}
+func (f Family) String() string { return enum.Name(familyNames, f, "family") }
 
 // Families lists the families that have a parser.
 func Families() []Family {

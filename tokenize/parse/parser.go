@@ -5,9 +5,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
 )
@@ -77,12 +77,7 @@ const (
 var faultNames = []string{"malformed_call", "unknown_tool", "malformed_thinking", "text_after_call"}
 
 // String returns the name used in reports.
-func (k FaultKind) String() string {
-	if int(k) < len(faultNames) {
-		return faultNames[k]
-	}
-	return "fault(" + strconv.Itoa(int(k)) + ")"
-}
+func (k FaultKind) String() string { return enum.Name(faultNames, k, "fault") }
 
 // Fault is one thing wrong with a reply.
 type Fault struct {

@@ -1,5 +1,10 @@
 package uni
 
+import (
+	"cmp"
+	"slices"
+)
+
 const (
 	hangulS, hangulL, hangulV, hangulT = 0xAC00, 0x1100, 0x1161, 0x11A7
 	countL, countV, countT             = 19, 21, 28
@@ -117,27 +122,5 @@ func (t *Tables) Recompose(d []Char) []Char {
 
 // sortMarks sorts marks by their classes.
 func (t *Tables) sortMarks(m []Char) {
-	if len(m) <= 16 {
-		for i := 1; i < len(m); i++ {
-			for k := i; k > 0 && t.class(m[k].R) < t.class(m[k-1].R); k-- {
-				m[k], m[k-1] = m[k-1], m[k]
-			}
-		}
-		return
-	}
-	// counting sort: linear whatever the number of marks
-	var start [257]int
-	for _, c := range m {
-		start[int(t.class(c.R))+1]++
-	}
-	for i := 1; i < len(start); i++ {
-		start[i] += start[i-1]
-	}
-	sorted := make([]Char, len(m))
-	for _, c := range m {
-		class := t.class(c.R)
-		sorted[start[class]] = c
-		start[class]++
-	}
-	copy(m, sorted)
+	slices.SortStableFunc(m, func(a, b Char) int { return cmp.Compare(t.class(a.R), t.class(b.R)) })
 }

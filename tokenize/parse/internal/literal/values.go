@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -201,31 +202,4 @@ func canonicalNumber(s string) string {
 func Quote(s string) string { return `"` + Escaped(s) + `"` }
 
 // Escaped is s within a JSON string. Text may be escaped piece by piece.
-func Escaped(s string) string {
-	plain := true
-	for i := 0; i < len(s) && plain; i++ {
-		plain = s[i] >= ' ' && s[i] != '"' && s[i] != '\\'
-	}
-	if plain {
-		return s
-	}
-	const hex = "0123456789abcdef"
-	b := make([]byte, 0, len(s)+8)
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b = append(b, '\\', c)
-		case c == '\n':
-			b = append(b, '\\', 'n')
-		case c == '\t':
-			b = append(b, '\\', 't')
-		case c == '\r':
-			b = append(b, '\\', 'r')
-		case c < ' ':
-			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		default:
-			b = append(b, c)
-		}
-	}
-	return string(b)
-}
+func Escaped(s string) string { return string(jsonscan.AppendEscaped(nil, s)) }
