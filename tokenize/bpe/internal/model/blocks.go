@@ -45,7 +45,7 @@ func (m *merger) inBlocks(s []sym) []sym {
 		}
 		i := uint32(top)
 		j := uint32(b.next[i])
-		s[i].id = m.pairs.into[top>>32]
+		s[i].id = m.pairs.product(uint32(top >> 32))
 		s[i].n += s[j].n
 		s[i].w += s[j].w
 		k, p := b.next[j], b.prev[i]

@@ -37,7 +37,7 @@ func newCuts(m *Model) *cuts {
 	c := &cuts{glue: map[rune]bool{}}
 	usable := true
 	m.Pairs.each(func(a, b int32, rank uint32) {
-		into := m.Pairs.into[rank]
+		into := m.Pairs.product(rank)
 		if bytes[a] || bytes[b] || bytes[into] {
 			usable = false
 		}

@@ -122,7 +122,7 @@ func (m *merger) shrink(ids *[smallLen]int32, n int) *[smallLen]uint8 {
 		}
 		i := int(top) & mask
 		j := int(next[i]) & mask
-		ids[i] = m.pairs.into[top>>32]
+		ids[i] = m.pairs.product(uint32(top >> 32))
 		k := int(next[j])
 		next[i] = uint8(k)
 		keys[i], keys[j] = noPair, noPair
@@ -169,7 +169,7 @@ func (m *merger) queue(s []sym) []sym {
 			continue
 		}
 		j := next[i]
-		s[i].id = m.pairs.into[rank[i]]
+		s[i].id = m.pairs.product(rank[i])
 		s[i].n += s[j].n
 		s[i].w += s[j].w
 		s[j].n = 0

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math/bits"
 	"sync"
 	"unicode/utf8"
 )
@@ -34,25 +35,33 @@ type Model struct {
 	widest   int     // the greatest width
 	cuts     *cuts
 	chars    *chars
-	// known has a bit for each hash of what a token stands for, where raw and merges
-	// are ignored: most pieces that are no token need no more.
-	known []uint64
+	// unmade has a bit for each hash of what a token stands for that merging does not
+	// make, where raw and merges are ignored.
+	unmade []uint64
 }
 
 // Init prepares lookups: of Vocab, which is complete, while merges makes the pairs of it,
 // and of both after that. spell, not nil for byte-level models, gives the characters that
 // stand for bytes, and unspell appends a spelling's bytes.
 func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) ([]byte, bool), merges func() (*Pairs, error)) error {
+	m.symbols(spell)
 	var tokens []charBytes
 	var meanwhile sync.WaitGroup
-	meanwhile.Go(func() { tokens = m.measure(spell, unspell) })
+	meanwhile.Go(func() { tokens = m.measure(unspell) })
+	var first []int32
+	if m.raw {
+		first = m.bytes[:]
+	}
 	var err error
 	if m.Pairs, err = merges(); err == nil {
-		m.Pairs.done()
+		m.Pairs.done(first, m.IgnoreMerges)
 	}
 	meanwhile.Wait()
 	if err != nil {
 		return err
+	}
+	if m.raw && m.IgnoreMerges {
+		m.learnUnmade(unspell)
 	}
 	if m.raw {
 		m.chars = newChars(m, tokens)
@@ -62,8 +71,8 @@ func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) (
 	return nil
 }
 
-// measure fills what depends on the vocabulary alone.
-func (m *Model) measure(spell func(byte) rune, unspell func(dst, spelling []byte) ([]byte, bool)) []charBytes {
+// symbols fills the tokens of bytes and characters.
+func (m *Model) symbols(spell func(byte) rune) {
 	m.raw = spell != nil && m.Prefix == "" && m.Suffix == ""
 	for b := range m.bytes {
 		m.bytes[b] = -1
@@ -78,13 +87,14 @@ func (m *Model) measure(spell func(byte) rune, unspell func(dst, spelling []byte
 	for c := range m.ascii {
 		m.ascii[c] = m.Vocab.Find([]byte{byte(c)})
 	}
+}
+
+// measure fills what else depends on the vocabulary alone.
+func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) []charBytes {
 	m.width = make([]int32, m.Vocab.Size())
 	var tokens []charBytes
 	if m.raw {
 		tokens = make([]charBytes, m.Vocab.Size())
-	}
-	if m.raw && m.IgnoreMerges {
-		m.known = make([]uint64, 1<<knownBits/64)
 	}
 	var scratch []byte
 	for id := range m.width {
@@ -99,10 +109,6 @@ func (m *Model) measure(spell func(byte) rune, unspell func(dst, spelling []byte
 		}
 		m.width[id] = int32(len(b))
 		m.widest = max(m.widest, len(b))
-		if m.known != nil {
-			h := hashBytes(b) >> (64 - knownBits)
-			m.known[h>>6] |= 1 << (h & 63)
-		}
 		if m.raw && len(b) > 0 {
 			tokens[id] = newCharBytes(b)
 		}
@@ -115,12 +121,31 @@ func (m *Model) measure(spell func(byte) rune, unspell func(dst, spelling []byte
 	return tokens
 }
 
-const knownBits = 21
+// learnUnmade fills unmade.
+func (m *Model) learnUnmade(unspell func(dst, spelling []byte) ([]byte, bool)) {
+	var ids []int
+	for id := range m.width {
+		if made := m.Pairs.made; made == nil || id >= len(made) || made[id].a == notMade {
+			ids = append(ids, id)
+		}
+	}
+	m.unmade = make([]uint64, 1<<bits.Len(uint(len(ids)/2)))
+	for _, id := range ids {
+		b, _ := m.Vocab.Bytes(id)
+		if raw, ok := unspell(nil, b); ok {
+			b = raw
+		}
+		h := m.unmadeHash(b)
+		m.unmade[h>>6] |= 1 << (h & 63)
+	}
+}
 
-// mayKnow reports whether a token may stand for piece.
+func (m *Model) unmadeHash(b []byte) uint64 { return hashBytes(b) & uint64(64*len(m.unmade)-1) }
+
+// mayKnow reports whether a token that merging does not make may stand for piece.
 func (m *Model) mayKnow(piece []byte) bool {
-	h := hashBytes(piece) >> (64 - knownBits)
-	return len(piece) <= m.widest && m.known[h>>6]>>(h&63)&1 != 0
+	h := m.unmadeHash(piece)
+	return len(piece) <= m.widest && m.unmade[h>>6]>>(h&63)&1 != 0
 }
 
 // Raw reports whether pieces can be given as plain bytes: every byte has a symbol.
