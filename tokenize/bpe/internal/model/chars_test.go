@@ -2,6 +2,7 @@ package model
 
 import (
 	"math/rand/v2"
+	"regexp"
 	"testing"
 	"unicode/utf8"
 
@@ -9,14 +10,17 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
+var wordSeam = regexp.MustCompile("[ab][AB]")
+
 // TestChars: beginning with characters gives what beginning with bytes gives, on
-// random merges of which many join parts of characters with their neighbours.
+// random merges of which many join parts of characters with their neighbours; and so do
+// the words of names.
 func TestChars(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 31
 	r := rand.New(rand.NewPCG(seed, 0))
-	alphabet := []rune("一丁七万丈三上下丌不éèß， a")
-	taken := 0
+	alphabet := []rune("一丁七万丈三上下丌不éèß， aAbB")
+	taken, names := 0, 0
 	for round := range 400 {
 		v := NewVocab(512, 4096)
 		spell := func(b byte) rune { return rune(b) + 0x100 }
@@ -45,6 +49,9 @@ func TestChars(t *testing.T) {
 				return
 			}
 			into := v.Find([]byte(a + b))
+			if into >= 0 && round%2 == 0 { // so that merges are listed by what they make
+				return
+			}
 			if into < 0 {
 				into = int32(v.Size())
 				require.NoError(t, v.Add([]byte(a+b), int(into)))
@@ -105,8 +112,12 @@ func TestChars(t *testing.T) {
 			if len(m.initial(nil, piece)) < len(piece) {
 				taken++
 			}
+			if m.Pairs.made != nil && wordSeam.Match(piece) {
+				names++
+			}
 			require.Equal(t, want, m.NewWorker().AppendPiece(nil, piece), "round %d of seed %d: %q", round, seed, piece)
 		}
 	}
 	require.Greater(t, taken, 1000, "characters were taken for their bytes")
+	require.Greater(t, names, 1000, "pieces had words that begin in upper case")
 }

@@ -302,32 +302,41 @@ func (w *Worker) merged(dst []ID, piece []byte) []ID {
 	return w.parts(dst, piece)
 }
 
-// parts encodes a piece in the parts between which nothing merges. Chinese, Japanese
-// and Korean text has long pieces, which seldom recur, of parts that do.
+// parts encodes a piece in parts between which nothing merges. Long pieces seldom recur,
+// their parts do. Of Chinese, Japanese and Korean text the characters tell where that is;
+// of names whose words begin in upper case the tokens there do, and where they merge the
+// piece is encoded as a whole.
 func (w *Worker) parts(dst []ID, piece []byte) []ID {
-	c := w.m.chars
-	from, last := 0, rune(0)
-	for i := 0; i < len(piece); {
-		if piece[i] < utf8.RuneSelf {
-			last = 0
-			i++
-			continue
+	c, n := w.m.chars, len(piece)
+	first, from, last := len(dst), 0, rune(0)
+	seam := 0 // between the tokens of dst, to be looked at; 0 for none
+	for i := 0; ; {
+		r, end, word := rune(0), i+1, false
+		if i < n && piece[i] >= utf8.RuneSelf {
+			r, end = c.at(piece, i)
+		} else if i < n {
+			word = i > from && piece[i]-'A' < 26 && piece[i-1]-'a' < 26 && w.pairs.made != nil
+		} else if from == 0 {
+			return w.merge1(dst, piece)
 		}
-		r, end := c.at(piece, i)
-		if r != 0 && last != 0 && !c.glued(last, r) {
-			if i-from == utf8.RuneLen(last) {
+		if i == n || word || r != 0 && last != 0 && !c.glued(last, r) {
+			if last != 0 && i-from == utf8.RuneLen(last) {
 				dst = append(dst, c.of[last].token-1)
 			} else {
 				dst = w.part(dst, piece, from, i)
 			}
-			from = i
+			if seam > 0 && !w.pairs.apart(dst[seam-1], dst[seam], noRank) {
+				return w.merge1(dst[:first], piece)
+			}
+			if from, seam = i, 0; word {
+				seam = len(dst)
+			}
+			if i == n {
+				return dst
+			}
 		}
 		last, i = r, end
 	}
-	if from == 0 {
-		return w.merge1(dst, piece)
-	}
-	return w.part(dst, piece, from, len(piece))
 }
 
 // part encodes piece[from:to].
