@@ -30,8 +30,7 @@ func (x *run) ask(r *rollout.Rollout) rollout.Reward {
 }
 
 // scoreOf is the reward of r in the first pass, and the rules that shaped it.
-func (x *run) scoreOf(r *rollout.Rollout) (got rollout.Reward, applied []shaping.Applied) {
-	at := x.seen.of(r.ID)
+func (x *run) scoreOf(r *rollout.Rollout, at rolloutAt) (got rollout.Reward, applied []shaping.Applied) {
 	if x.Reward == nil {
 		got = reward.Score(r, x.scale())
 	} else {
@@ -64,7 +63,8 @@ func (x *run) estimate(rewards []reward.GroupRewards) error {
 	if x.Tokens != nil && !x.NoAdvantages {
 		x.report.Reward = reward.ReportOf(rewards, nil)
 		return x.tokens.Finish(*x.Tokens, rewards, func(id string) []reward.TokenRow {
-			at, rows := x.seen.of(id), x.sizes.of[id].Tokens
+			at, _ := x.seen.of(id)
+			rows := x.sizes.of[id].Tokens
 			if known := rewards[at.group].Rollouts[at.index]; known.MaskedRows == known.Rows || x.shaper.leftOut(at) != "" {
 				return make([]reward.TokenRow, len(rows))
 			}
@@ -152,11 +152,10 @@ func (p *Pipeline) scale() reward.OutcomePolicy {
 }
 
 // advantageOf is the advantage of a rollout that was seen in the first pass.
-func (x *run) advantageOf(key string, known reward.RolloutReward) (reward.Advantage, error) {
+func (x *run) advantageOf(key string, known reward.RolloutReward, at rolloutAt) (reward.Advantage, error) {
 	if x.stats != nil {
 		return x.stats.Advantage(key, known)
 	}
-	at := x.seen.of(known.ID)
 	return x.advantages[at.group][at.index], nil
 }
 

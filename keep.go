@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/keys"
 	"github.com/turnpack/turnpack/internal/roster"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/reward"
@@ -50,9 +51,8 @@ type gathered struct {
 	Read, LeftOut      int
 	Skips              []skipped
 	OutOfStatistics    []Skip
-	Rewards            []reward.GroupRewards `json:"-"` // in Packed
-	Scales             []scales              // by group
-	Members            [][]shaping.Member    `json:",omitempty"`
+	Scales             []scales           // by group
+	Members            [][]shaping.Member `json:",omitempty"`
 	Shaping            shaping.Report
 	Steps              []reward.StepGroup `json:",omitempty"`
 	Scored             [][]rollout.Reward
@@ -98,9 +98,9 @@ func (x *run) keepGathered(src Source, got *gathered) error {
 			return err
 		}
 	}
-	got.Packed = got.Order.Pack(got.Rewards)
+	got.Packed = got.Order.Pack(&x.keys)
 	text, err := json.Marshal(got)
-	got.Order, got.Packed = roster.Roster{}, nil
+	got.Packed = nil
 	if err != nil {
 		return rollout.Errorf(rollout.KindInternal, rollout.Where{}, "what the first pass learnt cannot be kept: %w", err)
 	}
@@ -118,22 +118,24 @@ func (x *run) gatheredBefore() *gathered {
 		return nil // what cannot be read is gathered again
 	}
 	var whole bool
-	if got.Order, got.Rewards, whole = roster.Unpack(got.Packed); !whole || len(got.Rewards) != len(got.Scales) {
+	var groups keys.Keys
+	if got.Order, groups, whole = roster.Unpack(got.Packed); !whole || groups.Len() != len(got.Scales) {
 		return nil
 	}
-	got.Packed = nil
+	x.keys, got.Packed = groups, nil
 	x.report.Shaping, x.steps.Groups = got.Shaping, got.Steps
 	x.report.Read, x.report.LeftOut, x.report.OutOfStatistics, x.scored = got.Read, got.LeftOut, got.OutOfStatistics, got.Scored
 	for _, s := range got.Skips {
 		s.Skip.Error = s.Error
 		x.report.Skips = append(x.report.Skips, s.Skip)
 	}
-	for i, g := range got.Rewards {
-		x.groupOf[g.Key] = i
-		x.groups = append(x.groups, groupPlan{key: g.Key, count: len(g.Rollouts), byVerdict: got.Scales[i].ByVerdict, byNumber: got.Scales[i].ByNumber})
-		for j, r := range g.Rollouts {
-			x.seen.add(r.ID, rolloutAt{int32(i), int32(j)})
-		}
+	for _, s := range got.Scales {
+		x.groups = append(x.groups, groupPlan{byVerdict: s.ByVerdict, byNumber: s.ByNumber})
+	}
+	for i := range got.Order.Len() {
+		group, id, _ := got.Order.At(i)
+		x.seen.add(id, rolloutAt{int32(group), int32(x.groups[group].count)})
+		x.groups[group].count++
 	}
 	if got.Sizes != nil {
 		x.sizes = &sizes{mask: x.Mask, of: got.Sizes, why: got.RowlessWhy}
@@ -160,38 +162,30 @@ func (x *run) rest(ctx context.Context, src Source) iter.Seq2[*rollout.Rollout, 
 // leave out those that are past.
 type passedOver struct {
 	from *gathered // nil = none
-	next []int     // by group
 	at   int
 }
 
-func (x *run) passedOver() passedOver {
-	return passedOver{from: x.before, next: make([]int, len(x.groups))}
-}
-
-// id is that of the rollout at hand; ok says that there is one.
-func (p *passedOver) id() (id string, ok bool) {
-	if p.from == nil || p.at == len(p.from.Order.Entries) {
-		return "", false
-	}
-	group := p.from.Order.Entries[p.at].Group
-	return p.from.Rewards[group].Rollouts[p.next[group]].ID, true
-}
-
-// take goes on to the next. The rollout has nothing but its name.
-func (p *passedOver) take() *rollout.Rollout {
-	id, ok := p.id()
-	if !ok {
+// now is the rollout at hand, which has nothing but its name, nil after the last.
+func (p *passedOver) now() *rollout.Rollout {
+	if p.from == nil || p.at == p.from.Order.Len() {
 		return nil
 	}
-	e := p.from.Order.Entries[p.at]
-	p.next[e.Group]++
-	p.at++
-	return &rollout.Rollout{ID: id, Origin: rollout.Origin{File: p.from.Order.Files[e.File], Line: int(e.Line)}}
+	_, id, from := p.from.Order.At(p.at)
+	return &rollout.Rollout{ID: id, Origin: from}
+}
+
+// take goes on to the next.
+func (p *passedOver) take() *rollout.Rollout {
+	r := p.now()
+	if r != nil {
+		p.at++
+	}
+	return r
 }
 
 // passed is what an earlier run made of a rollout that is not read again.
-func (x *run) passed(r *rollout.Rollout) result {
-	res := result{group: int(x.seen.of(r.ID).group), r: r}
+func (x *run) passed(r *rollout.Rollout, at rolloutAt) result {
+	res := result{group: int(at.group), r: r}
 	if !x.madeBefore(&res) {
 		res.err = rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "what an earlier run noted of it cannot be read").
 			WithFix("begin anew: remove the unfinished output, or replace it")

@@ -15,6 +15,7 @@ import (
 
 // credits are what the tokens of a rollout's rows get.
 type credits struct {
+	at        rolloutAt
 	reward    rollout.Reward
 	applied   []shaping.Applied
 	advantage reward.Advantage
@@ -57,7 +58,7 @@ func (x *run) sample(r *rollout.Rollout, key string, made spool.Row, c *credits)
 	turns := rollout.TurnsOf(r)
 	trains(&seq, turns)
 	s := rollout.Sample{
-		RolloutIndex: int(x.seen.of(r.ID).index), Reward: c.reward.Total, OutcomeReward: c.reward.Outcome,
+		RolloutIndex: int(c.at.index), Reward: c.reward.Total, OutcomeReward: c.reward.Outcome,
 		Status: r.Status, FinishReason: finishReason(r, turns, seq.LastTurn), Temperature: x.temperature(r, seq.LastTurn),
 		StepReward: stepReward(r, turns, &seq),
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/kept"
+	"github.com/turnpack/turnpack/internal/keys"
+	"github.com/turnpack/turnpack/internal/roster"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
@@ -24,10 +26,11 @@ type run struct {
 	report *Report
 	keeper Keeper // nil = none
 
-	groups  []groupPlan    // in order of first appearance
-	groupOf map[string]int // key → index in groups
-	seen    roll           // the rollouts by id
-	sizes   *sizes         // for estimators that count rows or tokens, else nil
+	keys    keys.Keys     // of groups, in order of first appearance
+	groups  []groupPlan   // by number in keys
+	mixedBy map[int]error // why a group is left out, by its number
+	seen    roll          // the rollouts by id
+	sizes   *sizes        // for estimators that count rows or tokens, else nil
 	// What the first pass learnt of each rollout, by group and index: rewards that a
 	// function of the user gave, and advantages that an estimator of the user gave.
 	// Those of package reward are computed again in the second pass from stats.
@@ -60,26 +63,23 @@ func newRoll() roll { return roll{map[uint64]rolloutAt{}, maphash.MakeSeed()} }
 
 func (x *roll) add(id string, at rolloutAt) { x.at[maphash.String(x.seed, id)] = at }
 
-func (x *roll) of(id string) rolloutAt { return x.at[maphash.String(x.seed, id)] }
-
-func (x *roll) has(id string) bool {
-	_, there := x.at[maphash.String(x.seed, id)]
-	return there
+// of says where a rollout stands, if it was added.
+func (x *roll) of(id string) (at rolloutAt, ok bool) {
+	at, ok = x.at[maphash.String(x.seed, id)]
+	return at, ok
 }
 
 // groupPlan is what the first pass learnt about a group.
 type groupPlan struct {
-	key   string
 	count int // rollouts to expect in the second pass
 	// How the rewards of an automatic scale came about.
 	byVerdict, byNumber bool
-	mixed               error // why such a group is left out, nil if it is not
 }
 
 // score is the first pass: rewards, group sizes and what advantages need. A run that
 // goes on takes them from the one before.
 func (x *run) score(ctx context.Context, src Source) error {
-	x.groupOf, x.seen = map[string]int{}, newRoll()
+	x.seen = newRoll()
 	got := x.gatheredBefore()
 	if got == nil {
 		got = &gathered{}
@@ -93,11 +93,7 @@ func (x *run) score(ctx context.Context, src Source) error {
 			return err
 		}
 	}
-	err := x.conclude(got)
-	if x.before == nil {
-		*got = gathered{} // a million rollouts are a hundred megabytes
-	}
-	return err
+	return x.conclude(got)
 }
 
 // gather reads all records.
@@ -120,13 +116,12 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 		x.again.Add(r)
 		r = x.ended(r)
 		key := x.group(r)
-		at, ok := x.groupOf[key]
-		if !ok {
-			at = len(x.groups)
-			x.groupOf[key] = at
-			x.groups = append(x.groups, groupPlan{key: key})
-			into.Rewards = append(into.Rewards, reward.GroupRewards{Key: key})
-			x.scored = append(x.scored, nil)
+		at, added := x.keys.Add(key)
+		if added {
+			x.groups = append(x.groups, groupPlan{})
+			if x.Reward != nil {
+				x.scored = append(x.scored, nil)
+			}
 			if x.Shaping.Decides() {
 				into.Members = append(into.Members, nil)
 			}
@@ -167,10 +162,7 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 			}
 			into.Members[at] = append(into.Members[at], m)
 		}
-		into.Rewards[at].Rollouts = append(into.Rewards[at].Rollouts, known)
-		if x.keeper != nil {
-			into.Order.Add(at, r.Origin)
-		}
+		into.Order.Add(at, r.Origin, known)
 		x.progress(Progress{Pass: 1, Done: x.report.Read})
 	}
 	return nil
@@ -178,7 +170,10 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 
 // conclude draws from all rewards what the second pass needs.
 func (x *run) conclude(from *gathered) error {
-	rewards := from.Rewards
+	rewards := from.Order.Rewards(&x.keys)
+	if x.before == nil {
+		from.Order = roster.Roster{} // a million rollouts are seventy megabytes
+	}
 	x.logprobs, x.versions = from.Logprobs.whole(), from.Versions.whole()
 	x.report.DroppedLogprobs, x.report.DroppedVersions = from.Logprobs.dropped(), from.Versions.dropped()
 	x.report.Groups = len(x.groups)
@@ -265,15 +260,18 @@ func (x *run) mixed(rewards []reward.GroupRewards) error {
 		return nil
 	}
 	for i := range x.groups {
-		g := &x.groups[i]
-		if !g.byVerdict || !g.byNumber {
+		if g := &x.groups[i]; !g.byVerdict || !g.byNumber {
 			continue
 		}
-		g.mixed = rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Scale.Outcome"}, "group %q holds rollouts with a verdict, which count -1 or 1, and rollouts with a number only", g.key).
+		why := rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Scale.Outcome"}, "group %q holds rollouts with a verdict, which count -1 or 1, and rollouts with a number only", rewards[i].Key).
 			WithFix("choose the scale: recorded takes the numbers, signed the verdicts")
 		if x.OnError == rollout.OnErrorStop {
-			return g.mixed
+			return why
 		}
+		if x.mixedBy == nil {
+			x.mixedBy = map[int]error{}
+		}
+		x.mixedBy[i] = why
 		for j := range rewards[i].Rollouts {
 			r := &rewards[i].Rollouts[j]
 			if r.Excluded == "" {
@@ -290,7 +288,7 @@ func (x *run) first(r *rollout.Rollout) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	if x.seen.has(r.ID) {
+	if _, ok := x.seen.of(r.ID); ok {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID, File: r.Origin.File, Line: r.Origin.Line}, "another rollout has the same id").
 			WithFix("give every rollout its own id")
 	}

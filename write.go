@@ -51,6 +51,7 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	}
 	type task struct {
 		r      *rollout.Rollout
+		at     rolloutAt
 		passed bool // over by the source
 		out    chan result
 	}
@@ -67,8 +68,7 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 			first[i], all = all, all+g.count
 		}
 		done := make([]bool, all)
-		give := func(r *rollout.Rollout, passed bool) bool {
-			at := x.seen.of(r.ID)
+		give := func(r *rollout.Rollout, at rolloutAt, passed bool) bool {
 			done[first[at.group]+int(at.index)] = true
 			out := make(chan result, 1)
 			select {
@@ -77,35 +77,40 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 				return false
 			}
 			select {
-			case tasks <- task{r, passed, out}:
+			case tasks <- task{r, at, passed, out}:
 			case <-ctx.Done():
 				return false
 			}
 			return true
 		}
-		order := x.passedOver()
+		pass := func(r *rollout.Rollout) bool {
+			at, _ := x.seen.of(r.ID)
+			return !x.past(r.ID) || give(r, at, true)
+		}
+		order := passedOver{from: x.before}
 		for r, err := range x.rest(ctx, src) {
 			if err != nil || r == nil || ctx.Err() != nil {
 				continue // booked in the first pass
 			}
-			if at := x.seen.of(r.ID); !x.seen.has(r.ID) || done[first[at.group]+int(at.index)] {
+			at, ok := x.seen.of(r.ID)
+			if !ok || done[first[at.group]+int(at.index)] {
 				continue
 			}
 			if r.Validate() != nil {
 				continue
 			}
-			for id, ok := order.id(); ok && id != r.ID; id, ok = order.id() {
-				if passed := order.take(); x.past(id) && !give(passed, true) {
+			for passed := order.now(); passed != nil && passed.ID != r.ID; passed = order.now() {
+				if order.take(); !pass(passed) {
 					return
 				}
 			}
 			order.take()
-			if !give(r, false) {
+			if !give(r, at, false) {
 				return
 			}
 		}
 		for r := order.take(); r != nil; r = order.take() {
-			if x.past(r.ID) && !give(r, true) {
+			if !pass(r) {
 				return
 			}
 		}
@@ -114,9 +119,9 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 		wg.Go(func() {
 			for t := range tasks {
 				if t.passed {
-					t.out <- x.passed(t.r)
+					t.out <- x.passed(t.r, t.at)
 				} else {
-					t.out <- x.encode(ctx, t.r)
+					t.out <- x.encode(ctx, t.r, t.at)
 				}
 			}
 		})
@@ -271,17 +276,17 @@ func (x *run) book(res *result) {
 const zeroAdvantage = 1e-12
 
 // encode makes the rows of one rollout.
-func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
+func (x *run) encode(ctx context.Context, r *rollout.Rollout, at rolloutAt) result {
 	res := result{status: r.Status, r: r}
 	for _, n := range r.Notes {
 		res.notes = append(res.notes, n.Code)
 	}
 	r = x.ended(r)
 	key := x.group(r)
-	res.group = x.groupOf[key]
-	got, applied := x.scoreOf(r)
+	res.group = int(at.group)
+	got, applied := x.scoreOf(r, at)
 	res.votes, res.overview = r.Steps, overview.FactsOf(res.group, r, got)
-	if why := x.groups[res.group].mixed; why != nil {
+	if why := x.mixedBy[res.group]; why != nil {
 		res.err, res.why = why, mixedReason
 		return res
 	}
@@ -289,10 +294,10 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 	if x.madeBefore(&res) {
 		return res
 	}
-	if res.why = x.shaper.leftOut(x.seen.of(r.ID)); res.why != "" {
+	if res.why = x.shaper.leftOut(at); res.why != "" {
 		return res
 	}
-	c := credits{reward: got, applied: applied}
+	c := credits{at: at, reward: got, applied: applied}
 	switch {
 	case x.NoAdvantages:
 	case x.rowless(r.ID):
@@ -309,7 +314,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout) result {
 		}
 	default:
 		var err error
-		if c.advantage, err = x.advantageOf(key, x.rolloutReward(r, got)); err != nil {
+		if c.advantage, err = x.advantageOf(key, x.rolloutReward(r, got), at); err != nil {
 			res.err = err
 			return res
 		}

@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"github.com/turnpack/turnpack/internal/keys"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
@@ -13,7 +14,7 @@ import (
 // Advantages, bit for bit. It does not see whether a rollout was added twice.
 type Accumulator struct {
 	e      Estimator
-	index  map[string]int // group keys, numbered in order of first appearance
+	index  *keys.Keys // of groups
 	groups []groupState
 	batch  stats.Moments
 	bare   stats.Moments // rows beyond the last slice, already in batch
@@ -61,7 +62,7 @@ func newAccumulator(e Estimator) (*Accumulator, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
-	return &Accumulator{e: e, index: map[string]int{}}, nil
+	return &Accumulator{e: e, index: new(keys.Keys)}, nil
 }
 
 // Add counts one rollout. group is ignored with GroupWholeBatch.
@@ -82,12 +83,8 @@ func (a *Accumulator) group(key string) int {
 	if key == a.lastKey && a.last < len(a.groups) {
 		return a.last
 	}
-	g, known := a.index[key]
-	if !known {
-		g = a.numbered(len(a.groups))
-		a.index[key] = g
-	}
-	a.lastKey, a.last = key, g
+	g, _ := a.index.Add(key)
+	a.lastKey, a.last = key, a.numbered(g)
 	return g
 }
 

@@ -3,6 +3,7 @@ package reward
 import (
 	"math"
 
+	"github.com/turnpack/turnpack/internal/keys"
 	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -10,7 +11,7 @@ import (
 // Statistics answers for the advantages of the rollouts that were added.
 type Statistics struct {
 	e        Estimator
-	index    map[string]int
+	index    *keys.Keys
 	groups   []groupState
 	batch    stats.Moments
 	bare     stats.Moments
@@ -129,7 +130,7 @@ func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error)
 	g := 0
 	if s.e.Grouping != GroupWholeBatch {
 		var ok bool
-		if g, ok = s.index[group]; !ok {
+		if g, ok = s.index.Of(group); !ok {
 			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
 				"group %q was not added in the first pass", group)
 		}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 
@@ -236,16 +235,23 @@ func readJournal(f io.Reader, line func(*entry, span)) (whole int64) {
 	}
 }
 
-// record adds the rollouts of shard i, which is done.
-func (s *Set) record(i int, rollouts []member) error {
+// enter adds the last rollout of the open shard to its lines: a million as strings would be
+// followed at every collection.
+func (s *Set) enter(c *current) {
+	if s.opts.Source == "" {
+		return
+	}
+	line, _ := json.Marshal(entry{s.next, c.last.group, c.last.rollout, nil}) // names and a number do not fail
+	c.lines.Write(append(line, '\n'))
+}
+
+// record hands the lines of a shard that is done to the journal.
+func (s *Set) record(c *current) error {
 	if s.opts.Source == "" {
 		return nil
 	}
-	var errs []error
-	for _, m := range rollouts {
-		errs = append(errs, s.journal.add(entry{i, m.group, m.rollout, nil}))
-	}
-	return errors.Join(append(errs, s.journal.sync())...)
+	s.journal.lines.Write(c.lines.Bytes())
+	return s.journal.sync()
 }
 
 // member is a rollout of the open shard.

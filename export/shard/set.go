@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -65,15 +66,16 @@ func columnsNamed(names string) (c export.Columns) {
 // current is the shard that rows go to. For a shard that an earlier run has
 // finished only the input checksum is computed.
 type current struct {
-	shard   Shard
-	done    bool             // by an earlier run
-	w       *export.Writer   // nil when done and with a Maker
-	rows    []rollout.Sample // for a Maker
-	members []member
-	file    *atomic.File
-	sum     hash.Hash
-	crc     hash.Hash32
-	buf     []byte
+	shard Shard
+	done  bool             // by an earlier run
+	w     *export.Writer   // nil when done and with a Maker
+	rows  []rollout.Sample // for a Maker
+	last  member
+	lines bytes.Buffer // of the journal, one for each rollout
+	file  *atomic.File
+	sum   hash.Hash
+	crc   hash.Hash32
+	buf   []byte
 }
 
 // Resumed is the number of shards that an earlier run has finished.
@@ -202,9 +204,10 @@ func (s *Set) add(r *spool.Row, newGroup bool) {
 	if newGroup {
 		c.shard.Groups++
 	}
-	if m := (member{row.Group, row.Rollout}); first || c.members[len(c.members)-1] != m {
-		c.members = append(c.members, m)
+	if m := (member{row.Group, row.Rollout}); first || c.last != m {
+		c.last = m
 		c.shard.Rollouts++
+		s.enter(c)
 	}
 }
 
@@ -290,7 +293,7 @@ func (s *Set) finish() error {
 		return err
 	}
 	s.next++
-	if err := s.record(s.next-1, c.members); err != nil || c.done {
+	if err := s.record(c); err != nil || c.done {
 		return err
 	}
 	s.progress.Shards = append(s.progress.Shards, c.shard)

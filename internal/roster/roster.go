@@ -1,6 +1,6 @@
-// Package roster writes down which rollouts a run read, in their order, with the rewards
-// of their groups: some twenty bytes for a rollout where JSON takes two hundred, for a
-// state that is made and read as a whole.
+// Package roster holds which rollouts a run read, in their order, with what an estimator
+// knows of each, without a pointer for any, and writes them down in some twenty bytes for a
+// rollout where JSON takes two hundred, for a state that is made and read as a whole.
 package roster
 
 import (
@@ -9,88 +9,143 @@ import (
 	"io"
 	"math"
 
+	"github.com/turnpack/turnpack/internal/keys"
 	"github.com/turnpack/turnpack/internal/packed"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Entry is a rollout: the next of a group, by the group's index, and where it was read,
-// by the index of the file in Files and the line.
-type Entry struct{ Group, File, Line int32 }
-
 // Roster is the rollouts of a run in their order. The zero value is empty.
 type Roster struct {
-	Files   []string
-	Entries []Entry
-	file    map[string]int32
+	files, reasons keys.Keys // the latter why rollouts are excluded
+	ids            []byte
+	pages          []*[pageSize]entry
+	n              int
 }
 
-// Add adds the next rollout.
-func (r *Roster) Add(group int, from rollout.Origin) {
-	file, known := r.file[from.File]
-	if !known {
-		if r.file == nil {
-			r.file = map[string]int32{}
-		}
-		file = int32(len(r.Files))
-		r.file[from.File], r.Files = file, append(r.Files, from.File)
+// entry is one rollout.
+type entry struct {
+	group, file, line, excluded int32
+	rows, masked                int32
+	length, id                  int // id is where it ends in ids
+	reward, baseline            float64
+}
+
+// pageSize is for how many rollouts memory is taken at once.
+const pageSize = 1 << 10
+
+func (r *Roster) entry(i int) *entry { return &r.pages[i/pageSize][i%pageSize] }
+
+// id is that of rollout i, as a part of all, which are ids.
+func id[T string | []byte](r *Roster, i int, all T) T {
+	from := 0
+	if i > 0 {
+		from = r.entry(i - 1).id
 	}
-	r.Entries = append(r.Entries, Entry{int32(group), file, int32(from.Line)})
+	return all[from:r.entry(i).id]
 }
 
-// header is what a packed roster begins with; a row for each entry follows.
+// Add adds the next rollout, one of a group.
+func (r *Roster) Add(group int, from rollout.Origin, known reward.RolloutReward) {
+	file, _ := r.files.Add(from.File)
+	excluded, _ := r.reasons.Add(known.Excluded)
+	r.ids = append(r.ids, known.ID...)
+	if r.n%pageSize == 0 {
+		r.pages = append(r.pages, new([pageSize]entry))
+	}
+	r.n++
+	*r.entry(r.n - 1) = entry{int32(group), int32(file), int32(from.Line), int32(excluded), int32(known.Rows), int32(known.MaskedRows),
+		known.Length, len(r.ids), known.Reward, known.Baseline}
+}
+
+// Len is how many rollouts there are.
+func (r *Roster) Len() int { return r.n }
+
+// At is rollout i: its group, its id and where it was read.
+func (r *Roster) At(i int) (group int, name string, from rollout.Origin) {
+	e := r.entry(i)
+	return int(e.group), string(id(r, i, r.ids)), rollout.Origin{File: r.files.At(int(e.file)), Line: int(e.line)}
+}
+
+// Rewards are those of the groups, by their number in groups.
+func (r *Roster) Rewards(groups *keys.Keys) []reward.GroupRewards {
+	ends := make([]int, groups.Len()) // first where a group begins
+	for i := range r.n {
+		if g := int(r.entry(i).group) + 1; g < len(ends) {
+			ends[g]++
+		}
+	}
+	for g := 1; g < len(ends); g++ {
+		ends[g] += ends[g-1]
+	}
+	all, ids := make([]reward.RolloutReward, r.n), string(r.ids)
+	for i := range r.n {
+		e := r.entry(i)
+		all[ends[e.group]] = reward.RolloutReward{ID: id(r, i, ids), Reward: e.reward, Excluded: r.reasons.At(int(e.excluded)), Baseline: e.baseline,
+			Rows: int(e.rows), MaskedRows: int(e.masked), Length: e.length}
+		ends[e.group]++
+	}
+	out, from := make([]reward.GroupRewards, len(ends)), 0
+	for g, end := range ends {
+		out[g] = reward.GroupRewards{Key: groups.At(g), Rollouts: all[from:end:end]}
+		from = end
+	}
+	return out
+}
+
+// header is what a packed roster begins with; a row for each rollout follows.
 type header struct {
 	Files, Groups []string
 	Rows          int
 }
 
-// row is an entry with its reward.
+// row is a rollout: its group, its file and its line.
 type row struct {
-	Entry
-	ID, Excluded     string
-	Reward, Baseline uint64 // bits
-	Counts           [3]int
+	Group, File, Line int32
+	ID, Excluded      string
+	Reward, Baseline  uint64 // bits
+	Counts            [3]int
 }
 
-// Pack writes r and the rewards of its rollouts.
-func (r *Roster) Pack(groups []reward.GroupRewards) []byte {
-	h := header{Files: r.Files, Rows: len(r.Entries)}
-	for i := range groups {
-		h.Groups = append(h.Groups, groups[i].Key)
-	}
+// Pack writes r and the keys of its groups.
+func (r *Roster) Pack(groups *keys.Keys) []byte {
+	h := header{Files: names(&r.files), Groups: names(groups), Rows: r.n}
 	return packed.Write(func(w io.Writer) error {
 		enc := gob.NewEncoder(w)
 		err := enc.Encode(&h)
-		next := make([]int, len(groups))
-		for _, e := range r.Entries {
-			r := &groups[e.Group].Rollouts[next[e.Group]]
-			next[e.Group]++
-			err = cmp.Or(err, enc.Encode(&row{e, r.ID, r.Excluded, math.Float64bits(r.Reward), math.Float64bits(r.Baseline), [3]int{r.Rows, r.MaskedRows, r.Length}}))
+		for i := range r.n {
+			e := r.entry(i)
+			err = cmp.Or(err, enc.Encode(&row{e.group, e.file, e.line, string(id(r, i, r.ids)), r.reasons.At(int(e.excluded)),
+				math.Float64bits(e.reward), math.Float64bits(e.baseline), [3]int{int(e.rows), int(e.masked), e.length}}))
 		}
 		return err
 	})
 }
 
+func names(k *keys.Keys) (out []string) {
+	for i := range k.Len() {
+		out = append(out, k.At(i))
+	}
+	return out
+}
+
 // Unpack reads what Pack wrote; ok is false where that is damaged.
-func Unpack(b []byte) (r Roster, groups []reward.GroupRewards, ok bool) {
+func Unpack(b []byte) (r Roster, groups keys.Keys, ok bool) {
 	dec := gob.NewDecoder(packed.Reader(b))
 	var h header
 	if dec.Decode(&h) != nil {
-		return Roster{}, nil, false
+		return Roster{}, groups, false
 	}
-	r.Files, groups = h.Files, make([]reward.GroupRewards, len(h.Groups))
-	for i, key := range h.Groups {
-		groups[i].Key = key
+	for _, key := range h.Groups {
+		groups.Add(key)
 	}
 	for range h.Rows {
 		var x row
-		if dec.Decode(&x) != nil || uint32(x.Group) >= uint32(len(groups)) || uint32(x.File) >= uint32(len(r.Files)) {
-			return Roster{}, nil, false
+		if dec.Decode(&x) != nil || uint32(x.Group) >= uint32(groups.Len()) || uint32(x.File) >= uint32(len(h.Files)) {
+			return Roster{}, groups, false
 		}
-		r.Entries = append(r.Entries, x.Entry)
-		g := &groups[x.Group]
-		g.Rollouts = append(g.Rollouts, reward.RolloutReward{ID: x.ID, Excluded: x.Excluded, Reward: math.Float64frombits(x.Reward), Baseline: math.Float64frombits(x.Baseline),
-			Rows: x.Counts[0], MaskedRows: x.Counts[1], Length: x.Counts[2]})
+		r.Add(int(x.Group), rollout.Origin{File: h.Files[x.File], Line: int(x.Line)}, reward.RolloutReward{ID: x.ID, Excluded: x.Excluded,
+			Reward: math.Float64frombits(x.Reward), Baseline: math.Float64frombits(x.Baseline), Rows: x.Counts[0], MaskedRows: x.Counts[1], Length: x.Counts[2]})
 	}
 	return r, groups, dec.Decode(new(row)) == io.EOF
 }

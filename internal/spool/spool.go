@@ -25,7 +25,7 @@ type Spool struct {
 	dir   string // of the temporary file, "" = the system's
 	limit int64
 
-	waiting map[int]line // by group
+	waiting []line // by group
 	places  []*[pageRows]place
 	used    int32           // places that were ever taken
 	free    int32           // the first of those that wait to be taken again, by next
@@ -38,7 +38,7 @@ type Spool struct {
 	end  int64
 }
 
-// line says where the first and the last row of a group wait.
+// line says where the first and the last row of a group wait, if any does.
 type line struct{ first, last int32 }
 
 // place is where a row waits in the file, unless all of it is in memory, and which place
@@ -65,10 +65,11 @@ type held struct {
 // New makes a spool that holds up to limit bytes in memory; what comes beyond waits in
 // a temporary file in dir.
 func New(dir string, limit int64) *Spool {
-	return &Spool{dir: dir, limit: limit, waiting: map[int]line{}, rows: map[int32]*held{}}
+	return &Spool{dir: dir, limit: limit, rows: map[int32]*held{}}
 }
 
-// Add keeps rows of a group. Rows of a group come back in the order added.
+// Add keeps rows of a group. Rows of a group come back in the order added. Groups are
+// numbered from 0: up to the highest they take memory.
 func (s *Spool) Add(group int, rows ...Row) error {
 	for i := range rows {
 		at, in, err := s.keep(&rows[i])
@@ -96,14 +97,16 @@ func (s *Spool) line(group int, at place, in *held) {
 	if in != nil {
 		s.rows[k] = in
 	}
-	l, ok := s.waiting[group]
-	if ok {
+	if n := group + 1 - len(s.waiting); n > 0 {
+		s.waiting = append(s.waiting, make([]line, n)...)
+	}
+	l := &s.waiting[group]
+	if l.first > 0 {
 		s.place(l.last).next = k
 	} else {
 		l.first = k
 	}
 	l.last = k
-	s.waiting[group] = l
 }
 
 func (s *Spool) keep(row *Row) (place, *held, error) {
@@ -165,8 +168,11 @@ func (s *Spool) open() error {
 
 // Each gives the rows of a group in order and forgets them.
 func (s *Spool) Each(group int, emit func(Row) error) error {
+	if group >= len(s.waiting) {
+		return nil
+	}
 	k := s.waiting[group].first
-	delete(s.waiting, group)
+	s.waiting[group] = line{}
 	for k > 0 {
 		at, in := *s.place(k), s.rows[k]
 		delete(s.rows, k)

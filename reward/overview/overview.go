@@ -98,9 +98,12 @@ func part(n, of int) float64 {
 // Tally collects a Batch. The zero value is ready; it is not safe for concurrent use.
 type Tally struct {
 	rollouts, graded, resolved, truncated, judged, cold   int
-	groups                                                map[int]Solves
+	groups                                                map[int]solves
 	reward, steps, rows, tokens, trained, advantageValues sample
 }
+
+// solves counts the graded rollouts of a group, of which there may be very many.
+type solves struct{ solved, of int32 }
 
 // Add takes a rollout.
 func (t *Tally) Add(r Facts) {
@@ -114,13 +117,13 @@ func (t *Tally) Add(r Facts) {
 	if r.Solved != nil {
 		t.graded++
 		if t.groups == nil {
-			t.groups = map[int]Solves{}
+			t.groups = map[int]solves{}
 		}
 		g := t.groups[r.Group]
-		g.Of++
+		g.of++
 		if *r.Solved {
 			t.resolved++
-			g.Solved++
+			g.solved++
 		}
 		t.groups[r.Group] = g
 	}
@@ -147,12 +150,12 @@ func (t *Tally) Batch() Batch {
 	b := Batch{Rollouts: t.rollouts, Graded: t.graded, Resolved: t.resolved, Truncated: t.truncated, Judged: t.judged, NoTemperature: t.cold,
 		Reward: t.reward.distribution(), Steps: t.steps.distribution(), Rows: t.rows.distribution(),
 		Tokens: t.tokens.distribution(), Trained: t.trained.distribution(), Advantage: t.advantageValues.distribution()}
-	counts := map[[2]int]int{}
+	counts := map[solves]int{}
 	for _, g := range t.groups {
-		counts[[2]int{g.Of, g.Solved}]++
+		counts[g]++
 	}
 	for k, n := range counts {
-		b.Solves = append(b.Solves, Solves{Solved: k[1], Of: k[0], Groups: n})
+		b.Solves = append(b.Solves, Solves{Solved: int(k.solved), Of: int(k.of), Groups: n})
 	}
 	slices.SortFunc(b.Solves, func(x, y Solves) int { return cmp.Or(cmp.Compare(x.Of, y.Of), cmp.Compare(x.Solved, y.Solved)) })
 	return b

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/keys"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
@@ -19,13 +20,13 @@ type registry struct {
 	groupBy string              // Options.GroupBy
 	ids     map[uint64]struct{} // hashes
 	seed    maphash.Seed        // of ids and of the paths of unread files
-	groups  map[string]int      // in places
-	places  []indices
+	groups  keys.Keys
+	places  []indices             // by number in groups
 	tasks   map[string][][16]byte // of a group name, in the order met
 }
 
 func newRegistry(groupBy string) registry {
-	return registry{groupBy: groupBy, ids: map[uint64]struct{}{}, seed: maphash.MakeSeed(), groups: map[string]int{}, tasks: map[string][][16]byte{}}
+	return registry{groupBy: groupBy, ids: map[uint64]struct{}{}, seed: maphash.MakeSeed(), tasks: map[string][][16]byte{}}
 }
 
 // identify gives the rollout an id that no other has. Ids are remembered by their
@@ -89,10 +90,9 @@ func (x *registry) numberOf(name string, task [16]byte) int {
 }
 
 func (x *registry) indicesOf(group string) *indices {
-	k, ok := x.groups[group]
-	if !ok {
-		k = len(x.places)
-		x.groups[group], x.places = k, append(x.places, indices{})
+	k, added := x.groups.Add(group)
+	if added {
+		x.places = append(x.places, indices{})
 	}
 	return &x.places[k]
 }
