@@ -2,6 +2,7 @@ package prm
 
 import (
 	"cmp"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -63,10 +64,10 @@ type Prompt struct {
 	// ones. Sections belong inside {{.Fence "name" .Text}}.
 	System, User string
 	// Verdict closes the built-in system prompt: how the judge must answer. "" asks
-	// for what the rule of the scorer reads ([VerdictFor]).
+	// for what the rule of the scorer reads ([verdictFor]).
 	Verdict string
 	// Escapes are markers that recorded text must not contain as they are: a middle
-	// dot is put after their first character. nil takes [DefaultEscapes]; the fence
+	// dot is put after their first character. nil takes [defaultEscapes]; the fence
 	// markers are always among them unless Raw is set.
 	Escapes []string
 	// Raw leaves recorded text as it is. Only for prompts compared with another
@@ -109,9 +110,9 @@ func (View) Fence(name, text string) string {
 	return fenceOpen + name + "⟧\n" + text + "\n" + fenceClose + name + "⟧"
 }
 
-// DefaultEscapes are the markers with a meaning for chat templates, reasoning
+// defaultEscapes are the markers with a meaning for chat templates, reasoning
 // parsers and the vote rules of this package.
-func DefaultEscapes() []string {
+func defaultEscapes() []string {
 	return []string{
 		"<|", "|>", "<｜", "｜>", "<s>", "</s>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>",
 		"<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "[gMASK]", "<sop>",
@@ -127,26 +128,12 @@ Weigh the action by its purpose and its result. A step that finds something out 
 
 `
 
-const userText = `{{.Fence "task" .Issue}}
-{{if .Rubric}}
-What a good solution contains, unknown to the agent:
-{{.Fence "rubric" .Rubric}}
-{{end}}
-Earlier steps{{if .Omitted}} ({{.Omitted}} before these are not shown){{end}}:{{range .History}}
+//go:embed user.tmpl
+var userText string
 
-Step {{.Number}}, exit status {{.ReturnCode}}
-{{$.Fence "action" .Action}}
-{{$.Fence "result" .Result}}{{else}} none.{{end}}
-
-The step to grade is step {{.Current.Number}}, exit status {{.Current.ReturnCode}}
-{{.Fence "action" .Current.Action}}
-{{.Fence "result" .Current.Result}}
-
-Grade step {{.Current.Number}} only.`
-
-// VerdictFor tells a judge to answer in the form that a rule reads, "" for a
+// verdictFor tells a judge to answer in the form that a rule reads, "" for a
 // [Regex] rule, whose form is the caller's.
-func VerdictFor(r Rule) string {
+func verdictFor(r Rule) string {
 	marks := "1 if the step helps, -1 if it does not"
 	switch {
 	case len(r.Scale.Values) > 0:
@@ -195,7 +182,7 @@ func (p Prompt) Compile() (*Builder, error) {
 	}
 	markers := p.Escapes
 	if markers == nil {
-		markers = DefaultEscapes()
+		markers = defaultEscapes()
 	}
 	if !p.Raw {
 		b.escape = newEscaper(append([]string{fenceOpen, fenceClose}, markers...))
@@ -219,7 +206,7 @@ func (p Prompt) Compile() (*Builder, error) {
 		}
 		return t
 	}
-	b.system, b.user = parse("System", p.System, systemText+cmp.Or(p.Verdict, VerdictFor(Rule{}))), parse("User", p.User, userText)
+	b.system, b.user = parse("System", p.System, systemText+cmp.Or(p.Verdict, verdictFor(Rule{}))), parse("User", p.User, strings.TrimSuffix(userText, "\n"))
 	return b, errors.Join(faults...)
 }
 

@@ -115,7 +115,7 @@ func NewScorer(judge Judge, o Options) (*Scorer, error) {
 		s.batch = b
 	}
 	if o.Prompt.Verdict == "" {
-		o.Prompt.Verdict = VerdictFor(o.Rule)
+		o.Prompt.Verdict = verdictFor(o.Rule)
 	}
 	var err error
 	if s.prompt, err = o.Prompt.Compile(); err != nil {

@@ -44,7 +44,7 @@ func NewAccumulator(e Estimator) (*Accumulator, error) {
 	why, fix := "", "use Advantages"
 	switch {
 	case e.Unit == UnitStep:
-		why, fix = "compares agent steps and not rollouts", "use StepValues, StepAdvantages and CreditSteps"
+		why, fix = "compares agent steps and not rollouts", "use StepsOf, StepAdvantages and CreditSteps"
 	case e.Grouping == GroupByPosition:
 		why = "cuts the batch into slices by position"
 	case e.Center == CenterEMA:

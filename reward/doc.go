@@ -22,8 +22,8 @@
 // filter drops groups without a signal, weights makes the aggregation of the
 // loss explicit per token, offpolicy corrects for a sampling policy that is not
 // the trained one, detect finds messages that an Override is for. Rewards per
-// step go through StepValues, StepAdvantages and CreditSteps, rewards per token
-// through TokenAdvantages and CreditTokens.
+// step go through StepsOf, StepAdvantages and CreditSteps, rewards per token
+// through TokenAdvantages and TokenTable.
 //
 // A rollout without a usable reward is never given a low one: it is excluded
 // with a reason, leaves every statistic, and is counted in the Report.

@@ -19,49 +19,27 @@ type StepValue struct {
 // writes it.
 const skipped = "skipped: "
 
-// StepScale combines the outcome of a rollout with the scores of its steps.
-type StepScale struct {
-	Coef     float64 // weight of the step score, 0 = 1
-	Discount float64 // the outcome reaches a step k before the last as outcome·Discountᵏ, 0 = 1
-}
-
-// StepValues gives each scored step outcome·Discountᵏ + Coef·score. Steps
-// without a score are left out: a judge that failed says nothing. Those that a policy
+// StepsOf gives each scored step of r its outcome + coef·score; a coef of 0 counts as 1.
+// Steps without a score are left out: a judge that failed says nothing. Those that a policy
 // left out on purpose (a reason that begins with "skipped: ") count with the outcome
-// alone. last is the rollout's last step, from which k is counted.
-func StepValues(outcome float64, last int, steps []rollout.StepScore, s StepScale) []StepValue {
-	coef, discount := s.Coef, s.Discount
-	if coef == 0 {
-		coef = 1
-	}
-	if discount == 0 {
-		discount = 1
-	}
-	var out []StepValue
-	for _, x := range steps {
-		score := 0.0
-		switch {
-		case x.Score != nil:
-			score = *x.Score
-		case !strings.HasPrefix(x.Reason, skipped):
-			continue
-		}
-		k := float64(max(last-x.Step, 0))
-		out = append(out, StepValue{Step: x.Step, Value: outcome*math.Pow(discount, k) + coef*score})
-	}
-	return out
-}
-
-// StepsOf are the step values of r, from its own scores.
+// alone.
 func StepsOf(r *rollout.Rollout, outcome, coef float64) []StepValue {
 	if r == nil {
 		return nil
 	}
-	last := 0
-	for _, t := range rollout.TurnsOf(r) {
-		last = max(last, t.Step)
+	if coef == 0 {
+		coef = 1
 	}
-	return StepValues(outcome, last, r.Steps, StepScale{Coef: coef})
+	var out []StepValue
+	for _, x := range r.Steps {
+		switch {
+		case x.Score != nil:
+			out = append(out, StepValue{Step: x.Step, Value: outcome + coef**x.Score})
+		case strings.HasPrefix(x.Reason, skipped):
+			out = append(out, StepValue{Step: x.Step, Value: outcome})
+		}
+	}
+	return out
 }
 
 // RolloutSteps are the step values of one rollout.

@@ -11,8 +11,9 @@ import (
 
 func TestStepValues(t *testing.T) {
 	steps := []rollout.StepScore{{Step: 0, Score: ptr(1.0)}, {Step: 1}, {Step: 2, Score: ptr(0.5)}}
-	require.Equal(t, []StepValue{{0, 0}, {2, -0.5}}, StepValues(-1, 2, steps, StepScale{}), "a step without a score is left out")
-	require.Equal(t, []StepValue{{0, 0.25 + 2}, {2, 1 + 1}}, StepValues(1, 2, steps, StepScale{Coef: 2, Discount: 0.5}))
+	r := &rollout.Rollout{Steps: steps}
+	require.Equal(t, []StepValue{{0, 0}, {2, -0.5}}, StepsOf(r, -1, 0), "a step without a score is left out")
+	require.Equal(t, []StepValue{{0, 1 + 2}, {2, 1 + 1}}, StepsOf(r, 1, 2))
 }
 
 // Steps are compared by their index: a rollout that lacks a step shifts no other.
@@ -119,10 +120,10 @@ func TestTokenAdvantages(t *testing.T) {
 		require.True(t, ok)
 	}
 	seq, _ := turns()
-	credited, err := CreditTokens(seq, []float64{9, 1, 2, 3})
+	credited, err := creditTokens(seq, []float64{9, 1, 2, 3})
 	require.NoError(t, err)
 	require.Equal(t, []float32{0, 1, 2, 3}, credited.Credit)
-	_, err = CreditTokens(seq, nil)
+	_, err = creditTokens(seq, nil)
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 

@@ -227,9 +227,9 @@ func (w Whiten) over(each func(visit func(v float64, times int))) (whitening, er
 	return whitening{mean, math.Sqrt(variance + eps)}, nil
 }
 
-// CreditTokens sets the credit of a sequence from per-token values: values[i] is
+// creditTokens sets the credit of a sequence from per-token values: values[i] is
 // the advantage of token i, used where Weight > 0.
-func CreditTokens(seq rollout.Sequence, values []float64) (rollout.Sequence, error) {
+func creditTokens(seq rollout.Sequence, values []float64) (rollout.Sequence, error) {
 	if len(values) != seq.Len() {
 		return seq, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: seq.Rollout, Field: "Credit"},
 			"got %d values for %d tokens", len(values), seq.Len())

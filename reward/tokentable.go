@@ -87,7 +87,7 @@ func (t *TokenTable) Credit(seq rollout.Sequence) (rollout.Sequence, error) {
 			values[i] = t.white.of(values[i])
 		}
 	}
-	return CreditTokens(seq, values)
+	return creditTokens(seq, values)
 }
 
 // Discounts says whether trained tokens that stand together have advantages of their own.

@@ -13,19 +13,19 @@ type Category string
 
 // The categories, named as the reference's enumeration.
 const (
-	NoActionFound         Category = "NO_ACTION_FOUND"
-	NoExpectedToolCall    Category = "NO_EXPECTED_TOOL_CALL"
-	ExpectedMessageFound  Category = "EXPECTED_CHAT_MESSAGE_FOUND"
-	NoExpectedMessage     Category = "NO_EXPECTED_CHAT_MESSAGE"
-	UnexpectedTool        Category = "UNEXPECTED_TOOL"
-	ArgumentsDecodeError  Category = "ARGUMENTS_DECODE_ERROR"
-	ArgumentTypeDiffers   Category = "ARGUMENT_VALUE_TYPE_DIFFERENT"
-	ArgumentKeysDiffer    Category = "ARGUMENT_OBJECT_KEYS_DIFFERENT"
-	ArgumentLengthDiffers Category = "ARGUMENT_LIST_LENGTH_DIFFERENT"
-	ArgumentValueDiffers  Category = "ARGUMENT_VALUE_DIFFERENT"
-	ExpectedCall          Category = "EXPECTED_TOOL_CALL"
-	BatchLengthDiffers    Category = "FUNCTION_CALL_BATCH_LENGTH_DIFFERENT"
-	ExpectedBatch         Category = "EXPECTED_TOOL_CALL_BATCH"
+	noActionFound         Category = "NO_ACTION_FOUND"
+	noExpectedToolCall    Category = "NO_EXPECTED_TOOL_CALL"
+	expectedMessageFound  Category = "EXPECTED_CHAT_MESSAGE_FOUND"
+	noExpectedMessage     Category = "NO_EXPECTED_CHAT_MESSAGE"
+	unexpectedTool        Category = "UNEXPECTED_TOOL"
+	argumentsDecodeError  Category = "ARGUMENTS_DECODE_ERROR"
+	argumentTypeDiffers   Category = "ARGUMENT_VALUE_TYPE_DIFFERENT"
+	argumentKeysDiffer    Category = "ARGUMENT_OBJECT_KEYS_DIFFERENT"
+	argumentLengthDiffers Category = "ARGUMENT_LIST_LENGTH_DIFFERENT"
+	argumentValueDiffers  Category = "ARGUMENT_VALUE_DIFFERENT"
+	matchedCall           Category = "EXPECTED_TOOL_CALL"
+	batchLengthDiffers    Category = "FUNCTION_CALL_BATCH_LENGTH_DIFFERENT"
+	expectedBatch         Category = "EXPECTED_TOOL_CALL_BATCH"
 )
 
 // ParallelMode turns matched calls into a reward.
@@ -87,17 +87,17 @@ func (c Comparator) Compare(expected, actual Action) (Comparison, error) {
 		return Comparison{}, err
 	}
 	if actual.Kind == NoAction {
-		return Comparison{0, NoActionFound}, nil
+		return Comparison{0, noActionFound}, nil
 	}
 	switch expected.Kind {
 	case Message:
 		if actual.Kind == Message {
-			return Comparison{1, ExpectedMessageFound}, nil
+			return Comparison{1, expectedMessageFound}, nil
 		}
-		return Comparison{0, NoExpectedMessage}, nil
+		return Comparison{0, noExpectedMessage}, nil
 	case OneCall, Batch:
 		if actual.Kind == Message {
-			return Comparison{0, NoExpectedToolCall}, nil
+			return Comparison{0, noExpectedToolCall}, nil
 		}
 		return c.calls(expected.Calls, actual.Calls)
 	}
@@ -109,7 +109,7 @@ func (c Comparator) calls(expected, actual []Call) (Comparison, error) {
 		return c.call(expected[0], actual[0])
 	}
 	if c.CountCalls && (len(actual) < len(expected) && !c.AllowSubset || len(actual) > len(expected) && !c.AllowSuperset) {
-		return Comparison{0, BatchLengthDiffers}, nil
+		return Comparison{0, batchLengthDiffers}, nil
 	}
 
 	// Which actual calls could stand for which expected call, and for the others
@@ -117,7 +117,7 @@ func (c Comparator) calls(expected, actual []Call) (Comparison, error) {
 	candidates := make([][]int, len(expected))
 	failures := make([]Category, len(expected))
 	for i, e := range expected {
-		failures[i] = UnexpectedTool
+		failures[i] = unexpectedTool
 		for j, a := range actual {
 			r, err := c.call(e, a)
 			if err != nil {
@@ -125,7 +125,7 @@ func (c Comparator) calls(expected, actual []Call) (Comparison, error) {
 			}
 			if r.Reward == 1 {
 				candidates[i] = append(candidates[i], j)
-			} else if failures[i] == UnexpectedTool {
+			} else if failures[i] == unexpectedTool {
 				failures[i] = r.Category
 			}
 		}
@@ -144,12 +144,12 @@ func (c Comparator) calls(expected, actual []Call) (Comparison, error) {
 	reward := c.reward(count, len(expected), len(actual))
 	switch {
 	case reward == 1 && len(expected) == 1:
-		return Comparison{1, ExpectedCall}, nil
+		return Comparison{1, matchedCall}, nil
 	case reward == 1:
-		return Comparison{1, ExpectedBatch}, nil
+		return Comparison{1, expectedBatch}, nil
 	case unmatched < 0 || count == len(actual):
 		// All that is wrong is the number of calls.
-		return Comparison{reward, BatchLengthDiffers}, nil
+		return Comparison{reward, batchLengthDiffers}, nil
 	}
 	return Comparison{reward, failures[unmatched]}, nil
 }
@@ -222,7 +222,7 @@ func match(candidates [][]int, actual int) []bool {
 
 func (c Comparator) call(expected, actual Call) (Comparison, error) {
 	if expected.Name != actual.Name {
-		return Comparison{0, UnexpectedTool}, nil
+		return Comparison{0, unexpectedTool}, nil
 	}
 	want, err := decode(expected.Arguments)
 	if err != nil {
@@ -231,28 +231,28 @@ func (c Comparator) call(expected, actual Call) (Comparison, error) {
 	}
 	got, err := decode(actual.Arguments)
 	if err != nil {
-		return Comparison{0, ArgumentsDecodeError}, nil
+		return Comparison{0, argumentsDecodeError}, nil
 	}
 	if category := c.values(want, got); category != "" {
 		return Comparison{0, category}, nil
 	}
-	return Comparison{1, ExpectedCall}, nil
+	return Comparison{1, matchedCall}, nil
 }
 
 // values compares two argument values; "" means that they match.
 func (c Comparator) values(want, got value) Category {
 	// A boolean is an integer, but an integer is no boolean.
 	if want.kind != got.kind && !(want.kind == integer && got.kind == boolean) {
-		return ArgumentTypeDiffers
+		return argumentTypeDiffers
 	}
 	switch want.kind {
 	case object:
 		if len(want.keys) != len(got.keys) {
-			return ArgumentKeysDiffer
+			return argumentKeysDiffer
 		}
 		for _, k := range want.keys {
 			if _, ok := got.of[k]; !ok {
-				return ArgumentKeysDiffer
+				return argumentKeysDiffer
 			}
 		}
 		for _, k := range want.keys {
@@ -263,7 +263,7 @@ func (c Comparator) values(want, got value) Category {
 		return ""
 	case list:
 		if len(want.list) != len(got.list) {
-			return ArgumentLengthDiffers
+			return argumentLengthDiffers
 		}
 		for i := range want.list {
 			if category := c.values(want.list[i], got.list[i]); category != "" {
@@ -275,7 +275,7 @@ func (c Comparator) values(want, got value) Category {
 	if c.scalarsMatch(want, got) {
 		return ""
 	}
-	return ArgumentValueDiffers
+	return argumentValueDiffers
 }
 
 func (c Comparator) scalarsMatch(want, got value) bool {

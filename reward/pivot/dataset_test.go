@@ -17,16 +17,16 @@ func TestTextCalls(t *testing.T) {
 		calls        []pivot.Call
 	}{
 		{"no call", "no call", "", nil},
-		{"Look.\n<function=str_replace_editor>\n<parameter=command>view</parameter>\n<parameter=path>\n/a <b>\n</parameter>\n</function>", "Look.", pivot.ProtocolXML,
+		{"Look.\n<function=str_replace_editor>\n<parameter=command>view</parameter>\n<parameter=path>\n/a <b>\n</parameter>\n</function>", "Look.", "xml",
 			[]pivot.Call{{Name: "str_replace_editor", Arguments: `{"command": "view", "path": "/a <b>"}`}}},
-		{"<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call>\n<tool_call>\n{\"name\":\"f\",\"arguments\":\"{}\"}</tool_call>", "", pivot.ProtocolHermes,
+		{"<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call>\n<tool_call>\n{\"name\":\"f\",\"arguments\":\"{}\"}</tool_call>", "", "hermes",
 			[]pivot.Call{{Name: "bash", Arguments: `{"command": "ls"}`}, {Name: "f", Arguments: "{}"}}},
 		{"<tool_call>broken</tool_call>", "<tool_call>broken</tool_call>", "", nil},
-		{"THOUGHT: x\n\n```bash\nls -la\necho\n```\n", "THOUGHT: x", pivot.ProtocolFence, []pivot.Call{{Name: "bash", Arguments: `{"command": "ls -la\necho"}`}}},
+		{"THOUGHT: x\n\n```bash\nls -la\necho\n```\n", "THOUGHT: x", "fence", []pivot.Call{{Name: "bash", Arguments: `{"command": "ls -la\necho"}`}}},
 		{"two\n```bash\nls\n```\n```bash\nls\n```", "two\n```bash\nls\n```\n```bash\nls\n```", "", nil},
 		{"```python\nx\n```", "```python\nx\n```", "", nil},
-		{"go\n<execute_bash>\nls\n</execute_bash>", "go", pivot.ProtocolTag, []pivot.Call{{Name: "bash", Arguments: `{"command": "ls"}`}}},
-		{"look\n```\nfind_file x\n```", "look", pivot.ProtocolBlock, []pivot.Call{{Name: "bash", Arguments: `{"command": "find_file x"}`}}},
+		{"go\n<execute_bash>\nls\n</execute_bash>", "go", "tag", []pivot.Call{{Name: "bash", Arguments: `{"command": "ls"}`}}},
+		{"look\n```\nfind_file x\n```", "look", "block", []pivot.Call{{Name: "bash", Arguments: `{"command": "find_file x"}`}}},
 		{"code\n```\nx\n```\nand more", "code\n```\nx\n```\nand more", "", nil},
 	} {
 		calls, before, protocol := pivot.TextCalls(c.text)

@@ -34,46 +34,46 @@ func TestArguments(t *testing.T) {
 		threshold         float64
 		category          pivot.Category
 	}{
-		{"equal", `{"a":1}`, `{"a":1}`, 0, pivot.ExpectedCall},
-		{"key order is free", `{"a":1,"b":2}`, `{"b":2,"a":1}`, 0, pivot.ExpectedCall},
-		{"the last of two keys counts", `{"a":2}`, `{"a":1,"a":2}`, 0, pivot.ExpectedCall},
-		{"a missing key", `{"a":1}`, `{}`, 0, pivot.ArgumentKeysDiffer},
-		{"a surplus key", `{}`, `{"a":1}`, 0, pivot.ArgumentKeysDiffer},
-		{"an integer is no float", `{"a":1}`, `{"a":1.0}`, 0, pivot.ArgumentTypeDiffers},
-		{"a float is no integer", `{"a":1.0}`, `{"a":1}`, 0, pivot.ArgumentTypeDiffers},
-		{"true is an integer", `{"a":1}`, `{"a":true}`, 0, pivot.ExpectedCall},
-		{"true is not 2", `{"a":2}`, `{"a":true}`, 0, pivot.ArgumentValueDiffers},
-		{"an integer is no boolean", `{"a":true}`, `{"a":1}`, 0, pivot.ArgumentTypeDiffers},
-		{"integers of any size", `{"a":100000000000000000000001}`, `{"a":100000000000000000000002}`, 0, pivot.ArgumentValueDiffers},
-		{"floats within tolerance", `{"a":0.5}`, `{"a":0.5000009}`, 0, pivot.ExpectedCall},
-		{"floats outside", `{"a":0.5}`, `{"a":0.5000011}`, 0, pivot.ArgumentValueDiffers},
-		{"NaN equals nothing", `{"a":NaN}`, `{"a":NaN}`, 0, pivot.ArgumentValueDiffers},
-		{"nor does infinity", `{"a":1e400}`, `{"a":1e400}`, 0, pivot.ArgumentValueDiffers},
-		{"null is null", `{"a":null}`, `{"a":null}`, 0, pivot.ExpectedCall},
-		{"one word is compared raw", `{"a":"Ls"}`, `{"a":"ls"}`, 0, pivot.ArgumentValueDiffers},
-		{"blanks included", `{"a":"ls"}`, `{"a":"ls "}`, 0, pivot.ArgumentValueDiffers},
-		{"several words match at threshold 0", `{"a":"one two"}`, `{"a":"three four"}`, 0, pivot.ExpectedCall},
-		{"but not at 0.1", `{"a":"one two"}`, `{"a":"three four"}`, 0.1, pivot.ArgumentValueDiffers},
-		{"equal texts reach 0.5", `{"a":"one two"}`, `{"a":"TWO one"}`, 0.5, pivot.ExpectedCall},
-		{"words are counted", `{"a":"a a b"}`, `{"a":"a b b"}`, 0.34, pivot.ArgumentValueDiffers},
-		{"Greek final sigma is a sigma", `{"a":"ΟΔΟΣ x"}`, `{"a":"οδος x"}`, 0.5, pivot.ExpectedCall},
-		{"list length", `{"a":[1,2]}`, `{"a":[1]}`, 0, pivot.ArgumentLengthDiffers},
-		{"list order", `{"a":[1,2]}`, `{"a":[2,1]}`, 0, pivot.ArgumentValueDiffers},
-		{"answer that is no JSON", `{}`, `{`, 0, pivot.ArgumentsDecodeError},
-		{"control characters in strings", `{"a":"x"}`, "{\"a\":\"\n\"}", 0, pivot.ArgumentsDecodeError},
+		{"equal", `{"a":1}`, `{"a":1}`, 0, pivot.Category("EXPECTED_TOOL_CALL")},
+		{"key order is free", `{"a":1,"b":2}`, `{"b":2,"a":1}`, 0, pivot.Category("EXPECTED_TOOL_CALL")},
+		{"the last of two keys counts", `{"a":2}`, `{"a":1,"a":2}`, 0, pivot.Category("EXPECTED_TOOL_CALL")},
+		{"a missing key", `{"a":1}`, `{}`, 0, pivot.Category("ARGUMENT_OBJECT_KEYS_DIFFERENT")},
+		{"a surplus key", `{}`, `{"a":1}`, 0, pivot.Category("ARGUMENT_OBJECT_KEYS_DIFFERENT")},
+		{"an integer is no float", `{"a":1}`, `{"a":1.0}`, 0, pivot.Category("ARGUMENT_VALUE_TYPE_DIFFERENT")},
+		{"a float is no integer", `{"a":1.0}`, `{"a":1}`, 0, pivot.Category("ARGUMENT_VALUE_TYPE_DIFFERENT")},
+		{"true is an integer", `{"a":1}`, `{"a":true}`, 0, pivot.Category("EXPECTED_TOOL_CALL")},
+		{"true is not 2", `{"a":2}`, `{"a":true}`, 0, pivot.Category("ARGUMENT_VALUE_DIFFERENT")},
+		{"an integer is no boolean", `{"a":true}`, `{"a":1}`, 0, pivot.Category("ARGUMENT_VALUE_TYPE_DIFFERENT")},
+		{"integers of any size", `{"a":100000000000000000000001}`, `{"a":100000000000000000000002}`, 0, pivot.Category("ARGUMENT_VALUE_DIFFERENT")},
+		{"floats within tolerance", `{"a":0.5}`, `{"a":0.5000009}`, 0, pivot.Category("EXPECTED_TOOL_CALL")},
+		{"floats outside", `{"a":0.5}`, `{"a":0.5000011}`, 0, pivot.Category("ARGUMENT_VALUE_DIFFERENT")},
+		{"NaN equals nothing", `{"a":NaN}`, `{"a":NaN}`, 0, pivot.Category("ARGUMENT_VALUE_DIFFERENT")},
+		{"nor does infinity", `{"a":1e400}`, `{"a":1e400}`, 0, pivot.Category("ARGUMENT_VALUE_DIFFERENT")},
+		{"null is null", `{"a":null}`, `{"a":null}`, 0, pivot.Category("EXPECTED_TOOL_CALL")},
+		{"one word is compared raw", `{"a":"Ls"}`, `{"a":"ls"}`, 0, pivot.Category("ARGUMENT_VALUE_DIFFERENT")},
+		{"blanks included", `{"a":"ls"}`, `{"a":"ls "}`, 0, pivot.Category("ARGUMENT_VALUE_DIFFERENT")},
+		{"several words match at threshold 0", `{"a":"one two"}`, `{"a":"three four"}`, 0, pivot.Category("EXPECTED_TOOL_CALL")},
+		{"but not at 0.1", `{"a":"one two"}`, `{"a":"three four"}`, 0.1, pivot.Category("ARGUMENT_VALUE_DIFFERENT")},
+		{"equal texts reach 0.5", `{"a":"one two"}`, `{"a":"TWO one"}`, 0.5, pivot.Category("EXPECTED_TOOL_CALL")},
+		{"words are counted", `{"a":"a a b"}`, `{"a":"a b b"}`, 0.34, pivot.Category("ARGUMENT_VALUE_DIFFERENT")},
+		{"Greek final sigma is a sigma", `{"a":"ΟΔΟΣ x"}`, `{"a":"οδος x"}`, 0.5, pivot.Category("EXPECTED_TOOL_CALL")},
+		{"list length", `{"a":[1,2]}`, `{"a":[1]}`, 0, pivot.Category("ARGUMENT_LIST_LENGTH_DIFFERENT")},
+		{"list order", `{"a":[1,2]}`, `{"a":[2,1]}`, 0, pivot.Category("ARGUMENT_VALUE_DIFFERENT")},
+		{"answer that is no JSON", `{}`, `{`, 0, pivot.Category("ARGUMENTS_DECODE_ERROR")},
+		{"control characters in strings", `{"a":"x"}`, "{\"a\":\"\n\"}", 0, pivot.Category("ARGUMENTS_DECODE_ERROR")},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			r, err := pivot.Comparator{WordThreshold: c.threshold}.Compare(call("f", c.want), call("f", c.got))
 			require.NoError(t, err)
 			require.Equal(t, c.category, r.Category)
-			require.Equal(t, c.category == pivot.ExpectedCall, r.Reward == 1)
+			require.Equal(t, c.category == pivot.Category("EXPECTED_TOOL_CALL"), r.Reward == 1)
 		})
 	}
 	_, err := pivot.Comparator{}.Compare(call("f", "{"), call("f", "{}"))
 	require.ErrorIs(t, err, rollout.KindFormat, "broken expected arguments are the data set's fault")
 	r, err := pivot.Comparator{}.Compare(call("f", "{"), call("g", "{}"))
 	require.NoError(t, err, "unless the tool differs anyway")
-	require.Equal(t, pivot.UnexpectedTool, r.Category)
+	require.Equal(t, pivot.Category("UNEXPECTED_TOOL"), r.Category)
 }
 
 func TestParallel(t *testing.T) {
@@ -85,15 +85,15 @@ func TestParallel(t *testing.T) {
 		reward         float64
 		category       pivot.Category
 	}{
-		{"order is free", pivot.Comparator{}, batch(a, b), batch(b, a), 1, pivot.ExpectedBatch},
-		{"surplus is free when calls are not counted", pivot.Comparator{}, a, batch(c, a), 1, pivot.ExpectedCall},
-		{"a missing call is not", pivot.Comparator{}, batch(a, b), a, 0, pivot.BatchLengthDiffers},
-		{"each actual call serves once", pivot.Comparator{}, batch(a, a), batch(a, b), 0, pivot.ArgumentValueDiffers},
-		{"counted, surplus", pivot.Comparator{CountCalls: true}, a, batch(c, a), 0, pivot.BatchLengthDiffers},
-		{"counted, surplus allowed", pivot.Comparator{CountCalls: true, AllowSuperset: true}, a, batch(c, a), 1, pivot.ExpectedCall},
-		{"counted, subset allowed", pivot.Comparator{CountCalls: true, AllowSubset: true}, batch(a, b), a, 1, pivot.ExpectedBatch},
-		{"fractional", pivot.Comparator{CountCalls: true, Mode: pivot.Fractional}, batch(a, b), batch(a, c), 0.5, pivot.ArgumentValueDiffers},
-		{"f1", pivot.Comparator{CountCalls: true, AllowSuperset: true, Mode: pivot.F1}, a, batch(a, b, c), 0.5, pivot.BatchLengthDiffers},
+		{"order is free", pivot.Comparator{}, batch(a, b), batch(b, a), 1, pivot.Category("EXPECTED_TOOL_CALL_BATCH")},
+		{"surplus is free when calls are not counted", pivot.Comparator{}, a, batch(c, a), 1, pivot.Category("EXPECTED_TOOL_CALL")},
+		{"a missing call is not", pivot.Comparator{}, batch(a, b), a, 0, pivot.Category("FUNCTION_CALL_BATCH_LENGTH_DIFFERENT")},
+		{"each actual call serves once", pivot.Comparator{}, batch(a, a), batch(a, b), 0, pivot.Category("ARGUMENT_VALUE_DIFFERENT")},
+		{"counted, surplus", pivot.Comparator{CountCalls: true}, a, batch(c, a), 0, pivot.Category("FUNCTION_CALL_BATCH_LENGTH_DIFFERENT")},
+		{"counted, surplus allowed", pivot.Comparator{CountCalls: true, AllowSuperset: true}, a, batch(c, a), 1, pivot.Category("EXPECTED_TOOL_CALL")},
+		{"counted, subset allowed", pivot.Comparator{CountCalls: true, AllowSubset: true}, batch(a, b), a, 1, pivot.Category("EXPECTED_TOOL_CALL_BATCH")},
+		{"fractional", pivot.Comparator{CountCalls: true, Mode: pivot.Fractional}, batch(a, b), batch(a, c), 0.5, pivot.Category("ARGUMENT_VALUE_DIFFERENT")},
+		{"f1", pivot.Comparator{CountCalls: true, AllowSuperset: true, Mode: pivot.F1}, a, batch(a, b, c), 0.5, pivot.Category("FUNCTION_CALL_BATCH_LENGTH_DIFFERENT")},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			r, err := row.comparator.Compare(row.expected, row.real)
@@ -156,10 +156,10 @@ func TestMessages(t *testing.T) {
 		expected, actual pivot.Action
 		want             pivot.Comparison
 	}{
-		{message, pivot.Action{Kind: pivot.Message, Content: "other"}, pivot.Comparison{Reward: 1, Category: pivot.ExpectedMessageFound}},
-		{message, call("f", "{}"), pivot.Comparison{Reward: 0, Category: pivot.NoExpectedMessage}},
-		{call("f", "{}"), message, pivot.Comparison{Reward: 0, Category: pivot.NoExpectedToolCall}},
-		{call("f", "{}"), silence, pivot.Comparison{Reward: 0, Category: pivot.NoActionFound}},
+		{message, pivot.Action{Kind: pivot.Message, Content: "other"}, pivot.Comparison{Reward: 1, Category: pivot.Category("EXPECTED_CHAT_MESSAGE_FOUND")}},
+		{message, call("f", "{}"), pivot.Comparison{Reward: 0, Category: pivot.Category("NO_EXPECTED_CHAT_MESSAGE")}},
+		{call("f", "{}"), message, pivot.Comparison{Reward: 0, Category: pivot.Category("NO_EXPECTED_TOOL_CALL")}},
+		{call("f", "{}"), silence, pivot.Comparison{Reward: 0, Category: pivot.Category("NO_ACTION_FOUND")}},
 	} {
 		r, err := pivot.Comparator{}.Compare(c.expected, c.actual)
 		require.NoError(t, err)
@@ -199,30 +199,30 @@ func TestSWE(t *testing.T) {
 		expected, actual *pivot.Call
 		failure          pivot.Failure
 	}{
-		{"no expected call", nil, c("bash", `{}`), pivot.FailureExpectedInvalid},
-		{"no call", c("bash", `{}`), nil, pivot.FailureOutputInvalid},
-		{"tools of one family match", c("bash", `{"command":"ls -la src"}`), c("execute_bash", `{"cmd":"ls -la src"}`), pivot.FailureNone},
-		{"camel case too", edit("a/b.py", "x", "y"), c("StrReplaceEditor", edit("a/b.py", "x", "y").Arguments), pivot.FailureNone},
-		{"unknown tools match by name only", c("foo", `{}`), c("bar", `{}`), pivot.FailureToolName},
-		{"families differ", c("bash", `{}`), c("edit", `{}`), pivot.FailureToolName},
-		{"another root is the same file", edit("/repo/a/b.py", "x", "y"), edit("/src/a/b.py", "x", "y"), pivot.FailureNone},
-		{"another directory is not", edit("/repo/a/b.py", "x", "y"), edit("/repo/c/b.py", "x", "y"), pivot.FailureTarget},
-		{"another editor command", edit("a.py", "x", "y"), c("str_replace_editor", `{"command":"create","path":"a.py"}`), pivot.FailureTarget},
-		{"another program", c("bash", `{"command":"ls src"}`), c("bash", `{"command":"cat src"}`), pivot.FailureTarget},
-		{"the program's directory is free", c("bash", `{"command":"/usr/bin/ls src"}`), c("bash", `{"command":"ls src"}`), pivot.FailureSimilarity},
-		{"no shared path", c("bash", `{"command":"cat a/b.py"}`), c("bash", `{"command":"cat c/d.py"}`), pivot.FailureTarget},
-		{"another place in the file", edit("a.py", "alpha beta", "y"), edit("a.py", "12345 6789", "y"), pivot.FailureSimilarity},
-		{"too little of the view", c("editor", `{}`), c("editor", `{}`), pivot.FailureNone},
-		{"view covers 80 %", c("file_editor", `{"command":"view","path":"a","view_range":[0,100]}`), c("file_editor", `{"command":"view","path":"a","view_range":[20,200]}`), pivot.FailureNone},
-		{"view covers less", c("file_editor", `{"command":"view","path":"a","view_range":[0,100]}`), c("file_editor", `{"command":"view","path":"a","view_range":[21,200]}`), pivot.FailureTarget},
-		{"arguments that are no object", c("bash", `{"command":"ls"}`), c("bash", `5`), pivot.FailureUnknown},
-		{"arguments that are no JSON count as none", c("bash", `{"command":"ls"}`), c("bash", `oops`), pivot.FailureNone},
+		{"no expected call", nil, c("bash", `{}`), pivot.Failure("expected_action_invalid")},
+		{"no call", c("bash", `{}`), nil, pivot.Failure("model_output_invalid")},
+		{"tools of one family match", c("bash", `{"command":"ls -la src"}`), c("execute_bash", `{"cmd":"ls -la src"}`), pivot.Failure("none")},
+		{"camel case too", edit("a/b.py", "x", "y"), c("StrReplaceEditor", edit("a/b.py", "x", "y").Arguments), pivot.Failure("none")},
+		{"unknown tools match by name only", c("foo", `{}`), c("bar", `{}`), pivot.Failure("tool_name_mismatch")},
+		{"families differ", c("bash", `{}`), c("edit", `{}`), pivot.Failure("tool_name_mismatch")},
+		{"another root is the same file", edit("/repo/a/b.py", "x", "y"), edit("/src/a/b.py", "x", "y"), pivot.Failure("none")},
+		{"another directory is not", edit("/repo/a/b.py", "x", "y"), edit("/repo/c/b.py", "x", "y"), pivot.Failure("target_mismatch")},
+		{"another editor command", edit("a.py", "x", "y"), c("str_replace_editor", `{"command":"create","path":"a.py"}`), pivot.Failure("target_mismatch")},
+		{"another program", c("bash", `{"command":"ls src"}`), c("bash", `{"command":"cat src"}`), pivot.Failure("target_mismatch")},
+		{"the program's directory is free", c("bash", `{"command":"/usr/bin/ls src"}`), c("bash", `{"command":"ls src"}`), pivot.Failure("similarity_below_threshold")},
+		{"no shared path", c("bash", `{"command":"cat a/b.py"}`), c("bash", `{"command":"cat c/d.py"}`), pivot.Failure("target_mismatch")},
+		{"another place in the file", edit("a.py", "alpha beta", "y"), edit("a.py", "12345 6789", "y"), pivot.Failure("similarity_below_threshold")},
+		{"too little of the view", c("editor", `{}`), c("editor", `{}`), pivot.Failure("none")},
+		{"view covers 80 %", c("file_editor", `{"command":"view","path":"a","view_range":[0,100]}`), c("file_editor", `{"command":"view","path":"a","view_range":[20,200]}`), pivot.Failure("none")},
+		{"view covers less", c("file_editor", `{"command":"view","path":"a","view_range":[0,100]}`), c("file_editor", `{"command":"view","path":"a","view_range":[21,200]}`), pivot.Failure("target_mismatch")},
+		{"arguments that are no object", c("bash", `{"command":"ls"}`), c("bash", `5`), pivot.Failure("unknown_error")},
+		{"arguments that are no JSON count as none", c("bash", `{"command":"ls"}`), c("bash", `oops`), pivot.Failure("none")},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			s, err := pivot.SWE{}.Verify(row.expected, row.actual)
 			require.NoError(t, err)
 			require.Equal(t, row.failure, s.Failure)
-			require.Equal(t, row.failure == pivot.FailureNone, s.Reward == 1)
+			require.Equal(t, row.failure == pivot.Failure("none"), s.Reward == 1)
 		})
 	}
 
@@ -258,7 +258,7 @@ func TestRow(t *testing.T) {
 	for _, unnamed := range []string{broken, `{"type":"function_call","name":null}`, `{"type":"function_call","name":7}`} {
 		s, err := pivot.SWE{}.VerifyRow(pivot.Row{ExpectedAction: json.RawMessage(unnamed)}, nil)
 		require.NoError(t, err)
-		require.Equal(t, pivot.FailureUnknown, s.Failure, unnamed)
+		require.Equal(t, pivot.Failure("unknown_error"), s.Failure, unnamed)
 	}
 }
 

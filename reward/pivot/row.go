@@ -63,14 +63,14 @@ func expectedCall(raw json.RawMessage) (*Call, error) {
 
 // VerifyRow scores a model answer against a data row. Only the first call of
 // the answer counts. A row whose expected call has no name scores 0 with
-// FailureUnknown.
+// failureUnknown.
 func (v SWE) VerifyRow(row Row, output []OutputItem) (Score, error) {
 	if err := v.Validate(); err != nil {
 		return Score{}, err
 	}
 	expected, err := row.Expected()
 	if err != nil {
-		return Score{Failure: FailureUnknown}, nil
+		return Score{Failure: failureUnknown}, nil
 	}
 	for _, item := range output {
 		if item.Type == string(OneCall) {

@@ -10,16 +10,16 @@ import (
 // Failure is why a step of [SWE] did not pass. The values are the reference's.
 type Failure string
 
-// The failures. FailureUnknown stands where the reference catches an exception:
+// The failures. failureUnknown stands where the reference catches an exception:
 // arguments of a shape that its rules cannot read.
 const (
-	FailureNone            Failure = "none"
-	FailureExpectedInvalid Failure = "expected_action_invalid"
-	FailureOutputInvalid   Failure = "model_output_invalid"
-	FailureToolName        Failure = "tool_name_mismatch"
-	FailureTarget          Failure = "target_mismatch"
-	FailureSimilarity      Failure = "similarity_below_threshold"
-	FailureUnknown         Failure = "unknown_error"
+	failureNone            Failure = "none"
+	failureExpectedInvalid Failure = "expected_action_invalid"
+	failureOutputInvalid   Failure = "model_output_invalid"
+	failureToolName        Failure = "tool_name_mismatch"
+	failureTarget          Failure = "target_mismatch"
+	failureSimilarity      Failure = "similarity_below_threshold"
+	failureUnknown         Failure = "unknown_error"
 )
 
 // RewardMode is how similarity becomes a reward.
@@ -85,14 +85,14 @@ func (v SWE) Verify(expected, actual *Call) (Score, error) {
 		return Score{}, err
 	}
 	if expected == nil {
-		return Score{Failure: FailureExpectedInvalid}, nil
+		return Score{Failure: failureExpectedInvalid}, nil
 	}
 	if actual == nil {
-		return Score{Failure: FailureOutputInvalid}, nil
+		return Score{Failure: failureOutputInvalid}, nil
 	}
-	s := Score{Failure: FailureNone}
+	s := Score{Failure: failureNone}
 	if err := v.levels(newStep(*expected), newStep(*actual), &s); err != nil {
-		s.Reward, s.Failure = 0, FailureUnknown
+		s.Reward, s.Failure = 0, failureUnknown
 	}
 	return s, nil
 }
@@ -108,7 +108,7 @@ func orDefault(p *float64, otherwise float64) float64 {
 func (v SWE) levels(want, got step, s *Score) error {
 	s.ToolNameMatch = want.name == got.name || want.category == got.category && want.category != ""
 	if !s.ToolNameMatch {
-		s.Failure = FailureToolName
+		s.Failure = failureToolName
 		return nil
 	}
 	if !v.SkipTarget {
@@ -118,7 +118,7 @@ func (v SWE) levels(want, got step, s *Score) error {
 		}
 		s.TargetMatch = &same
 		if !same {
-			s.Failure = FailureTarget
+			s.Failure = failureTarget
 			return nil
 		}
 	}
@@ -135,7 +135,7 @@ func (v SWE) levels(want, got step, s *Score) error {
 		case v.Mode == Continuous && similarity >= threshold:
 			s.Reward = 0.5 + 0.5*(similarity-threshold)/(full-threshold)
 		default:
-			s.Reward, s.Failure = 0, FailureSimilarity
+			s.Reward, s.Failure = 0, failureSimilarity
 			return nil
 		}
 	}

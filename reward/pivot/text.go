@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Protocol is how a model writes tool calls into its text.
+// Protocol is how a model writes tool calls into its text: xml, hermes, tag, fence or block.
 type Protocol string
 
 // The protocols, in the order in which they are looked for. The empty string means that
 // the text holds no call.
 const (
-	ProtocolXML    Protocol = "xml"    // <function=name><parameter=key>value</parameter></function>
-	ProtocolHermes Protocol = "hermes" // <tool_call>{"name": …, "arguments": {…}}</tool_call>
-	ProtocolTag    Protocol = "tag"    // <execute_bash>…</execute_bash>, <command>…</command>
-	ProtocolFence  Protocol = "fence"  // one block of ```bash
-	ProtocolBlock  Protocol = "block"  // a block without a language as the end
+	protocolXML    Protocol = "xml"    // <function=name><parameter=key>value</parameter></function>
+	protocolHermes Protocol = "hermes" // <tool_call>{"name": …, "arguments": {…}}</tool_call>
+	protocolTag    Protocol = "tag"    // <execute_bash>…</execute_bash>, <command>…</command>
+	protocolFence  Protocol = "fence"  // one block of ```bash
+	protocolBlock  Protocol = "block"  // a block without a language as the end
 )
 
 var (
@@ -53,7 +53,7 @@ func TextCalls(text string) (calls []Call, before string, p Protocol) {
 		}
 		return len(calls) > 0
 	}
-	if found(xmlCall.FindAllStringSubmatchIndex(text, -1), ProtocolXML, func(m []string) (Call, bool) {
+	if found(xmlCall.FindAllStringSubmatchIndex(text, -1), protocolXML, func(m []string) (Call, bool) {
 		var arguments []member
 		for _, v := range xmlValue.FindAllStringSubmatch(m[2], -1) {
 			arguments = append(arguments, member{v[1], oneLineEndOff(v[2])})
@@ -62,7 +62,7 @@ func TextCalls(text string) (calls []Call, before string, p Protocol) {
 	}) {
 		return calls, before, p
 	}
-	if found(jsonCall.FindAllStringSubmatchIndex(text, -1), ProtocolHermes, func(m []string) (Call, bool) {
+	if found(jsonCall.FindAllStringSubmatchIndex(text, -1), protocolHermes, func(m []string) (Call, bool) {
 		var c struct {
 			Name      string
 			Arguments json.RawMessage
@@ -80,12 +80,12 @@ func TextCalls(text string) (calls []Call, before string, p Protocol) {
 	for _, shell := range []struct {
 		pattern  *regexp.Regexp
 		protocol Protocol
-	}{{tagCall, ProtocolTag}, {fenceCall, ProtocolFence}} {
+	}{{tagCall, protocolTag}, {fenceCall, protocolFence}} {
 		if at := shell.pattern.FindAllStringSubmatchIndex(text, 2); len(at) == 1 && found(at, shell.protocol, bash) {
 			return calls, before, p
 		}
 	}
-	if at := lastBlock(text); at != nil && found([][]int{at}, ProtocolBlock, bash) {
+	if at := lastBlock(text); at != nil && found([][]int{at}, protocolBlock, bash) {
 		return calls, before, p
 	}
 	return nil, text, ""

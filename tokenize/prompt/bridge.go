@@ -168,13 +168,13 @@ func (c *continuation) replyEnd(from point, e *encoded) (first int, why Reason, 
 		// A control token that takes the white space after it along ends there all the same.
 		a, added := c.w.added.Find(e.ids[first])
 		if !added || !a.RStrip || !strings.HasSuffix(c.text.Text[:from.at], a.Content) || strings.TrimLeftFunc(c.text.Text[from.at:e.end(first)], unicode.IsSpace) != "" {
-			return 0, Joined, nil
+			return 0, reasonJoined, nil
 		}
 		first++
 	}
 	same, err := c.sameControls(n, e, first)
 	if err == nil && !same {
-		why = Control
+		why = reasonControl
 	}
 	return first, why, err
 }

@@ -316,7 +316,7 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	}
 	switch {
 	case last < 0:
-		p.Reason = Opening
+		p.Reason = reasonOpening
 	case p.from.holds:
 	case expected == nil:
 		if p.Reason = refused; refused == "" {

@@ -118,9 +118,9 @@ func (t *Tree) stranger(p *Prompt, messages []rollout.Message, last int) Reason 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.conversations[conversation]) > 0 {
-		return Reply
+		return reasonReply
 	}
-	return History
+	return reasonHistory
 }
 
 // difference says where the text parts from that of the checkpoint n, whose reply the
@@ -149,17 +149,17 @@ func (c *continuation) difference(n *node, m *rollout.Message) Reason {
 	thought := n.told != nil && n.told.Reasoning != ""
 	switch {
 	case thought && c.messages[own].Reasoning == "":
-		return Reasoning
+		return reasonReasoning
 	case at < n.prompt, thought && !written:
-		return Rewritten
+		return reasonRewritten
 	case at == n.end() && n.declared != "":
 		return n.declared // what stands before is not as it was sampled
 	case at == n.end():
-		return Reply // it goes on in the client's words
+		return reasonReply // it goes on in the client's words
 	case at >= n.end()-len(c.w.stopOf(n).Content):
-		return Stop
+		return reasonStop
 	}
-	return Spelling
+	return reasonSpelling
 }
 
 // goesOn reports whether the text begins with that which the template showed of n's

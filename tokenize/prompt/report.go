@@ -1,35 +1,36 @@
 package prompt
 
-// Reason says why a prompt does not hold the last reply as it was sampled.
+// Reason says why a prompt does not hold the last reply as it was sampled: opening, history,
+// reply, reasoning, rewritten, spelling, stop, control or joined.
 type Reason string
 
 // The reasons.
 const (
-	// Opening: there is no reply before it.
-	Opening Reason = "opening"
-	// History: the messages before the last reply are those of no checkpoint: they were
+	// reasonOpening: there is no reply before it.
+	reasonOpening Reason = "opening"
+	// reasonHistory: the messages before the last reply are those of no checkpoint: they were
 	// edited or shortened, the agent is another one, or the checkpoint was let go.
-	History Reason = "history"
-	// Reply: the client sends back another reply than any that was sampled there.
-	Reply Reason = "reply"
-	// Reasoning: the client sends the reply back without its reasoning.
-	Reasoning Reason = "reasoning"
-	// Rewritten: the template writes earlier text otherwise now, or leaves it out.
-	Rewritten Reason = "rewritten"
-	// Spelling: the template writes the reply in other characters than were sampled:
+	reasonHistory Reason = "history"
+	// reasonReply: the client sends back another reply than any that was sampled there.
+	reasonReply Reason = "reply"
+	// reasonReasoning: the client sends the reply back without its reasoning.
+	reasonReasoning Reason = "reasoning"
+	// reasonRewritten: the template writes earlier text otherwise now, or leaves it out.
+	reasonRewritten Reason = "rewritten"
+	// reasonSpelling: the template writes the reply in other characters than were sampled:
 	// white space, the spacing of arguments.
-	Spelling Reason = "spelling"
-	// Stop: the template does not write the stop token that was sampled.
-	Stop Reason = "stop"
-	// Control: a control token stands where the reply spells it out, or the other way
+	reasonSpelling Reason = "spelling"
+	// reasonStop: the template does not write the stop token that was sampled.
+	reasonStop Reason = "stop"
+	// reasonControl: a control token stands where the reply spells it out, or the other way
 	// round.
-	Control Reason = "control"
-	// Joined: the text that follows would join the reply's last token.
-	Joined Reason = "joined"
+	reasonControl Reason = "control"
+	// reasonJoined: the text that follows would join the reply's last token.
+	reasonJoined Reason = "joined"
 )
 
 // spelling reports whether the reply stands in the text, written otherwise.
-func (r Reason) spelling() bool { return r == Spelling || r == Stop || r == Joined }
+func (r Reason) spelling() bool { return r == reasonSpelling || r == reasonStop || r == reasonJoined }
 
 // Report counts the prompts that were answered.
 type Report struct {
@@ -69,7 +70,7 @@ func (r *Report) Add(o Report) {
 func (r *Report) count(a *asked) {
 	r.Turns++
 	switch {
-	case a.reason == Opening:
+	case a.reason == reasonOpening:
 		r.Opened++
 		return
 	case a.reason == "":

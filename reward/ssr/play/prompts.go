@@ -1,7 +1,9 @@
 package play
 
 import (
+	_ "embed"
 	"fmt"
+	"strings"
 
 	"github.com/turnpack/turnpack/agent"
 	"github.com/turnpack/turnpack/reward/ssr"
@@ -40,35 +42,16 @@ var strategyTexts = map[Strategy]string{
 	direct:  "Make the bug by editing code: a wrong bound, a condition that forgets a case, state that is not updated, two places that no longer agree. Avoid faults that one look at a line gives away.",
 }
 
+//go:embed inject.txt
+var injectText string
+
 // injectPrompt asks for an artifact.
 func injectPrompt(s Strategy, command string, settings ssr.Settings) string {
 	tests := "Find out how its tests are run."
 	if command != "" {
 		tests = "Its tests are run by: " + command
 	}
-	return fmt.Sprintf(`Put a bug into this repository that is hard to find and can be repaired, and hide it from the tests. Another engineer will get the repository with the bug and the weakened tests, and has to bring back what the tests had asked for. The best bug is one that some repair and others do not.
-
-%s
-%s
-
-Leave five files in ~/artifact:
-- test_script.sh: a script that runs the tests below from the repository's folder, in less than 90 seconds, and prints the result of each.
-- test_files.txt: the test files that it runs, one path a line.
-- test_parser.py: a Python program that reads the script's output from its standard input and prints one JSON object, from the name of each test to "passed" or "failed".
-- bug_inject.diff: a patch in git's format that puts the bug in. It touches no test file.
-- test_weaken.diff: a patch, on top of the bug, that removes or loosens what would show it. It touches files of test_files.txt only.
-
-All of this is checked by running it:
-1. the listed files exist, and the weakening touches no other;
-2. the parser prints such an object;
-3. every test passes in the original repository, and there are more than %d;
-4. the bug changes at least %d files;
-5. with the bug, at least %d tests that passed do not;
-6. with the weakened tests, some of those pass again;
-7. for each file that the bug changes, putting that file alone back makes some broken test pass: no file is there for nothing.
-
-Patches apply to the commit you begin with. Make them with git diff, put the repository back, and try both before you submit.`,
-		tests, strategyTexts[s], *settings.MinPassingTests, *settings.MinChangedFiles, *settings.MinFailingTests)
+	return fmt.Sprintf(strings.TrimSuffix(injectText, "\n"), tests, strategyTexts[s], *settings.MinPassingTests, *settings.MinChangedFiles, *settings.MinFailingTests)
 }
 
 // solvePrompt asks for a repair.

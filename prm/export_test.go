@@ -1,0 +1,3 @@
+package prm
+
+var VerdictFor, DefaultEscapes = verdictFor, defaultEscapes
