@@ -337,9 +337,6 @@ func (q *Queue) steps() error {
 	q.mu.Lock()
 	acked := q.acked
 	q.mu.Unlock()
-	if q.opts.StepGroups == 0 {
-		return nil
-	}
 	return q.opts.Stream.Steps(q.opts.StepGroups, acked)
 }
 

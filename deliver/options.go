@@ -40,7 +40,7 @@ type Options struct {
 	Folder bool
 	// StepGroups is how many groups make a step, which is written as a file of its own,
 	// in place of those of its batches (stream.Stream.Steps), for trainers that read one
-	// for each step; 0 = none are. It implies Folder.
+	// for each step; 0 = none are. It implies Folder, and stays as it is for a stream.
 	StepGroups int
 	// MaxUndelivered is the number of complete groups, not acknowledged, at which Full
 	// says so; 0 = 64.

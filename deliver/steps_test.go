@@ -2,6 +2,7 @@ package deliver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/turnpack/turnpack/export/stream"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
 )
 
 // Groups become files of steps as they are complete, with the rewards that their
@@ -67,4 +69,13 @@ func TestStepFiles(t *testing.T) {
 	left, err := os.ReadDir(filepath.Join(dir, "out", stream.DataFolder))
 	require.NoError(t, err)
 	require.Empty(t, left)
+
+	// No trainer takes batches of this folder one by one.
+	o.StepGroups = 0
+	o.Recorder, err = live.New(live.Options{})
+	require.NoError(t, err)
+	o.Stream, err = stream.Open(filepath.Join(dir, "out"), export.Options{})
+	require.NoError(t, err)
+	_, err = deliver.New(o)
+	require.ErrorContains(t, errors.Join(err, o.Stream.Close()), "--groups-per-step 2")
 }

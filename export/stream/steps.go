@@ -24,18 +24,18 @@ const (
 // steps says which batches a step is made of.
 type steps struct {
 	Groups int `json:"groups"` // batches of a step
-	After  int `json:"after"`  // number of the last batch before those of step 0
 	Next   int `json:"next"`   // step to write
 }
 
 // from is the number of the last batch before those of the next step.
-func (p *steps) from() int { return p.After + p.Next*p.Groups }
+func (p *steps) from() int { return p.Next * p.Groups }
 
 // Steps writes the steps of that many batches each whose batches have numbers up to
 // upTo, and removes the files of these batches: steps/step_0.parquet and so on, as
-// trainers read that take a file for a step. The first step begins after the batch upTo
-// of the first time it is asked. A kill at any moment loses no step and writes none
-// otherwise. Another number of batches than the folder's is refused.
+// trainers read that take a file for a step. A kill at any moment loses no step and writes
+// none otherwise. It is asked before the first batch is added, and Steps(0, 0) where batches
+// are taken one by one: another number than the folder's is refused, for a batch would
+// be in a step and be taken besides, or in none.
 func (s *Stream) Steps(groups, upTo int) error {
 	if s.keys == nil {
 		return zero.Value("stream.Stream", "Open")
@@ -45,7 +45,7 @@ func (s *Stream) Steps(groups, upTo int) error {
 	if err := s.loadSteps(groups, upTo); err != nil {
 		return err
 	}
-	for s.steps.from()+groups <= upTo {
+	for groups > 0 && s.steps.from()+groups <= upTo {
 		if err := s.step(); err != nil {
 			return err
 		}
@@ -58,19 +58,29 @@ func (s *Stream) loadSteps(groups, upTo int) error {
 	if s.steps != nil && s.steps.Groups == groups {
 		return nil
 	}
-	p, where := steps{Groups: groups, After: upTo}, rollout.Where{File: filepath.Join(s.dir, stepsName)}
-	if groups < 1 || upTo < 0 {
-		return rollout.Errorf(rollout.KindInput, where, "steps of %d groups from batch %d on, expected 1 or more and 0 or more", groups, upTo)
+	p, where := steps{Groups: groups}, rollout.Where{File: filepath.Join(s.dir, stepsName)}
+	if groups < 0 || upTo < 0 {
+		return rollout.Errorf(rollout.KindInput, where, "steps of %d groups up to batch %d, expected 0 or more of both", groups, upTo)
 	}
 	text, err := os.ReadFile(where.File)
+	none := errors.Is(err, fs.ErrNotExist)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case none && groups == 0:
+		return nil
+	case none && s.lastBatch() > 0:
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.dir}, "its %d batches are taken one by one, and none of them is in a step", s.lastBatch()).
+			WithFix("go on without steps (Options.StepGroups 0, no --groups-per-step), or have all batches acknowledged and name another folder (--out)")
+	case none:
 		err = errors.Join(os.MkdirAll(filepath.Join(s.dir, StepsFolder), 0o755), s.saveSteps(p))
 	case err == nil:
 		err = json.Unmarshal(text, &p)
 	}
 	if err != nil {
 		return atomic.Locate(where, err)
+	}
+	if groups == 0 {
+		return rollout.Errorf(rollout.KindInput, where, "batches of this folder go into steps of %d groups, and are not taken one by one", p.Groups).
+			WithFix("keep their number (Options.StepGroups, --groups-per-step %d), or name another folder (--out)", p.Groups)
 	}
 	if p.Groups != groups {
 		return rollout.Errorf(rollout.KindInput, where, "its steps have %d groups each, not %d", p.Groups, groups).WithFix("keep their number, or name another folder")
@@ -80,11 +90,18 @@ func (s *Stream) loadSteps(groups, upTo int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.batches { // a kill left those of a step that is written
-		if b := &s.batches[i]; b.Seq > p.After && b.Seq <= p.from() {
+		if b := &s.batches[i]; b.Seq <= p.from() {
 			err = errors.Join(err, removed(s.path(b)))
 		}
 	}
 	return err
+}
+
+// lastBatch is the number of the last one.
+func (s *Stream) lastBatch() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
 }
 
 func (s *Stream) saveSteps(p steps) error {

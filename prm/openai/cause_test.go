@@ -81,6 +81,21 @@ func TestPatienceKeepsTheCause(t *testing.T) {
 	require.ErrorContains(t, err, "out of memory")
 }
 
+// A server that asks for a longer pause than the vote has is told of.
+func TestPauseBeyondPatience(t *testing.T) {
+	f := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ seen) bool {
+		w.Header().Set("Retry-After", "7200")
+		status(w, 429, `{"message":"quota used up"}`)
+		return true
+	})
+	o := quick(f.url())
+	o.Patience = 20 * time.Minute
+	_, err := client(t, o).Judge(t.Context(), request(1))
+	for _, says := range []string{"at try 1", "quota used up", "wait 2h0m0s", "patience of 20m0s", "--patience"} {
+		require.ErrorContains(t, err, says)
+	}
+}
+
 // A server that repeats the key, in replies and in errors of every length, finds it
 // in no output: not in votes, the journal, errors or the hook.
 func TestRepeatedKeyIsRedacted(t *testing.T) {

@@ -302,7 +302,11 @@ func (c *Client) impatient(outer context.Context, req prm.Request, last *failure
 		return rollout.Errorf(rollout.KindJudge, where(req), "the call was broken off: %w", context.Cause(outer))
 	}
 	if last != nil {
-		return rollout.Errorf(rollout.KindJudge, where(req), "no vote within %s and %d tries: %w", c.o.Patience, tries, last.err)
+		if last.pause < c.o.Patience {
+			return rollout.Errorf(rollout.KindJudge, where(req), "no vote within %s and %d tries: %w", c.o.Patience, tries, last.err)
+		}
+		return rollout.Errorf(rollout.KindJudge, where(req), "no vote at try %d: %w; the server asks to wait %s before the next, longer than the patience of %s", tries, last.err, last.pause.Round(time.Millisecond), c.o.Patience).
+			WithFix("ask again later, or with more patience (Options.Patience, score --patience)")
 	}
 	// Only the calls before this one know what is wrong.
 	return rollout.Errorf(rollout.KindJudge, where(req), "no vote within %s: no endpoint became free: %s", c.o.Patience, c.pool.state(time.Now()))
