@@ -61,6 +61,12 @@ func (p *pickler) word(s string) {
 	}
 }
 
+// key is word, for the value after it.
+func (p *pickler) key(s string) *pickler {
+	p.word(s)
+	return p
+}
+
 // batch is how many items one APPENDS takes.
 const batch = 1000
 

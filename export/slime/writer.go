@@ -152,40 +152,37 @@ func (w *Writer) fill() {
 	p := w.p
 	for ; w.count == 0 || w.count%w.per != 0; w.count++ {
 		w.next()
-		p.op('}', '(')
-		for _, f := range []struct {
-			key string
-			v   int
-		}{{"group_index", w.groups}, {"index", w.n}, {"rollout_id", w.n}, {"response_length", 1}} {
-			p.word(f.key)
-			p.int(int64(f.v))
-		}
-		for _, key := range []string{"prompt", "response"} {
-			p.word(key)
-			p.word("")
-		}
-		p.word("tokens")
-		p.list(2, func(int) { p.int(0) })
-		p.word("reward")
-		p.float(0)
-		p.word("loss_mask")
-		p.list(1, func(int) { p.int(0) })
-		p.word("rollout_log_probs")
-		if w.check.Columns().Logprobs {
-			p.list(1, func(int) { p.float(0) })
-		} else {
-			p.none()
-		}
-		p.word("remove_sample")
-		p.bool(true)
-		p.word("status")
-		p.word(rollout.StatusAborted.String())
-		p.word("metadata")
-		p.op('}', '(')
-		p.word("advantage")
-		p.float(0)
+		w.head(w.groups, w.n, w.n, 1)
+		p.key("response").word("")
+		p.key("tokens").list(2, func(int) { p.int(0) })
+		p.key("reward").float(0)
+		p.key("loss_mask").list(1, func(int) { p.int(0) })
+		w.logprobs(1, func(int) { p.float(0) })
+		p.key("remove_sample").bool(true)
+		p.key("status").word(rollout.StatusAborted.String())
+		p.key("metadata").op('}', '(')
+		p.key("advantage").float(0)
 		p.op('u', 'u')
 		w.n++
+	}
+}
+
+// head begins a sample.
+func (w *Writer) head(group, index, rolloutID, response int) {
+	w.p.op('}', '(')
+	w.p.key("group_index").int(int64(group))
+	w.p.key("index").int(int64(index))
+	w.p.key("rollout_id").int(int64(rolloutID))
+	w.p.key("response_length").int(int64(response))
+	w.p.key("prompt").word("")
+}
+
+// logprobs writes those of a response of n tokens, None where the file has none.
+func (w *Writer) logprobs(n int, item func(i int)) {
+	if w.p.key("rollout_log_probs"); w.check.Columns().Logprobs {
+		w.p.list(n, item)
+	} else {
+		w.p.none()
 	}
 }
 
@@ -195,56 +192,32 @@ func (w *Writer) sample(s *rollout.Sample, steps []rowsteps.Step) {
 	if w.byRollout {
 		index = w.first
 	}
-	p.op('}', '(')
-	for _, f := range []struct {
-		key string
-		v   int
-	}{{"group_index", w.groups - 1}, {"index", index}, {"rollout_id", w.first}, {"response_length", len(response)}} {
-		p.word(f.key)
-		p.int(int64(f.v))
-	}
-	p.word("prompt")
-	p.word("")
-	p.word("tokens")
-	p.list(len(s.IDs), func(i int) { p.int(int64(s.IDs[i])) })
-	p.word("response")
-	p.word("")
-	p.word("reward")
-	p.float(float64(float32(s.Reward)))
-	p.word("loss_mask")
-	p.list(len(response), func(i int) {
+	w.head(w.groups-1, index, w.first, len(response))
+	p.key("tokens").list(len(s.IDs), func(i int) { p.int(int64(s.IDs[i])) })
+	p.key("response").word("")
+	p.key("reward").float(float64(float32(s.Reward)))
+	p.key("loss_mask").list(len(response), func(i int) {
 		if response[i] > 0 {
 			p.int(1)
 			return
 		}
 		p.int(0)
 	})
-	p.word("rollout_log_probs")
-	if w.check.Columns().Logprobs {
-		p.list(len(response), func(i int) {
-			if response[i] > 0 {
-				p.float(float64(s.Logprob[s.PromptLen+i]))
-				return
-			}
-			p.float(0)
-		})
-	} else {
-		p.none()
-	}
-	p.word("remove_sample")
-	p.bool(false)
-	p.word("status")
-	p.word(w.check.Status(s).String())
-	p.word("metadata")
-	p.op('}', '(')
+	w.logprobs(len(response), func(i int) {
+		if response[i] > 0 {
+			p.float(float64(s.Logprob[s.PromptLen+i]))
+			return
+		}
+		p.float(0)
+	})
+	p.key("remove_sample").bool(false)
+	p.key("status").word(w.check.Status(s).String())
+	p.key("metadata").op('}', '(')
 	if s.Advantage != nil {
-		p.word("advantage")
-		p.float(float64(float32(*s.Advantage)))
+		p.key("advantage").float(float64(float32(*s.Advantage)))
 	}
-	for _, f := range []struct{ key, v string }{{"sample_id", s.ID}, {"group_id", s.Group}} {
-		p.word(f.key)
-		p.text(f.v)
-	}
+	p.key("sample_id").text(s.ID)
+	p.key("group_id").text(s.Group)
 	if len(steps) > 0 {
 		w.steps(s, steps)
 	}
@@ -257,22 +230,17 @@ func (w *Writer) sample(s *rollout.Sample, steps []rowsteps.Step) {
 func (w *Writer) steps(s *rollout.Sample, steps []rowsteps.Step) {
 	p := w.p
 	numbers := func(key string, of func(rowsteps.Step) float64) {
-		p.word(key)
-		p.list(len(steps), func(i int) { p.float(of(steps[i])) })
+		p.key(key).list(len(steps), func(i int) { p.float(of(steps[i])) })
 	}
-	p.word("step_wise")
-	p.op('}', '(')
-	p.word("step_indices")
-	p.list(len(steps), func(i int) { p.int(int64(steps[i].Step)) })
-	p.word("step_token_spans")
-	p.list(len(steps), func(i int) {
+	p.key("step_wise").op('}', '(')
+	p.key("step_indices").list(len(steps), func(i int) { p.int(int64(steps[i].Step)) })
+	p.key("step_token_spans").list(len(steps), func(i int) {
 		p.list(2, func(end int) { p.int(int64([2]int{steps[i].From, steps[i].To}[end] - s.PromptLen)) })
 	})
 	numbers("step_scores", func(x rowsteps.Step) float64 { return x.Score })
 	numbers("step_scores_with_outcome", func(x rowsteps.Step) float64 { return x.Value })
 	numbers("step_advantages", func(x rowsteps.Step) float64 { return x.Advantage })
-	p.word("outcome_reward")
-	p.float(s.OutcomeReward)
+	p.key("outcome_reward").float(s.OutcomeReward)
 	p.op('u')
 }
 

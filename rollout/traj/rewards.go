@@ -6,9 +6,6 @@ import "github.com/turnpack/turnpack/rollout/traj/internal/outcomes"
 // by reading and may be shared by readers.
 type Rewards struct{ table outcomes.Table }
 
-// Len is the number of outcomes.
-func (x *Rewards) Len() int { return len(x.table.Entries) }
-
 // LoadRewards reads outcomes from files and folders:
 //
 //   - JSONL, or a JSON list, of rows with instance_id or id (also rollout_id,

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/turnpack/turnpack/agent"
 	"github.com/turnpack/turnpack/reward/swebench"
 	"github.com/turnpack/turnpack/rollout"
@@ -288,31 +290,17 @@ func end(ctx context.Context, box sandbox.Sandbox) {
 
 // each calls do for 0 … n-1, so many at a time, until the first error.
 func each(ctx context.Context, n, concurrent int, do func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range min(n, concurrent) {
-		wg.Go(func() {
-			for i := range next {
-				if ctx.Err() != nil {
-					continue
-				}
-				if err := do(ctx, i); err != nil {
-					cancel(err)
-				}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(concurrent)
+	for i := range n {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
+			return do(ctx, i)
 		})
 	}
-	for i := range n {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-		}
-	}
-	close(next)
-	wg.Wait()
-	return context.Cause(ctx)
+	return g.Wait()
 }
 
 // say writes a line of progress; who reads them may be gone.

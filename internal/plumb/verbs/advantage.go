@@ -134,23 +134,23 @@ func (c *advantageCase) answer() (any, error) {
 		if c.Decay != 0 {
 			e.Decay = c.Decay
 		}
-		return c.regrouped(e, func(g advantageGroup, j int) string {
+		return c.reshape(c.flat(func(g advantageGroup, j int) string {
 			if j < len(g.Agents) {
 				return g.Agents[j]
 			}
 			return g.Key
-		})
+		}), e, nil)
 	case "prime_hierarchical_grpo":
 		for i := range c.Groups {
 			g := &c.Groups[i]
 			g.Rewards = append([]*float64{g.ProposerReward}, g.Rewards...)
 		}
-		return c.regrouped(e, func(g advantageGroup, j int) string {
+		return c.reshape(c.flat(func(g advantageGroup, j int) string {
 			if j == 0 {
 				return reward.ProposerKey
 			}
 			return g.Key
-		})
+		}), e, nil)
 	case "prime_grpo_length_penalty":
 		if c.LengthPenalty != nil {
 			c.penalise()
@@ -191,25 +191,19 @@ func (c *advantageCase) rewards() []reward.GroupRewards {
 	return groups
 }
 
-// regrouped estimates under other keys and answers in the shape of the case.
-func (c *advantageCase) regrouped(e reward.Estimator, key func(g advantageGroup, j int) string) (any, error) {
-	var flat []reward.GroupRewards
+// flat is a group for each row, under the key given.
+func (c *advantageCase) flat(key func(g advantageGroup, j int) string) (out []reward.GroupRewards) {
 	for i := range c.Groups {
 		for j := range c.Groups[i].Rewards {
-			flat = append(flat, reward.GroupRewards{Key: key(c.Groups[i], j), Rollouts: []reward.RolloutReward{c.Groups[i].row(j)}})
+			out = append(out, reward.GroupRewards{Key: key(c.Groups[i], j), Rollouts: []reward.RolloutReward{c.Groups[i].row(j)}})
 		}
 	}
-	return c.reshape(flat, e, nil)
+	return out
 }
 
 // reordered feeds the rows of all groups in the case's row order.
 func (c *advantageCase) reordered(e reward.Estimator) (any, error) {
-	var flat []reward.GroupRewards
-	for i := range c.Groups {
-		for j := range c.Groups[i].Rewards {
-			flat = append(flat, reward.GroupRewards{Key: c.Groups[i].Key, Rollouts: []reward.RolloutReward{c.Groups[i].row(j)}})
-		}
-	}
+	flat := c.flat(func(g advantageGroup, _ int) string { return g.Key })
 	if len(c.RowOrder) != len(flat) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "row_order"}, "%d entries for %d rows", len(c.RowOrder), len(flat))
 	}

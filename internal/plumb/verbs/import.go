@@ -9,7 +9,6 @@ import (
 	"flag"
 	"io"
 	"path/filepath"
-	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -279,8 +278,7 @@ func contextDigest(r *rollout.Rollout, t *rollout.Turn) *string {
 	if parts == nil {
 		parts = []rollout.ContextPart{{From: 0, To: t.Message}}
 	}
-	var b strings.Builder
-	b.WriteByte('[')
+	shown := []any{}
 	add := func(m *rollout.Message) {
 		if m.Role == rollout.RoleExit {
 			return
@@ -290,10 +288,7 @@ func contextDigest(r *rollout.Rollout, t *rollout.Turn) *string {
 			arguments, _ := canonicalJSON(c.Arguments)
 			calls = append(calls, []any{c.Name, arguments})
 		}
-		if b.Len() > 1 {
-			b.WriteByte(',')
-		}
-		writeCanonical(&b, []any{string(m.Role), m.Content, calls})
+		shown = append(shown, []any{string(m.Role), m.Content, calls})
 	}
 	for _, p := range parts {
 		if p.Message != nil {
@@ -304,8 +299,7 @@ func contextDigest(r *rollout.Rollout, t *rollout.Turn) *string {
 			add(&r.Messages[k])
 		}
 	}
-	b.WriteByte(']')
-	d := digestText(b.String())
+	d := digestText(canonical(shown))
 	return &d
 }
 
@@ -355,74 +349,17 @@ func canonicalJSON(src string) (string, bool) {
 	if err := dec.Decode(&v); err != nil || !json.Valid([]byte(src)) {
 		return src, false
 	}
+	return canonical(v), true
+}
+
+// lineEnds are what encoding/json escapes though JSON needs not, whatever its options.
+var lineEnds = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029")
+
+// canonical writes what was read from JSON.
+func canonical(v any) string {
 	var b strings.Builder
-	writeCanonical(&b, v)
-	return b.String(), true
-}
-
-func writeCanonical(b *strings.Builder, v any) {
-	switch v := v.(type) {
-	case map[string]any:
-		keys := make([]string, 0, len(v))
-		for k := range v {
-			keys = append(keys, k)
-		}
-		sort.Strings(keys) // UTF-8 order is code point order
-		b.WriteByte('{')
-		for i, k := range keys {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeCanonicalText(b, k)
-			b.WriteByte(':')
-			writeCanonical(b, v[k])
-		}
-		b.WriteByte('}')
-	case []any:
-		b.WriteByte('[')
-		for i, x := range v {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			writeCanonical(b, x)
-		}
-		b.WriteByte(']')
-	case string:
-		writeCanonicalText(b, v)
-	case json.Number:
-		b.WriteString(v.String())
-	case bool:
-		b.WriteString(strconv.FormatBool(v))
-	default:
-		b.WriteString("null")
-	}
-}
-
-func writeCanonicalText(b *strings.Builder, s string) {
-	const hexDigits = "0123456789abcdef"
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\b':
-			b.WriteString(`\b`)
-		case r == '\f':
-			b.WriteString(`\f`)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r < 0x20:
-			b.WriteString(`\u00`)
-			b.WriteByte(hexDigits[r>>4])
-			b.WriteByte(hexDigits[r&15])
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // it was read from JSON
+	return lineEnds.Replace(strings.TrimSuffix(b.String(), "\n"))
 }

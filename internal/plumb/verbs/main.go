@@ -262,33 +262,24 @@ func writeLine(out *bufio.Writer, id json.RawMessage, v any) error {
 	return out.WriteByte('\n')
 }
 
-type multiCloser struct {
-	io.Reader
-	close func() error
-}
-
-func (m multiCloser) Close() error { return m.close() }
-
+// openMaybeCompressed opens a file, of which .gz and .zst are unpacked.
 func openMaybeCompressed(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
+	var r io.Reader = f
 	switch {
 	case strings.HasSuffix(path, ".gz"):
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			f.Close()
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		return multiCloser{z, f.Close}, nil
+		r, err = gzip.NewReader(f)
 	case strings.HasSuffix(path, ".zst"):
-		z, err := zstd.NewReader(f)
-		if err != nil {
-			f.Close()
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		return multiCloser{z, func() error { z.Close(); return f.Close() }}, nil
+		r, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1)) // which leaves nothing behind
 	}
-	return f, nil
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{r, f}, nil
 }
