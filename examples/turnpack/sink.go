@@ -46,8 +46,8 @@ func (o *output) resumable() turnpack.Sink {
 	}
 	return struct {
 		rows
-		*keeper
-	}{rows{o.sink}, &keeper{o.set}}
+		keeper
+	}{rows{o.sink}, o.set}
 }
 
 // rows is a sink that a run does not abort.
@@ -72,21 +72,12 @@ func (o *output) fail(interrupted bool) error {
 }
 
 // keeper is the part of a set by which a run goes on.
-type keeper struct{ set *shard.Set }
-
-// Kept is Set.Kept.
-func (k *keeper) Kept(rollout string) []byte { return k.set.Kept(rollout) }
-
-// Keep is Set.Keep.
-func (k *keeper) Keep(rollout string, rows int, value []byte) error {
-	return k.set.Keep(rollout, rows, value)
+type keeper interface {
+	Kept(rollout string) []byte
+	Keep(rollout string, rows int, value []byte) error
+	State() []byte
+	SetState(value []byte) error
 }
-
-// State is Set.State.
-func (k *keeper) State() []byte { return k.set.State() }
-
-// SetState is Set.SetState.
-func (k *keeper) SetState(value []byte) error { return k.set.SetState(value) }
 
 // open makes the sink under dir.
 func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts export.Options, w *weigh.Weigher) (output, error) {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 
 	"github.com/klauspost/compress/flate"
@@ -61,38 +60,14 @@ func pack(describe func([]column) any, columns []column) (string, error) {
 	return base64.StdEncoding.EncodeToString(out.Bytes()), nil
 }
 
-func u8(name string, v []byte) column { return column{name, "u8", len(v), v} }
+func u8(name string, v []byte) column     { return column{name, "u8", len(v), v} }
+func i32(name string, v []int32) column   { return numbers(name, "i32", v) }
+func f32(name string, v []float32) column { return numbers(name, "f32", v) }
+func u32(name string, v []uint32) column  { return numbers(name, "u32", v) }
 
-func u16(name string, v []int) column {
-	c := column{Name: name, Type: "u16", Len: len(v)}
-	for _, x := range v {
-		c.data = binary.LittleEndian.AppendUint16(c.data, uint16(x))
-	}
-	return c
-}
-
-func u32(name string, v []int) column {
-	c := column{Name: name, Type: "u32", Len: len(v)}
-	for _, x := range v {
-		c.data = binary.LittleEndian.AppendUint32(c.data, uint32(x))
-	}
-	return c
-}
-
-func i32(name string, v []int32) column {
-	c := column{Name: name, Type: "i32", Len: len(v)}
-	for _, x := range v {
-		c.data = binary.LittleEndian.AppendUint32(c.data, uint32(x))
-	}
-	return c
-}
-
-func f32(name string, v []float32) column {
-	c := column{Name: name, Type: "f32", Len: len(v)}
-	for _, x := range v {
-		c.data = binary.LittleEndian.AppendUint32(c.data, math.Float32bits(x))
-	}
-	return c
+func numbers[T any](name, kind string, v []T) column {
+	data, _ := binary.Append(nil, binary.LittleEndian, v) // fails for values of no fixed size only
+	return column{name, kind, len(v), data}
 }
 
 // Facts of a vocabulary entry.
@@ -107,7 +82,7 @@ const (
 func (b *Builder) vocabulary() (string, error) {
 	ids := slices.Sorted(maps.Keys(b.used))
 	var text, facts []byte
-	at := make([]int, 1, len(ids)+1)
+	at := make([]uint32, 1, len(ids)+1)
 	for n, id := range ids {
 		b.used[id] = n
 		spelling, ok := b.spell.Bytes(id)
@@ -122,7 +97,7 @@ func (b *Builder) vocabulary() (string, error) {
 			fact |= entryStop
 		}
 		text, facts = append(text, spelling...), append(facts, fact)
-		at = append(at, len(text))
+		at = append(at, uint32(len(text)))
 	}
 	return pack(func(c []column) any {
 		return struct {
@@ -142,15 +117,11 @@ type message struct {
 
 // row packs the columns of a row and its outline.
 func (b *Builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
-	numbers := make([]int, s.Len())
-	for t, id := range s.IDs {
-		numbers[t] = b.used[id]
-	}
 	columns := make([]column, 0, 6)
 	if len(b.used) <= 1<<16 {
-		columns = append(columns, u16("tokens", numbers))
+		columns = append(columns, numbers("tokens", "u16", entries[uint16](b, s)))
 	} else {
-		columns = append(columns, u32("tokens", numbers))
+		columns = append(columns, numbers("tokens", "u32", entries[uint32](b, s)))
 	}
 	columns = append(columns, weights(s.Weight))
 	if s.Logprob != nil {
@@ -194,6 +165,15 @@ func (b *Builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
 	}, columns)
 }
 
+// entries are the tokens of a row by their numbers on the page.
+func entries[T uint16 | uint32](b *Builder, s *rollout.Sample) []T {
+	out := make([]T, s.Len())
+	for t, id := range s.IDs {
+		out[t] = T(b.used[id])
+	}
+	return out
+}
+
 // Names of fields that are none.
 const (
 	noField      = ""  // the chat template's own text, or a marker of the policy
@@ -212,8 +192,8 @@ func (b *Builder) recorded(ctx context.Context, s *rollout.Sample) (columns []co
 		return nil, nil, nil
 	}
 	names = []string{noField, unknownField}
-	number := map[string]int{}
-	field, offset, until := make([]int, s.Len()), make([]int32, s.Len()), make([]int32, s.Len())
+	number := map[string]uint32{}
+	field, offset, until := make([]uint32, s.Len()), make([]int32, s.Len()), make([]int32, s.Len())
 	for t := range s.IDs {
 		origins, known, err := tracer.At(ctx, t)
 		if err != nil || !known {
@@ -235,7 +215,7 @@ func (b *Builder) recorded(ctx context.Context, s *rollout.Sample) (columns []co
 			name = "~" + name
 		}
 		if number[name] == 0 {
-			number[name] = len(names)
+			number[name] = uint32(len(names))
 			names = append(names, name)
 		}
 		field[t], offset[t], until[t] = number[name], int32(most.From), int32(most.To)
