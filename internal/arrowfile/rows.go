@@ -2,7 +2,6 @@ package arrowfile
 
 import (
 	"cmp"
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -192,7 +191,7 @@ func (b *batch) series(f *field) (*series, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &series{f: f, n: n, key: append(pqread.AppendText(nil, f.name), ':')}
+	a := &series{f: f, n: n, key: append(jsonscan.AppendText(nil, f.name), ':')}
 	if f.id == typeNull {
 		return a, nil
 	}
@@ -432,18 +431,18 @@ func (a *series) appendValue(b []byte, i int) []byte {
 	case typeFloat:
 		switch f.width {
 		case 16:
-			return pqread.AppendFloat(b, pqread.HalfFloat(uint16(a.unsigned(i))), 32)
+			return jsonscan.AppendFloat(b, pqread.HalfFloat(uint16(a.unsigned(i))), 32)
 		case 32:
-			return pqread.AppendFloat(b, float64(math.Float32frombits(uint32(a.unsigned(i)))), 32)
+			return jsonscan.AppendFloat(b, float64(math.Float32frombits(uint32(a.unsigned(i)))), 32)
 		}
-		return pqread.AppendFloat(b, math.Float64frombits(a.unsigned(i)), 64)
+		return jsonscan.AppendFloat(b, math.Float64frombits(a.unsigned(i)), 64)
 	case typeDecimal:
 		width := f.width / 8
 		digits := slices.Clone(a.data[i*width : (i+1)*width])
 		slices.Reverse(digits)
 		return pqread.AppendDecimal(b, digits, f.scale)
 	case typeUtf8, typeBigUtf8:
-		return pqread.AppendText(b, string(a.data[a.end(i):a.end(i+1)]))
+		return jsonscan.AppendText(b, string(a.data[a.end(i):a.end(i+1)]))
 	case typeBinary, typeBigBinary:
 		return appendBytes(b, a.data[a.end(i):a.end(i+1)], true)
 	case typeFixed:
@@ -457,8 +456,7 @@ func (a *series) appendValue(b []byte, i int) []byte {
 
 func appendBytes(b, s []byte, perhapsText bool) []byte {
 	if perhapsText && utf8.Valid(s) {
-		return pqread.AppendText(b, string(s))
+		return jsonscan.AppendText(b, string(s))
 	}
-	b = append(b, '"')
-	return append(base64.StdEncoding.AppendEncode(b, s), '"')
+	return jsonscan.AppendBase64(b, s)
 }

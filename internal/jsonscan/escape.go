@@ -1,6 +1,12 @@
 package jsonscan
 
-import "bytes"
+import (
+	"bytes"
+	"encoding/base64"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
 
 // escapes are the bytes of a string that JSON writes otherwise.
 var escapes = func() (t [256]bool) {
@@ -37,6 +43,34 @@ func AppendEscaped(b []byte, s string) []byte {
 		}
 	}
 	return append(b, s[from:]...)
+}
+
+// AppendBase64 writes bytes as a string in base64.
+func AppendBase64(b, s []byte) []byte {
+	return append(base64.StdEncoding.AppendEncode(append(b, '"'), s), '"')
+}
+
+// AppendFloat writes a number as Python does, which has words for those that JSON lacks.
+func AppendFloat(b []byte, f float64, bits int) []byte {
+	switch {
+	case math.IsNaN(f):
+		return append(b, "NaN"...)
+	case math.IsInf(f, 1):
+		return append(b, "Infinity"...)
+	case math.IsInf(f, -1):
+		return append(b, "-Infinity"...)
+	case f == math.Trunc(f) && math.Abs(f) < 1e15:
+		return strconv.AppendFloat(b, f, 'f', 1, bits)
+	}
+	return strconv.AppendFloat(b, f, 'g', -1, bits)
+}
+
+// AppendText writes a string. Bytes that are no UTF-8 become U+FFFD.
+func AppendText(b []byte, s string) []byte {
+	if !utf8.ValidString(s) {
+		s = string([]rune(s))
+	}
+	return append(AppendEscaped(append(b, '"'), s), '"')
 }
 
 // Unquote is the string that a JSON text is, "" where it is something else.

@@ -1,13 +1,11 @@
 package pickle
 
 import (
-	"bytes"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"math"
 	"slices"
 	"strconv"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
 // ErrTooLong says that a value takes more bytes as JSON than are allowed: a pickle may
@@ -36,19 +34,11 @@ func appendJSON(b []byte, v any, end, depth int) ([]byte, error) {
 	case int64:
 		return strconv.AppendInt(b, x, 10), nil
 	case float64:
-		switch {
-		case math.IsNaN(x):
-			return append(b, "NaN"...), nil
-		case math.IsInf(x, 0):
-			return append(b, map[bool]string{true: "Infinity", false: "-Infinity"}[x > 0]...), nil
-		case x == math.Trunc(x) && math.Abs(x) < 1e15:
-			return strconv.AppendFloat(b, x, 'f', 1, 64), nil
-		}
-		return strconv.AppendFloat(b, x, 'g', -1, 64), nil
+		return jsonscan.AppendFloat(b, x, 64), nil
 	case string:
-		return appendText(b, x)
+		return jsonscan.AppendText(b, x), nil
 	case []byte:
-		return appendText(b, base64.StdEncoding.EncodeToString(x))
+		return jsonscan.AppendBase64(b, x), nil
 	case *[]any:
 		return appendList(b, *x, end, depth)
 	case []any:
@@ -56,19 +46,9 @@ func appendJSON(b []byte, v any, end, depth int) ([]byte, error) {
 	case map[any]any:
 		return appendObject(b, x, end, depth)
 	case Object:
-		return appendText(b, "object of "+x.Class)
+		return jsonscan.AppendText(b, "object of "+x.Class), nil
 	}
 	return append(b, "null"...), nil
-}
-
-func appendText(b []byte, s string) ([]byte, error) {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		return b, err
-	}
-	return append(b, bytes.TrimSuffix(out.Bytes(), []byte{'\n'})...), nil
 }
 
 func appendList(b []byte, list []any, end, depth int) (_ []byte, err error) {
@@ -99,10 +79,7 @@ func appendObject(b []byte, m map[any]any, end, depth int) (_ []byte, err error)
 		if i > 0 {
 			b = append(b, ',')
 		}
-		if b, err = appendText(b, k); err != nil {
-			return b, err
-		}
-		b = append(b, ':')
+		b = append(jsonscan.AppendText(b, k), ':')
 		if b, err = appendJSON(b, m[k], end, depth+1); err != nil {
 			return b, err
 		}

@@ -1,7 +1,6 @@
 package pqread
 
 import (
-	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -46,7 +45,7 @@ func (b *treeBuilder) build(above level) (*node, error) {
 	defer func() { b.depth-- }()
 	e := b.rest[0]
 	b.rest = b.rest[1:]
-	n := &node{schema: e, name: e.name, key: append(AppendText(nil, e.name), ':'), repetition: e.repetition, def: above.def, rep: above.rep, from: len(b.leaves)}
+	n := &node{schema: e, name: e.name, key: append(jsonscan.AppendText(nil, e.name), ':'), repetition: e.repetition, def: above.def, rep: above.rep, from: len(b.leaves)}
 	switch e.repetition {
 	case optional:
 		n.def++
@@ -124,24 +123,22 @@ func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 		}
 		return appendScaled(b, o.Longs[v], e), nil
 	case Float:
-		return AppendFloat(b, float64(o.Floats[v]), 32), nil
+		return jsonscan.AppendFloat(b, float64(o.Floats[v]), 32), nil
 	case Double:
-		return AppendFloat(b, o.Doubles[v], 64), nil
+		return jsonscan.AppendFloat(b, o.Doubles[v], 64), nil
 	}
 	s := o.Texts[v]
 	switch {
 	case e.text:
-		return AppendText(b, s), nil
+		return jsonscan.AppendText(b, s), nil
 	case e.decimal && len(s) > 0:
 		return AppendDecimal(b, []byte(s), e.scale), nil
 	case e.half && len(s) == 2:
-		return AppendFloat(b, HalfFloat(binary.LittleEndian.Uint16([]byte(s))), 32), nil
+		return jsonscan.AppendFloat(b, HalfFloat(binary.LittleEndian.Uint16([]byte(s))), 32), nil
 	case e.typ == ByteArray && utf8.ValidString(s):
-		return AppendText(b, s), nil
+		return jsonscan.AppendText(b, s), nil
 	}
-	b = append(b, '"')
-	b = base64.StdEncoding.AppendEncode(b, []byte(s))
-	return append(b, '"'), nil
+	return jsonscan.AppendBase64(b, []byte(s)), nil
 }
 
 func appendScaled(b []byte, x int64, e *element) []byte {
@@ -195,27 +192,4 @@ func HalfFloat(h uint16) float64 {
 		return sign * math.Inf(1)
 	}
 	return math.NaN()
-}
-
-// AppendFloat writes a number as Python does, which has words for those that JSON lacks.
-func AppendFloat(b []byte, f float64, bits int) []byte {
-	switch {
-	case math.IsNaN(f):
-		return append(b, "NaN"...)
-	case math.IsInf(f, 1):
-		return append(b, "Infinity"...)
-	case math.IsInf(f, -1):
-		return append(b, "-Infinity"...)
-	case f == math.Trunc(f) && math.Abs(f) < 1e15:
-		return strconv.AppendFloat(b, f, 'f', 1, bits)
-	}
-	return strconv.AppendFloat(b, f, 'g', -1, bits)
-}
-
-// AppendText writes a string. Bytes that are no UTF-8 become U+FFFD.
-func AppendText(b []byte, s string) []byte {
-	if !utf8.ValidString(s) {
-		s = string([]rune(s))
-	}
-	return append(jsonscan.AppendEscaped(append(b, '"'), s), '"')
 }
