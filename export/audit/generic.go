@@ -13,6 +13,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/internal/pickle"
 	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -182,17 +183,68 @@ func unshift(mask, starts []float64) []float64 {
 	return out
 }
 
-// parquetSource reads Parquet by anyone.
-type parquetSource struct {
-	p     *pqread.File
-	f     *os.File
-	where rollout.Where
-	names names
-	rows  *pqread.Rows
-	doc   jsonscan.Doc
+// textSource reads rows that come as JSON objects.
+type textSource struct {
+	// read gives the text of the next row and its place, io.EOF after the last.
+	read   func() (text []byte, where rollout.Where, err error)
+	file   *os.File
+	names  names                  // of all rows; none = each row has its own
+	single func(name string) bool // see cells
+	finish func(r *Row, c cells)  // takes what has no name of its own, may be nil
+	doc    jsonscan.Doc
 }
 
-func newParquet(p *pqread.File, f *os.File, where rollout.Where) (*parquetSource, error) {
+func (s *textSource) close() error { return s.file.Close() }
+
+// cells are those of the next row.
+func (s *textSource) cells() (cells, rollout.Where, error) {
+	text, where, err := s.read()
+	if err != nil {
+		return cells{}, where, err
+	}
+	v, err := s.doc.Parse(text, jsonscan.Options{NonFinite: true})
+	if err == nil && v.Kind() != jsonscan.Object {
+		err = fmt.Errorf("found %s", v.Kind())
+	}
+	if err != nil {
+		return cells{}, where, rollout.Errorf(rollout.KindFormat, where, "not a JSON object: %v", err).WithFix("give one row a line")
+	}
+	return cells{v, s.single}, where, nil
+}
+
+// column is one column of the next row, nil where that has none.
+func (s *textSource) column(name string) ([]float64, error) {
+	c, _, err := s.cells()
+	if err != nil {
+		return nil, err
+	}
+	v, _ := c.numbers(name)
+	return v, nil
+}
+
+func (s *textSource) next() (*Row, error) {
+	c, where, err := s.cells()
+	if err != nil {
+		return nil, err
+	}
+	n := s.names
+	if !n.complete() {
+		if n = namesOf(func(name string) bool { return c.v.Get(name).Kind() != jsonscan.Absent }); !n.complete() {
+			return nil, noIDs(where, "the row")
+		}
+	}
+	r, err := n.row(c)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, where, "%v", err)
+	}
+	if s.finish != nil {
+		s.finish(r, c)
+	}
+	return r, nil
+}
+
+// newParquet reads Parquet by anyone.
+func newParquet(p *pqread.File, f *os.File, where rollout.Where) (*textSource, error) {
 	n := namesOf(func(name string) bool { _, ok := p.Leaf(name); return ok })
 	if !n.complete() {
 		return nil, noIDs(where, "the file")
@@ -201,94 +253,81 @@ func newParquet(p *pqread.File, f *os.File, where rollout.Where) (*parquetSource
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindFormat, where, "%v", err)
 	}
-	return &parquetSource{p: p, f: f, where: where, names: n, rows: rows}, nil
-}
-
-func (s *parquetSource) close() error { return s.f.Close() }
-
-// cells are those of the next row.
-func (s *parquetSource) cells() (cells, error) {
-	text, err := s.rows.Next()
-	if err == io.EOF {
-		return cells{}, io.EOF
-	}
-	var v jsonscan.Value
-	if err == nil {
-		v, err = s.doc.Parse(text, jsonscan.Options{NonFinite: true})
-	}
-	if err != nil {
-		return cells{}, rollout.Errorf(rollout.KindFormat, s.where, "%v", err).WithFix("the file is damaged: write it again")
-	}
-	return cells{v, func(name string) bool {
-		leaf, _ := s.p.Leaf(name)
+	return &textSource{file: f, names: n, single: func(name string) bool {
+		leaf, _ := p.Leaf(name)
 		return leaf.Type == pqread.Float
+	}, read: func() ([]byte, rollout.Where, error) {
+		text, err := rows.Next()
+		if where.Line = rows.Row(); err != nil && err != io.EOF {
+			err = rollout.Errorf(rollout.KindFormat, where, "%v", err).WithFix("the file is damaged: write it again")
+		}
+		return text, where, err
 	}}, nil
 }
 
-// column is one column of the next row, nil where that has none.
-func (s *parquetSource) column(name string) ([]float64, error) {
-	c, err := s.cells()
-	if err != nil {
-		return nil, err
-	}
-	v, _ := c.numbers(name)
-	return v, nil
-}
-
-func (s *parquetSource) next() (*Row, error) {
-	c, err := s.cells()
-	if err != nil {
-		return nil, err
-	}
-	r, err := s.names.row(c)
-	if err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, s.where, "row %d: %v", s.rows.Row()-1, err)
-	}
-	return r, nil
-}
-
-// jsonSource reads JSON Lines.
-type jsonSource struct {
-	f     *os.File
-	r     *bufio.Reader
-	where rollout.Where
-	line  int
-	doc   jsonscan.Doc
-}
-
-func (s *jsonSource) close() error { return s.f.Close() }
-
-func (s *jsonSource) next() (*Row, error) {
-	for {
-		line, err := s.r.ReadBytes('\n')
-		if len(line) == 0 && err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil, io.EOF
+// newLines reads JSON Lines.
+func newLines(f *os.File, where rollout.Where) *textSource {
+	r := bufio.NewReaderSize(f, 1<<20)
+	return &textSource{file: f, read: func() ([]byte, rollout.Where, error) {
+		for {
+			line, err := r.ReadBytes('\n')
+			if len(line) == 0 && err == io.EOF {
+				return nil, where, io.EOF
 			}
-			return nil, rollout.Errorf(rollout.KindInput, s.where, "read: %w", err)
+			if len(line) == 0 && err != nil {
+				return nil, where, rollout.Errorf(rollout.KindInput, where, "read: %w", err)
+			}
+			where.Line++
+			if line = bytes.TrimPrefix(bytes.TrimSpace(line), []byte("\ufeff")); len(line) > 0 {
+				return line, where, nil
+			}
 		}
-		s.line++
-		where := s.where
-		where.Line = s.line
-		if line = bytes.TrimPrefix(bytes.TrimSpace(line), []byte("\ufeff")); len(line) == 0 {
-			continue
+	}}
+}
+
+// newSlime reads the samples of a file of torch.save, whose masks cover the response.
+// Classes inside the pickle are never made.
+func newSlime(f *os.File, size int64, where rollout.Where) (*textSource, error) {
+	v, bytes, err := pickle.Torch(f, size)
+	top, _ := v.(map[any]any)
+	samples, ok := top["samples"].(*[]any)
+	if err == nil && !ok {
+		err = errors.New("it holds no list of samples")
+	}
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindFormat, where, "%v", err).WithFix("give a file written by torch.save with slime's debug rollout data")
+	}
+	var text []byte
+	left := max(1<<24, 16*bytes) // that the rest may take
+	return &textSource{file: f, finish: finishSlime, read: func() ([]byte, rollout.Where, error) {
+		if where.Line == len(*samples) {
+			return nil, where, io.EOF
 		}
-		v, err := s.doc.Parse(line, jsonscan.Options{})
-		if err == nil && v.Kind() != jsonscan.Object {
-			err = fmt.Errorf("found %s", v.Kind())
+		var err error
+		if text, err = pickle.AppendJSON(text[:0], (*samples)[where.Line], left); err != nil {
+			err = rollout.Errorf(rollout.KindFormat, where, "sample %d: %v", where.Line, err)
 		}
-		if err != nil {
-			return nil, rollout.Errorf(rollout.KindFormat, where, "not a JSON object: %v", err).WithFix("give one row a line")
+		left -= len(text)
+		where.Line++
+		return text, where, err
+	}}, nil
+}
+
+// finishSlime takes what slime says of a sample beside its columns.
+func finishSlime(r *Row, c cells) {
+	meta := cells{v: c.v.Get("metadata")}
+	r.ID = meta.text("sample_id")
+	if advantage, ok := meta.number("advantage"); ok {
+		r.Advantage = &advantage
+	}
+	if r.Mask == nil { // slime trains the whole response then
+		r.Mask = make([]float64, len(r.IDs))
+		for t := max(0, r.PromptLen); t < len(r.Mask); t++ {
+			r.Mask[t] = 1
 		}
-		n := namesOf(func(name string) bool { return v.Get(name).Kind() != jsonscan.Absent })
-		if !n.complete() {
-			return nil, noIDs(where, "the row")
-		}
-		r, err := n.row(cells{v: v})
-		if err != nil {
-			return nil, rollout.Errorf(rollout.KindFormat, where, "%v", err)
-		}
-		return r, nil
+	}
+	if removed, _ := c.v.Get("remove_sample").Bool(); removed {
+		clear(r.Mask)
 	}
 }
 

@@ -13,8 +13,6 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/primerl"
-	"github.com/turnpack/turnpack/internal/jsonscan"
-	"github.com/turnpack/turnpack/internal/pickle"
 	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -68,7 +66,7 @@ func open(path string) (source, string, error) {
 		if err != nil {
 			return fail(err)
 		}
-		return src, "slime debug rollout data", f.Close()
+		return src, "slime debug rollout data", nil
 	case primerlHead(head):
 		batches, err := primerl.Read(bufio.NewReaderSize(f, 1<<20))
 		if err != nil {
@@ -76,7 +74,7 @@ func open(path string) (source, string, error) {
 		}
 		return &primerlSource{batches: batches}, "prime-rl rank file", f.Close()
 	case len(bytes.TrimLeft(head, " \t\r\n\ufeff")) > 0 && bytes.TrimLeft(head, " \t\r\n\ufeff")[0] == '{':
-		return &jsonSource{f: f, r: bufio.NewReaderSize(f, 1<<20), where: where}, "JSON Lines", nil
+		return newLines(f, where), "JSON Lines", nil
 	}
 	return fail(rollout.Errorf(rollout.KindFormat, where, "found %.8q at the start, expected a Parquet, Arrow, .pt, prime-rl .bin or JSON Lines file", head).
 		WithFix("give one of these; %s is none", filepath.Base(path)))
@@ -84,7 +82,7 @@ func open(path string) (source, string, error) {
 
 // trainColumn reads the log probabilities that a trainer wrote into a file of this module's
 // schema; nil where there are none.
-func trainColumn(f *os.File, where rollout.Where) (*parquetSource, error) {
+func trainColumn(f *os.File, where rollout.Where) (*textSource, error) {
 	p, err := plainParquet(f, where)
 	if err != nil || p.names.train == "" {
 		return nil, err
@@ -94,7 +92,7 @@ func trainColumn(f *os.File, where rollout.Where) (*parquetSource, error) {
 }
 
 // plainParquet reads a Parquet file by anyone.
-func plainParquet(f *os.File, where rollout.Where) (*parquetSource, error) {
+func plainParquet(f *os.File, where rollout.Where) (*textSource, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindInput, where, "open: %w", err)
@@ -120,14 +118,14 @@ type schemaSource struct {
 	path string // of a Parquet file
 	read int
 	// beside has the column of a trainer, nil without one.
-	beside *parquetSource
+	beside *textSource
 	// plain gives the rows from the first row group that breaks the schema on.
-	plain *parquetSource
+	plain *textSource
 }
 
 func (s *schemaSource) close() error {
 	err := s.r.Close()
-	for _, p := range []*parquetSource{s.plain, s.beside} {
+	for _, p := range []*textSource{s.plain, s.beside} {
 		if p != nil {
 			err = errors.Join(err, p.close())
 		}
@@ -161,7 +159,7 @@ func (s *schemaSource) next() (*Row, error) {
 
 // anyway reads the rest of a file that its own reader refuses as a file by
 // anyone; nil where that is no use either.
-func (s *schemaSource) anyway() (row *Row, src *parquetSource) {
+func (s *schemaSource) anyway() (row *Row, src *textSource) {
 	f, err := os.Open(s.path)
 	if err != nil {
 		return nil, nil
@@ -200,74 +198,6 @@ func widen(v []float32) []float64 {
 		out[i] = float64(x)
 	}
 	return out
-}
-
-// slimeSource reads slime's samples. Their masks cover the response.
-type slimeSource struct {
-	samples []any
-	at      int
-	left    int // bytes that the rest may take as JSON
-	where   rollout.Where
-	text    []byte
-	doc     jsonscan.Doc
-}
-
-// newSlime reads a file of torch.save. Classes inside the pickle are never made.
-func newSlime(f *os.File, size int64, where rollout.Where) (*slimeSource, error) {
-	v, bytes, err := pickle.Torch(f, size)
-	top, _ := v.(map[any]any)
-	samples, ok := top["samples"].(*[]any)
-	if err == nil && !ok {
-		err = errors.New("it holds no list of samples")
-	}
-	if err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, where, "%v", err).WithFix("give a file written by torch.save with slime's debug rollout data")
-	}
-	return &slimeSource{samples: *samples, left: max(1<<24, 16*bytes), where: where}, nil
-}
-
-func (s *slimeSource) close() error { return nil }
-
-func (s *slimeSource) next() (*Row, error) {
-	if s.at == len(s.samples) {
-		return nil, io.EOF
-	}
-	fail := func(err error) (*Row, error) {
-		return nil, rollout.Errorf(rollout.KindFormat, s.where, "sample %d: %v", s.at, err)
-	}
-	var err error
-	if s.text, err = pickle.AppendJSON(s.text[:0], s.samples[s.at], s.left); err != nil {
-		return fail(err)
-	}
-	s.left -= len(s.text)
-	v, err := s.doc.Parse(s.text, jsonscan.Options{NonFinite: true})
-	if err != nil {
-		return fail(err)
-	}
-	n := namesOf(func(name string) bool { return !v.Get(name).IsNull() })
-	if !n.complete() {
-		return fail(noIDs(rollout.Where{}, "it"))
-	}
-	r, err := n.row(cells{v: v})
-	if err != nil {
-		return fail(err)
-	}
-	s.at++
-	meta := cells{v: v.Get("metadata")}
-	r.ID = meta.text("sample_id")
-	if advantage, ok := meta.number("advantage"); ok {
-		r.Advantage = &advantage
-	}
-	if r.Mask == nil { // slime trains the whole response then
-		r.Mask = make([]float64, len(r.IDs))
-		for t := max(0, r.PromptLen); t < len(r.Mask); t++ {
-			r.Mask[t] = 1
-		}
-	}
-	if removed, _ := v.Get("remove_sample").Bool(); removed {
-		clear(r.Mask)
-	}
-	return r, nil
 }
 
 // full puts zeros for the prompt before a column of the response and records a
