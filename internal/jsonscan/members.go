@@ -80,6 +80,14 @@ func (v Value) Items() iter.Seq2[int, Value] {
 	}
 }
 
+// First is the first element of a list, absent where there is none.
+func (v Value) First() Value {
+	for _, x := range v.Items() {
+		return x
+	}
+	return Value{}
+}
+
 // Pair returns the elements of a list of two that are not both numbers.
 func (v Value) Pair() (a, b Value, ok bool) {
 	if v.n.kind != Array || v.n.flags&flagPacked != 0 || v.i+1 == v.n.next {

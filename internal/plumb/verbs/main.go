@@ -273,7 +273,7 @@ func openMaybeCompressed(path string) (io.ReadCloser, error) {
 	case strings.HasSuffix(path, ".gz"):
 		r, err = gzip.NewReader(f)
 	case strings.HasSuffix(path, ".zst"):
-		r, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1)) // which leaves nothing behind
+		r, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1)) // which starts no goroutine
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())

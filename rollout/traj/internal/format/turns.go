@@ -59,10 +59,7 @@ func StatusOf(word string) rollout.Status {
 
 // FirstChoice is the first choice of a chat completion.
 func FirstChoice(response Value) Value {
-	for _, c := range response.Get("choices").Items() {
-		return c
-	}
-	return Value{}
+	return response.Get("choices").First()
 }
 
 // ReasoningOf is the readable thinking of a completion's message.

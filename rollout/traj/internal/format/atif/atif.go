@@ -20,10 +20,8 @@ func match(v format.Value, _ *format.File) bool {
 	if v.Get("steps").Kind() != jsonscan.Array || v.Get("agent").Kind() != jsonscan.Object {
 		return false
 	}
-	for _, s := range v.Get("steps").Items() {
-		return s.Get("source").Kind() == jsonscan.String && s.Get("step_id").Kind() == jsonscan.Number
-	}
-	return false
+	s := v.Get("steps").First()
+	return s.Get("source").Kind() == jsonscan.String && s.Get("step_id").Kind() == jsonscan.Number
 }
 
 func read(in *format.File, v format.Value) error {

@@ -15,10 +15,8 @@ func Batch() format.Importer {
 
 func isBatch(v format.Value, _ *format.File) bool {
 	if v.Get("custom_id").Kind() != jsonscan.String {
-		for _, first := range v.Get("requests").Items() {
-			return first.Get("custom_id").Kind() == jsonscan.String && first.Get("params").Kind() == jsonscan.Object
-		}
-		return false
+		first := v.Get("requests").First()
+		return first.Get("custom_id").Kind() == jsonscan.String && first.Get("params").Kind() == jsonscan.Object
 	}
 	return isBatchRequest(v) || v.Path("response", "body").Kind() == jsonscan.Object || v.Get("error").Kind() == jsonscan.Object ||
 		v.Path("result", "type").Kind() == jsonscan.String

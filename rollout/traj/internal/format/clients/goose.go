@@ -27,10 +27,8 @@ func isGoose(v format.Value) bool {
 	if v.Get("role").Kind() != jsonscan.String || v.Get("created").Kind() != jsonscan.Number {
 		return false
 	}
-	for _, c := range v.Get("content").Items() {
-		return c.Get("type").Kind() == jsonscan.String
-	}
-	return false
+	c := v.Get("content").First()
+	return c.Get("type").Kind() == jsonscan.String
 }
 
 func addGoose(t *thread.Thread, v format.Value) error {

@@ -55,10 +55,8 @@ func isShareGPT(v format.Value, _ *format.File) bool {
 	if key == "conversations" {
 		return list.Kind() == jsonscan.Array || list.Kind() == jsonscan.String
 	}
-	for _, first := range list.Items() {
-		return first.Get("from").Kind() == jsonscan.String
-	}
-	return false
+	first := list.First()
+	return first.Get("from").Kind() == jsonscan.String
 }
 
 // shareList is the conversation of a record and its key; LMSYS writes the singular.

@@ -116,21 +116,12 @@ func readLangSmith(in *format.File, v format.Value) error {
 	inputs, outputs := v.Get("inputs"), v.Get("outputs")
 	c := spanCall{in: in, id: format.FirstID(v, "id"), input: inputs.Get("messages"), output: outputs, params: v.Path("extra", "invocation_params"), tools: inputs.Get("tools")}
 	c.prompt = inputs.Get("system")
-	for _, first := range c.input.Items() {
-		if first.Kind() == jsonscan.Array { // a list for each of a batch
-			c.input = first
-		}
-		break
+	if first := c.input.First(); first.Kind() == jsonscan.Array { // a list for each of a batch
+		c.input = first
 	}
-	if generations := outputs.Get("generations"); generations.Kind() == jsonscan.Array {
-		for _, first := range generations.Items() {
-			if c.output = first; first.Kind() == jsonscan.Array {
-				for _, x := range first.Items() {
-					c.output = x
-					break
-				}
-			}
-			break
+	if first := outputs.Get("generations").First(); first.Kind() != jsonscan.Absent {
+		if c.output = first; first.Kind() == jsonscan.Array && first.Len() > 0 {
+			c.output = first.First()
 		}
 	}
 	return c.read()
@@ -261,9 +252,7 @@ func (c *spanCall) asked(t *thread.Thread) error {
 func (c *spanCall) answered(t *thread.Thread) error {
 	x := c.output
 	if x.Kind() == jsonscan.Array && x.Len() == 1 {
-		for _, first := range x.Items() {
-			x = first
-		}
+		x = x.First()
 	}
 	if x.IsNull() || x.Kind() == jsonscan.Array {
 		return c.in.Fail(t.At(), "/output", "the call has %d replies, expected one", x.Len())

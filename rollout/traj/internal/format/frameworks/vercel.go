@@ -25,10 +25,8 @@ func isUIMessage(v format.Value) bool {
 	if v.Get("role").Kind() != jsonscan.String || v.Get("parts").Kind() != jsonscan.Array {
 		return false
 	}
-	for _, p := range v.Get("parts").Items() {
-		return p.Get("type").Kind() == jsonscan.String
-	}
-	return false
+	p := v.Get("parts").First()
+	return p.Get("type").Kind() == jsonscan.String
 }
 
 func addUIMessage(t *thread.Thread, v format.Value) error {

@@ -21,10 +21,8 @@ func match(v format.Value, _ *format.File) bool {
 	if v.Get("turnpack_version").Kind() == jsonscan.Number {
 		return true
 	}
-	for _, t := range v.Get("turns").Items() {
-		return t.Get("output_ids").Kind() == jsonscan.Array || t.Get("message").Kind() == jsonscan.Number
-	}
-	return false
+	t := v.Get("turns").First()
+	return t.Get("output_ids").Kind() == jsonscan.Array || t.Get("message").Kind() == jsonscan.Number
 }
 
 // keys are those of a record of the native format.
@@ -67,10 +65,8 @@ func hasOwnKey(v format.Value) bool {
 		v.Get("template_kwargs").Kind() == jsonscan.Object {
 		return true
 	}
-	for _, n := range v.Get("notes").Items() {
-		return n.Get("code").Kind() == jsonscan.String
-	}
-	return false
+	n := v.Get("notes").First()
+	return n.Get("code").Kind() == jsonscan.String
 }
 
 // hasOnlyOwnKeys reports whether a chat has nothing that the native format would not read:

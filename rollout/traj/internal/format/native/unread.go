@@ -92,10 +92,8 @@ func failed(v format.Value) (string, bool) {
 
 // definesTools knows a list of tool definitions, by its first.
 func definesTools(v format.Value) bool {
-	for _, t := range v.Items() {
-		return t.Get("function").Kind() == jsonscan.Object || t.Get("parameters").Kind() == jsonscan.Object || t.Get("input_schema").Kind() == jsonscan.Object
-	}
-	return false
+	t := v.First()
+	return t.Get("function").Kind() == jsonscan.Object || t.Get("parameters").Kind() == jsonscan.Object || t.Get("input_schema").Kind() == jsonscan.Object
 }
 
 // unreadKeys lists the keys of a record that hold what the native format writes
@@ -109,10 +107,8 @@ func unreadKeys(r *rollout.Rollout, v format.Value) []string {
 	index, numbered := v.Get("index").Int()
 	status, ended := statusWord(v.Get("status"))
 	marked := func(list format.Value, keys ...string) bool {
-		for _, x := range list.Items() {
-			return slices.ContainsFunc(keys, func(k string) bool { return !x.Get(k).IsNull() })
-		}
-		return false
+		x := list.First()
+		return slices.ContainsFunc(keys, func(k string) bool { return !x.Get(k).IsNull() })
 	}
 	for _, x := range []struct {
 		key    string

@@ -33,17 +33,12 @@ func isOpenHandsOutput(v format.Value, in *format.File) bool {
 	if h.Kind() == jsonscan.Absent {
 		return false
 	}
-	for _, first := range h.Items() {
-		if first.Kind() == jsonscan.Array {
-			for _, e := range first.Items() {
-				first = e
-				break
-			}
-		}
-		if IsEvent(first) || IsSDKEvent(first, in) {
-			return true
-		}
-		break
+	first := h.First()
+	if first.Kind() == jsonscan.Array {
+		first = first.First()
+	}
+	if IsEvent(first) || IsSDKEvent(first, in) {
+		return true
 	}
 	known := 0
 	for _, key := range []string{"instance_id", "instruction", "metadata", "metrics", "git_patch", "test_result"} {

@@ -117,9 +117,7 @@ func marks(mask format.Value, masked float64) []bool {
 // lists.
 func one(v format.Value) format.Value {
 	if v.Kind() == jsonscan.Array && v.Len() == 1 {
-		for _, x := range v.Items() {
-			return x
-		}
+		return v.First()
 	}
 	return v
 }
