@@ -22,11 +22,6 @@ type SegmentEncoder struct {
 	run   []byte // of scaffold
 	spans []engine.AddedSpan
 
-	// The stretches as they were met, and the one of them to be expected next: what
-	// stood after a stretch the last time mostly stands there again.
-	history  []*CachedSegment
-	expected int
-
 	counting bool // the number of tokens is all that is kept
 
 	// The last context: its text, where its stretches end, its tokens and their number.
@@ -48,8 +43,6 @@ type boundary struct {
 }
 
 const (
-	// maxHistory bounds SegmentEncoder.history, which is then begun anew.
-	maxHistory = 1 << 16
 	// maxKnown bounds the bytes of the stretches that are remembered with their tokens.
 	maxKnown = 4 << 20
 	// longestKnown bounds those of each: what is remembered costs its tokens once more, and
@@ -67,7 +60,6 @@ type CachedSegment struct {
 	runs    Compact        // when not counting
 	tokens  int
 	next    *CachedSegment // of the same hash
-	at      int            // for the last time: where it is in SegmentEncoder.history
 }
 
 func NewSegmentEncoder(p *Encoder, counting bool) *SegmentEncoder {
@@ -83,7 +75,6 @@ func (e *SegmentEncoder) encode(r *render.Rendering, from, to int) error {
 		b := boundary{begin: from, first: e.tokens, after: after, known: s != nil}
 		if s != nil {
 			e.Reserve(s.tokens, end)
-			e.meet(s)
 			e.tokens += s.tokens
 			e.Runs.replay(&s.runs, 0)
 		} else {
@@ -107,14 +98,6 @@ func (e *SegmentEncoder) encode(r *render.Rendering, from, to int) error {
 		from, after = end, engine.AfterToken
 	}
 	return nil
-}
-
-// meet notes that s stands next.
-func (e *SegmentEncoder) meet(s *CachedSegment) {
-	if len(e.history) == maxHistory {
-		e.history = e.history[:0]
-	}
-	s.at, e.history = len(e.history), append(e.history, s)
 }
 
 // goOn makes r the last context, and returns the last boundary that it shares with the one
@@ -166,13 +149,6 @@ func (e *SegmentEncoder) Reserve(n, end int) {
 // find returns the stretch at byte from, which ends at byte to at the latest, nil for one
 // that is not known, and where it ends. i is the first field that ends after from.
 func (e *SegmentEncoder) find(r *render.Rendering, i, from, to int, after engine.After) (s *CachedSegment, end int) {
-	e.expected++
-	if k := e.expected - 1; k < len(e.history) {
-		s := e.history[k]
-		if end := from + len(s.text); end <= to && s.is(r.Text[from:end], after) && e.sameOrigin(s, r, i, from) {
-			return s, end
-		}
-	}
 	end = e.end(r, i, from, to)
 	if len(e.known) == 0 {
 		return nil, end
@@ -180,7 +156,6 @@ func (e *SegmentEncoder) find(r *render.Rendering, i, from, to int, after engine
 	text := r.Text[from:end]
 	for s := e.known[e.hash(r, i, from, end)]; s != nil; s = s.next {
 		if s.is(text, after) && e.sameOrigin(s, r, i, from) {
-			e.expected = s.at + 1
 			return s, end
 		}
 	}
@@ -214,11 +189,10 @@ func (e *SegmentEncoder) remember(r *render.Rendering, b boundary) {
 	}
 	if e.bytes += len(text); e.bytes > maxKnown && !e.counting {
 		clear(e.known)
-		e.history, e.expected, e.bytes = nil, 0, len(text)
+		e.bytes = len(text)
 	}
 	s.next = e.known[hash]
 	e.known[hash] = s
-	e.meet(s)
 }
 
 // end returns the end of the first control token of the template after byte from, or
