@@ -158,8 +158,7 @@ func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *
 			return []string{fmt.Sprintf("train-%05d%s", i, megatron.Suffix), fmt.Sprintf("train-%05d.metadata.json", i)}
 		}
 		return &shard.Maker{ID: fmt.Sprintf("megatron %+v", packs), Names: names, Write: func(i int, rows []rollout.Sample) error {
-			_, err := megatron.Write(at(names(i)[0]), at(names(i)[1]), rows, packs)
-			return err
+			return megatron.Write(at(names(i)[0]), at(names(i)[1]), rows, packs)
 		}}
 	case f.Pt:
 		names := func(i int) []string { return []string{fmt.Sprintf("%d.pt", i)} }

@@ -134,8 +134,8 @@ func (a *auditor) row(r *Row) {
 			a.out.Trained++
 		}
 	}
-	for _, f := range r.Faults {
-		a.report(r, "lengths", f.Column, -1, 0, "%s", f.Text)
+	for _, f := range r.faults {
+		a.report(r, "lengths", f.column, -1, 0, "%s", f.text)
 	}
 	a.lengths(r)
 	if len(r.Mask) > len(r.IDs) {

@@ -34,9 +34,9 @@ type Row struct {
 	FinishReason string
 	// Sample is set for rows of this module's schema.
 	Sample *rollout.Sample
-	// Faults are shapes that the source had to repair to make the row: column and
+	// faults are shapes that the source had to repair to make the row: column and
 	// text.
-	Faults []Fault
+	faults []fault
 
 	whole      *float64 // trained tokens of all rows of its rollout, as a row by others says
 	unreadable error    // why the rows from here on are not of this module's schema
@@ -56,8 +56,8 @@ func (r *Row) roles() []rollout.Role {
 	return m.Turnpack.Roles
 }
 
-// Fault is a shape fault that a source found.
-type Fault struct{ Column, Text string }
+// fault is a shape fault that a source found.
+type fault struct{ column, text string }
 
 // advantage is the scalar advantage, or the one that all trained tokens share.
 func (r *Row) advantage() (v float64, ok bool) {

@@ -207,7 +207,7 @@ func (r *Row) full(v []float64, column string, response int) []float64 {
 		return v
 	}
 	if len(v) != response {
-		r.Faults = append(r.Faults, Fault{column, fmt.Sprintf("%s has %d values for %d response tokens", column, len(v), response)})
+		r.faults = append(r.faults, fault{column, fmt.Sprintf("%s has %d values for %d response tokens", column, len(v), response)})
 	}
 	out := make([]float64, len(r.IDs))
 	copy(out[max(0, min(len(out), len(r.IDs)-response)):], v)

@@ -71,22 +71,12 @@ func lcm(a, b int) int {
 	return a / x * b
 }
 
-// Metadata is what the trainer's packed_metadata_path holds, as a list of one:
+// metadata is what the trainer's packed_metadata_path holds, as a list of one:
 // the extremes over a file set.
-type Metadata struct {
+type metadata struct {
 	MaxSamplesPerBin int `json:"max_samples_per_bin"`
 	DatasetMaxSeqlen int `json:"dataset_max_seqlen"` // largest L − 1, pads included
 	MinPackedSeqlen  int `json:"min_packed_seqlen"`  // smallest sum in a pack
-}
-
-// Stats counts what was written.
-type Stats struct {
-	Rows, Packs      int
-	Positions, Fill  float64 // used positions and their share of the packs
-	Trained          int64
-	Metadata         Metadata
-	PaddedTokens     int
-	LargestRowTokens int
 }
 
 func columns() []pq.Column {
@@ -156,18 +146,17 @@ func hidden(inputs []rollout.TokenID, mask []int8, eos rollout.TokenID) int {
 }
 
 // Write packs rows into the file path, whose name must end in Suffix, and, with
-// metadata not "", writes the packing metadata there. Rows are packed best-fit
+// about not "", writes the packing metadata there. Rows are packed best-fit
 // decreasing; segments keep their order inside a pack.
-func Write(path, metadata string, rows []rollout.Sample, o Options) (Stats, error) {
-	var st Stats
+func Write(path, about string, rows []rollout.Sample, o Options) error {
 	if err := o.Validate(); err != nil {
-		return st, err
+		return err
 	}
 	if !strings.HasSuffix(filepath.Base(path), Suffix) {
-		return st, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "the name does not end in %s", Suffix).WithFix("rename the output: the trainer finds packs by that ending")
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "the name does not end in %s", Suffix).WithFix("rename the output: the trainer finds packs by that ending")
 	}
 	if len(rows) == 0 {
-		return st, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "there are no rows to pack").WithFix("give rows with trained tokens")
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "there are no rows to pack").WithFix("give rows with trained tokens")
 	}
 	type segment struct {
 		ids  []rollout.TokenID
@@ -179,18 +168,15 @@ func Write(path, metadata string, rows []rollout.Sample, o Options) (Stats, erro
 		s := &rows[i]
 		ids, mask, err := o.Segment(s)
 		if err != nil {
-			return st, err
+			return err
 		}
 		segments[i] = segment{ids, mask}
 		sizes[i] = len(ids) - 1
-		st.PaddedTokens += len(ids) - s.Len()
-		st.LargestRowTokens = max(st.LargestRowTokens, s.Len())
-		st.Trained += int64(s.Trained())
 	}
 	bins := pack.BestFit(sizes, o.PackSize)
 	f, err := atomic.Create(path, o.Force)
 	if err != nil {
-		return st, err
+		return err
 	}
 	err = func() error {
 		w, err := pq.NewWriter(f, columns(), pq.Config{})
@@ -228,26 +214,22 @@ func Write(path, metadata string, rows []rollout.Sample, o Options) (Stats, erro
 		return w.Close([]pqread.KV{{Key: "turnpack.pack_size", Value: fmt.Sprint(o.PackSize)}, {Key: "turnpack.pad_multiple", Value: fmt.Sprint(o.multiple())}})
 	}()
 	if err != nil {
-		return st, errors.Join(atomic.Locate(rollout.Where{File: path}, err), f.Abort())
+		return errors.Join(atomic.Locate(rollout.Where{File: path}, err), f.Abort())
 	}
 	if err := f.Commit(); err != nil {
-		return st, err
+		return err
 	}
-	st.Rows, st.Packs = len(rows), len(bins)
-	st.Fill = pack.Fill(bins, o.PackSize)
-	st.Metadata.MinPackedSeqlen = bins[0].Size
+	if about == "" {
+		return nil
+	}
+	m := metadata{DatasetMaxSeqlen: slices.Max(sizes), MinPackedSeqlen: bins[0].Size}
 	for _, b := range bins {
-		st.Positions += float64(b.Size)
-		st.Metadata.MaxSamplesPerBin = max(st.Metadata.MaxSamplesPerBin, len(b.Items))
-		st.Metadata.MinPackedSeqlen = min(st.Metadata.MinPackedSeqlen, b.Size)
+		m.MaxSamplesPerBin = max(m.MaxSamplesPerBin, len(b.Items))
+		m.MinPackedSeqlen = min(m.MinPackedSeqlen, b.Size)
 	}
-	st.Metadata.DatasetMaxSeqlen = slices.Max(sizes)
-	if metadata == "" {
-		return st, nil
-	}
-	data, err := json.Marshal([]Metadata{st.Metadata})
+	data, err := json.Marshal([]metadata{m})
 	if err != nil {
-		return st, rollout.Errorf(rollout.KindInternal, rollout.Where{File: metadata}, "%v", err)
+		return rollout.Errorf(rollout.KindInternal, rollout.Where{File: about}, "%v", err)
 	}
-	return st, atomic.WriteFile(metadata, append(data, '\n'), o.Force)
+	return atomic.WriteFile(about, append(data, '\n'), o.Force)
 }

@@ -53,7 +53,6 @@ func (o Options) Validate() error {
 // Stats counts what was written for one step.
 type Stats struct {
 	Rows, MicroBatches, Fillers int
-	Fill                        float64 // share of the micro-batches' tokens that rows take, fillers left out
 	Files                       []string
 }
 
@@ -94,7 +93,7 @@ func WriteStep(dir string, step int, rows []rollout.Sample, o Options) (Stats, e
 		return st, atomic.Locate(rollout.Where{File: folder}, err)
 	}
 	most := (len(bins) + o.Ranks - 1) / o.Ranks
-	st = Stats{Rows: len(rows), MicroBatches: len(bins), Fill: pack.Fill(bins, o.SeqLen), Fillers: most*o.Ranks - len(bins)}
+	st = Stats{Rows: len(rows), MicroBatches: len(bins), Fillers: most*o.Ranks - len(bins)}
 	var files []*atomic.File
 	abort := func(err error) error {
 		for _, f := range files {

@@ -8,6 +8,6 @@ import (
 
 func ExampleBestFit() {
 	bins := pack.BestFit([]int{6, 3, 5, 4, 2}, 10)
-	fmt.Println(bins, pack.Fill(bins, 10))
-	// Output: [{[0 3] 10} {[1 2 4] 10}] 1
+	fmt.Println(bins)
+	// Output: [{[0 3] 10} {[1 2 4] 10}]
 }

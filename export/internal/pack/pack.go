@@ -75,18 +75,6 @@ func (f *fitter) put(item, size, capacity int) {
 	f.open = slices.Insert(f.open, sort.Search(len(f.open), f.less(s.free, s.age)), s)
 }
 
-// Fill is the share of the bins' capacity that is used, 0 without bins.
-func Fill(bins []Bin, capacity int) float64 {
-	used := 0
-	for _, b := range bins {
-		used += b.Size
-	}
-	if len(bins) == 0 {
-		return 0
-	}
-	return float64(used) / float64(len(bins)*capacity)
-}
-
 // Balance spreads bins over ranks: the largest first, each to the rank with the least so
 // far among those with room. Every rank gets the same number of bins, up to one. It
 // returns the indices of each rank in input order.
