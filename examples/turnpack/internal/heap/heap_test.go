@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"math"
 	"runtime"
 	"runtime/debug"
 	"testing"
@@ -9,27 +10,33 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The limit follows what is in use, up and down.
+// The limit follows what is in use, up and down, but not down below steady.
 func TestBound(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	Bound()
-	follows := func(inUse int64) {
+	becomes := func(least, most int64, before ...int64) {
 		require.Eventually(t, func() bool {
+			for _, limit := range before {
+				debug.SetMemoryLimit(limit)
+			}
 			runtime.GC()
 			now := debug.SetMemoryLimit(-1)
-			return now >= inUse+inUse/4+slack && now <= inUse+inUse/4+4*slack
+			return now >= least && now <= most
 		}, time.Minute, time.Millisecond)
 	}
-	follows(0)
+	follows := func(inUse int64, before ...int64) {
+		becomes(inUse+inUse/4+slack, inUse+inUse/4+4*slack, before...)
+	}
+	follows(0, math.MaxInt64)     // which an earlier test may have left
 	some := make([]byte, 100<<20) // never touched: it takes no memory
 	follows(int64(len(some)))
 	more := make([]byte, 400<<20)
 	follows(int64(len(some) + len(more)))
 	runtime.KeepAlive(some)
 	runtime.KeepAlive(more)
-	follows(0)
+	becomes(steady, steady)
 }
 
 func TestBoundLeavesSettings(t *testing.T) {
