@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/decimal"
 	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/prm/internal/command"
 	"github.com/turnpack/turnpack/rollout"
@@ -204,7 +205,7 @@ func (r Rule) Compile() (Parser, error) {
 		if err != nil {
 			return 0, err
 		}
-		v, ok := decimal(found)
+		v, ok := plainNumber(found)
 		if !ok {
 			return 0, noVote("found %q, which is no plain decimal", clip(found))
 		}
@@ -289,9 +290,9 @@ func strip(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f })
 }
 
-// decimal reads an optional sign, digits of any script and an optional
+// plainNumber reads an optional sign, digits of any script and an optional
 // fraction; no exponent, no bare point.
-func decimal(s string) (float64, bool) {
+func plainNumber(s string) (float64, bool) {
 	buf := make([]byte, 0, len(s))
 	digits, point := 0, false
 	for i, r := range s {
@@ -304,11 +305,11 @@ func decimal(s string) (float64, bool) {
 			point, digits = true, 0
 			continue
 		}
-		d, ok := digit(r)
-		if !ok {
+		d := decimal.Digit(r)
+		if d < 0 {
 			return 0, false
 		}
-		buf = append(buf, '0'+d)
+		buf = append(buf, byte('0'+d))
 		digits++
 	}
 	if digits == 0 {
@@ -319,25 +320,6 @@ func decimal(s string) (float64, bool) {
 		return 0, false
 	}
 	return v, true
-}
-
-// digit returns the value of a decimal digit: Unicode lays each script's ten
-// out in order.
-func digit(r rune) (byte, bool) {
-	if r < utf8.RuneSelf {
-		return byte(r - '0'), r >= '0' && r <= '9'
-	}
-	for _, x := range unicode.Nd.R16 {
-		if r <= rune(x.Hi) {
-			return byte((r - rune(x.Lo)) % 10), r >= rune(x.Lo)
-		}
-	}
-	for _, x := range unicode.Nd.R32 {
-		if r <= rune(x.Hi) {
-			return byte((r - rune(x.Lo)) % 10), r >= rune(x.Lo)
-		}
-	}
-	return 0, false
 }
 
 // jsonField returns the number at path in the last JSON object that has it.

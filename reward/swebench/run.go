@@ -4,8 +4,8 @@ import (
 	"errors"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/decimal"
 	"github.com/turnpack/turnpack/reward/swebench/internal/logparse"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -216,8 +216,8 @@ func exitCode(s string) *int {
 	digits, negative := strings.CutPrefix(strings.TrimLeftFunc(s, isSpace), "-")
 	code, n := 0, 0
 	for _, r := range digits {
-		d, ok := digitValue(r)
-		if !ok {
+		d := decimal.Digit(r)
+		if d < 0 {
 			break
 		}
 		code = min(code*10+d, maxExitCode)
@@ -233,22 +233,3 @@ func exitCode(s string) *int {
 }
 
 func isSpace(r rune) bool { return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r) }
-
-// digitValue is the value of a decimal digit of any script. Each script's
-// digits stand together in ascending order.
-func digitValue(r rune) (int, bool) {
-	if r < utf8.RuneSelf {
-		return int(r - '0'), r >= '0' && r <= '9'
-	}
-	for _, t := range unicode.Nd.R16 {
-		if r >= rune(t.Lo) && r <= rune(t.Hi) {
-			return int(r-rune(t.Lo)) % 10, true
-		}
-	}
-	for _, t := range unicode.Nd.R32 {
-		if r >= rune(t.Lo) && r <= rune(t.Hi) {
-			return int(r-rune(t.Lo)) % 10, true
-		}
-	}
-	return 0, false
-}

@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/decimal"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
@@ -232,7 +233,7 @@ func Is(s *value.Str, l *value.Limits, method string) (result, ok bool) {
 // to one.
 func isSuperDigit(r rune) bool {
 	for _, d := range norm.NFKD.String(string(r)) {
-		if digitValue(d) >= 0 {
+		if decimal.Digit(d) >= 0 {
 			return len([]rune(strings.Trim(norm.NFKD.String(string(r)), "().,"))) == 1
 		}
 	}

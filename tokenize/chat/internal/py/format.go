@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/decimal"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
@@ -263,7 +264,7 @@ func formatIndex(name string) (int64, *value.Fault) {
 	}
 	n := int64(0)
 	for _, r := range name {
-		d := int64(digitValue(r))
+		d := int64(decimal.Digit(r))
 		if d < 0 {
 			return -1, nil
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/decimal"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
@@ -56,7 +57,7 @@ func asciiDigits(s string) (string, bool) {
 	}
 	var b strings.Builder
 	for _, r := range s {
-		d := digitValue(r)
+		d := decimal.Digit(r)
 		if r >= 128 && d < 0 {
 			return "", false
 		}

@@ -1,0 +1,26 @@
+// Package decimal reads decimal digits of any script, as Python does.
+package decimal
+
+import "unicode"
+
+// Digit is the value of a decimal digit (category Nd), -1 for any other character.
+// Unicode lays each script's ten out in order, and their runs begin at a zero.
+func Digit(r rune) int {
+	if r < 0x80 {
+		if r >= '0' && r <= '9' {
+			return int(r - '0')
+		}
+		return -1
+	}
+	for _, t := range unicode.Nd.R16 {
+		if r >= rune(t.Lo) && r <= rune(t.Hi) {
+			return int(r-rune(t.Lo)) % 10
+		}
+	}
+	for _, t := range unicode.Nd.R32 {
+		if r >= rune(t.Lo) && r <= rune(t.Hi) {
+			return int(r-rune(t.Lo)) % 10
+		}
+	}
+	return -1
+}
