@@ -1,9 +1,6 @@
 package verbs
 
 import (
-	"context"
-	"encoding/json"
-
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
@@ -83,15 +80,7 @@ type stepwiseAnswer struct {
 	Removed    bool      `json:"removed"`
 }
 
-func advantageVerb() verb {
-	return lineVerb("advantage", "group advantages of rewards under a named estimator", advantageLine)
-}
-
-func advantageLine(_ context.Context, line []byte) (any, error) {
-	var c advantageCase
-	if err := json.Unmarshal(line, &c); err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "not an advantages case: %w", err)
-	}
+func advantageLine(c *advantageCase) (any, error) {
 	answer, err := c.answer()
 	if err != nil {
 		return nil, err

@@ -1,17 +1,11 @@
 package verbs
 
 import (
-	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/turnpack/turnpack/reward/swebench"
 	"github.com/turnpack/turnpack/rollout"
 )
-
-func gradeVerb() verb {
-	return lineVerb("grade", "grade a test log against an instance's test lists", gradeLine)
-}
 
 type gradeIn struct {
 	Parser      string            `json:"parser"`
@@ -40,11 +34,7 @@ type gradeOut struct {
 	Reason      string              `json:"reason"`
 }
 
-func gradeLine(_ context.Context, line []byte) (any, error) {
-	var in gradeIn
-	if err := json.Unmarshal(line, &in); err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "a grading case: %w", err)
-	}
+func gradeLine(in *gradeIn) (any, error) {
 	spec := swebench.Spec{
 		InstanceID: in.InstanceID, Version: in.Version, Parser: in.Parser, EvalType: in.EvalType,
 		FailToPass: in.FailToPass, PassToPass: in.PassToPass,

@@ -50,6 +50,17 @@ func lineVerb(name, help string, fn lineFunc) verb {
 	}}
 }
 
+// caseVerb is a filter of lines that are cases of a kit.
+func caseVerb[T any](name, help string, answer func(c *T) (any, error)) verb {
+	return lineVerb(name, help, func(_ context.Context, line []byte) (any, error) {
+		c := new(T)
+		if err := decodeCase(line, c); err != nil {
+			return nil, err
+		}
+		return answer(c)
+	})
+}
+
 // unsupported says that this build lacks what a line asks for.
 type unsupported string
 

@@ -9,10 +9,6 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-func pivotVerb() verb {
-	return lineVerb("pivot", "score one step against the reference trajectory's step", pivotLine)
-}
-
 type pivotHead struct {
 	Server         string             `json:"server"`
 	Config         json.RawMessage    `json:"config"`

@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"context"
 	"encoding/json"
 	"math"
 
@@ -72,15 +71,7 @@ type shapeMessage struct {
 	MalformedThinking bool   `json:"malformed_thinking"`
 }
 
-func shapeVerb() verb {
-	return lineVerb("shape", "length and truncation shaping, overrides, off-policy weights", shapeLine)
-}
-
-func shapeLine(_ context.Context, line []byte) (any, error) {
-	var c shapeCase
-	if err := json.Unmarshal(line, &c); err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "not a shaping case: %w", err)
-	}
+func shapeLine(c *shapeCase) (any, error) {
 	expected := func(v any) (any, error) { return map[string]any{"expected": v}, nil }
 	switch {
 	case c.MaxLen != nil:
@@ -261,15 +252,7 @@ type filterCase struct {
 	Live   [][]bool    `json:"live"`
 }
 
-func filterVerb() verb {
-	return lineVerb("filter", "which groups each system's filter keeps", filterLine)
-}
-
-func filterLine(_ context.Context, line []byte) (any, error) {
-	var c filterCase
-	if err := json.Unmarshal(line, &c); err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "not a group filter case: %w", err)
-	}
+func filterLine(c *filterCase) (any, error) {
 	rules := map[string]filter.Rule{}
 	for _, r := range filter.Presets() {
 		rules[r.Name] = r

@@ -9,10 +9,6 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-func ssrVerb() verb {
-	return lineVerb("ssr", "self-play SWE-RL: rewards, their expectation, artifact checks", ssrLine)
-}
-
 // ssrLine answers the three files of the kit, told apart by their fields.
 func ssrLine(ctx context.Context, line []byte) (any, error) {
 	var head struct {

@@ -1,12 +1,9 @@
 package verbs
 
 import (
-	"context"
-	"encoding/json"
 	"strconv"
 
 	"github.com/turnpack/turnpack/reward/weights"
-	"github.com/turnpack/turnpack/rollout"
 )
 
 // weightsCase is one line of the advantages kit's loss weights.
@@ -23,15 +20,7 @@ type weightsCase struct {
 	RolloutMaskSums  []int    `json:"rollout_mask_sums"`
 }
 
-func weightsVerb() verb {
-	return lineVerb("weights", "weight of every token under a loss aggregation", weightsLine)
-}
-
-func weightsLine(_ context.Context, line []byte) (any, error) {
-	var c weightsCase
-	if err := json.Unmarshal(line, &c); err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "not a loss weights case: %w", err)
-	}
+func weightsLine(c *weightsCase) (any, error) {
 	a, ok := weights.Preset(c.Mode)
 	if !ok {
 		return nil, unsupported("loss aggregation " + c.Mode)
