@@ -157,7 +157,6 @@ type job struct {
 	turns   []rollout.Turn
 	owner   map[int32]int32 // message → turn that sampled it
 	pieces  *tokens.Encoder
-	arena   tokens.Arena       // of the prompts
 	rule    *completion.Rule   // of the template that r takes
 	render  *render.Renderer   // nil where there is none
 	replies *completion.Finder // in what render writes
