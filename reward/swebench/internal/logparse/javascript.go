@@ -3,6 +3,9 @@ package logparse
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/internal/decimal"
 )
 
 // JavaScript runners whose result is one line per test.
@@ -109,9 +112,10 @@ var (
 	// mochaError is a "  1) suite\n test\n Error:" block: two white spaces at a line
 	// start, a number, and everything up to the next "Error:".
 	mochaError = compile(`(?m)^<s>{2}<d>+\)((?s:.*?))Error:`)
-	// eslintError is a "  1) title … SomeError" block of mocha's min reporter: the title
-	// ends at the first white space after which the line holds "Error".
-	eslintError = compile(`<s>{2}<d>+\)((?s:.*?))<s>+.*Error`)
+	// eslintNumber and eslintTitle are a "  1) title … SomeError" block of mocha's min
+	// reporter: the title ends at the first white space after which the line holds "Error".
+	eslintNumber = compile(`<s>{2}<d>+\z`)
+	eslintTitle  = compile(`\A((?s:.*?))<s>+.*Error`)
 )
 
 func parseChartJS(log string, _ Context) (Statuses, error) {
@@ -138,8 +142,25 @@ func parseOpenLayers(log string, _ Context) (Statuses, error) {
 	return m, nil
 }
 
+// maxNumber is how many bytes the number of a failure has at most, with what is before it.
+const maxNumber = 64
+
 func parseESLint(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	m.found(log, eslintError(), 1, Failed, squeeze)
-	return m, nil
+	for {
+		before, rest, ok := strings.Cut(log, ")")
+		if !ok {
+			return m, nil
+		}
+		log = rest
+		if r, _ := utf8.DecodeLastRuneInString(before); decimal.Digit(r) < 0 || !eslintNumber().MatchString(before[max(0, len(before)-maxNumber):]) {
+			continue
+		}
+		g := eslintTitle().FindStringSubmatchIndex(rest)
+		if g == nil {
+			return m, nil // nor is one after a later number
+		}
+		m.Set(squeeze(rest[g[2]:g[3]]), Failed)
+		log = rest[g[1]:]
+	}
 }
