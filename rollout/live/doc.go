@@ -31,7 +31,7 @@
 //
 // A [Journal] is a folder of segments, 00000001.tpj and so on. A record is mark, length,
 // CRC-32C, body. What begins, a session or a call, is written to its file before Begin
-// returns, which a killed process keeps, and durable (fsync) at most 5 ms later; what ends
+// returns, which a killed process keeps, and its fsync begins at most 5 ms later; what ends
 // is durable before End returns, and all that was written before it: a machine that loses
 // its power forgets no call of which the client saw the end. Those that wait share an
 // fsync. New goes on with what the folder holds, which after a kill is every record whose

@@ -138,8 +138,9 @@ func (r *Recorder) record(e *record.Entry, newWork bool, apply func(*record.Entr
 // maxRecord is the longest record that a frame can tell the length of, with room.
 const maxRecord = 1 << 30
 
-// Begin begins a session, which outlives the process, and is durable at most 5 ms later,
-// or returns the one that has the id, however it was begun. A session that has ended is returned, too, and refuses calls.
+// Begin begins a session, which outlives the process and whose fsync begins at most 5 ms
+// later, or returns the one that has the id, however it was begun. A session that has
+// ended is returned, too, and refuses calls.
 func (r *Recorder) Begin(ctx context.Context, x Start) (*Session, error) {
 	if r.sessions == nil {
 		return nil, zeroValue("live.Recorder", "New")

@@ -66,9 +66,9 @@ func (s *Session) open() error {
 }
 
 // Begin records that a call is about to be sent, and returns it: the record outlives the
-// process, and is durable at most 5 ms later, or with the call's reply. It is refused
-// with ErrFinished after the end of the session, with ErrUnavailable when the journal
-// cannot record, and with KindLimit beyond a bound. What the request holds is copied.
+// process, and its fsync begins at most 5 ms later. It is refused with ErrFinished after
+// the end of the session, with ErrUnavailable when the journal cannot record, and with
+// KindLimit beyond a bound. What the request holds is copied.
 func (s *Session) Begin(ctx context.Context, r Request) (*Call, error) {
 	if s.run == nil {
 		return nil, zeroValue("live.Session", "Recorder.Begin")
