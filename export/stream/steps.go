@@ -25,6 +25,9 @@ const (
 type steps struct {
 	Groups int `json:"groups"` // batches of a step
 	Next   int `json:"next"`   // step to write
+	// After is the number of the last batch before those of step 0, in folders of
+	// builds that let steps begin late.
+	After int `json:"after,omitempty"`
 }
 
 // from is the number of the last batch before those of the next step.
@@ -81,6 +84,9 @@ func (s *Stream) loadSteps(groups, upTo int) error {
 	if groups == 0 {
 		return rollout.Errorf(rollout.KindInput, where, "batches of this folder go into steps of %d groups, and are not taken one by one", p.Groups).
 			WithFix("keep their number (Options.StepGroups, --groups-per-step %d), or name another folder (--out)", p.Groups)
+	}
+	if p.After != 0 || p.Next < 0 {
+		return rollout.Errorf(rollout.KindFormat, where, "step %d is the next, and steps begin after batch %d, expected 0 or more and after 0", p.Next, p.After).WithFix("name another folder")
 	}
 	if p.Groups != groups {
 		return rollout.Errorf(rollout.KindInput, where, "its steps have %d groups each, not %d", p.Groups, groups).WithFix("keep their number, or name another folder")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // groups are those of a step, with the recipe that its file tells.
@@ -85,6 +86,11 @@ func TestNoStepsOfOtherBatches(t *testing.T) {
 	require.NoError(t, s.Steps(0, 2))
 	require.ErrorContains(t, s.Steps(2, 2), "its 2 batches are taken one by one")
 	require.NoDirExists(t, filepath.Join(dir, stream.StepsFolder))
+	for _, other := range []string{`{"groups":2,"after":1,"next":1}`, `{"groups":2,"next":-1}`} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "steps.json"), []byte(other), 0o644))
+		require.ErrorIs(t, s.Steps(2, 2), rollout.KindFormat, other)
+	}
+	require.Equal(t, []string{"batch_000001.parquet", "batch_000002.parquet"}, files(t, dir, stream.DataFolder), "nothing is removed")
 }
 
 // What a kill leaves at any place of a step is made whole.
