@@ -20,6 +20,7 @@ type headTail struct {
 	budget, fixed int
 	head          float64
 	note          func(int) rollout.Message
+	bases         map[int]int // count of the fixed messages and a note, by the number it names
 }
 
 // Start begins the calls of one rollout.
@@ -28,12 +29,12 @@ func (p HeadTail) Start(h *History) Strategy {
 	if head == 0 {
 		head = defaultHead
 	}
-	return own{&headTail{History: h, budget: p.Budget, fixed: p.Fixed, head: max(0, head), note: noteOr(p.Note)}}
+	return own{&headTail{History: h, budget: p.Budget, fixed: p.Fixed, head: max(0, head), note: noteOr(p.Note), bases: map[int]int{}}}
 }
 
 // Start begins the calls of one rollout.
 func (p Tail) Start(h *History) Strategy {
-	return own{&headTail{History: h, budget: p.Budget, fixed: p.Fixed, note: noteOr(p.Note)}}
+	return own{&headTail{History: h, budget: p.Budget, fixed: p.Fixed, note: noteOr(p.Note), bases: map[int]int{}}}
 }
 
 func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
@@ -50,7 +51,7 @@ func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
 		return s.squeeze(ctx, s.budget, fixed, nil, block{n, n})
 	}
 	c := &cut{History: s.History, fixed: fixed, blocks: blocks, note: s.note}
-	base, err := c.base(ctx)
+	base, err := s.base(ctx, *c)
 	if err != nil {
 		return nil, step{}, err
 	}
@@ -70,6 +71,32 @@ func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
 		return nil, step{}, err
 	}
 	return c.trim(ctx, head, tail, s.budget, s.budget)
+}
+
+// base is what the fixed messages and a note take. The choice of turns is checked by
+// an exact count, so that a note that names a number of as many digits will do: one
+// count serves nearly all turns.
+func (s *headTail) base(ctx context.Context, c cut) (int, error) {
+	n := likeNumber(len(c.blocks))
+	if base, ok := s.bases[n]; ok {
+		return base, nil
+	}
+	c.note = func(int) rollout.Message { return s.note(n) }
+	base, err := c.base(ctx)
+	if err == nil {
+		s.bases[n] = base
+	}
+	return base, err
+}
+
+// likeNumber is the least number from 2 on, if n is so large, that has as many digits
+// as n.
+func likeNumber(n int) int {
+	ten := 1
+	for n >= 10*ten {
+		ten *= 10
+	}
+	return max(ten, min(n, 2))
 }
 
 // cut is the state of choosing which blocks stay.
