@@ -158,7 +158,7 @@ func (p *Pairs) build(pairs []addedPair) {
 			size += l.mask + 1
 		}
 	}
-	p.slots = make([]uint64, size)
+	p.slots = table[uint64](int(size))
 	for _, x := range pairs {
 		*p.slot(&p.left[x.a], rightHash(x.b), x.b) = uint64(x.b+1)<<32 | uint64(x.rank)
 	}

@@ -51,10 +51,21 @@ func hashBytes(b []byte) uint64 {
 	return mix(h^w, mix1)
 }
 
+// table returns n zeros in pages that are written: one that is read first takes two faults,
+// and the second one stops the other threads.
+func table[T any](n int) []T {
+	var zero T
+	t := make([]T, n)
+	for i := 0; i < n; i += 64 { // less than a page, of the entries here
+		t[i] = zero
+	}
+	return t
+}
+
 // NewVocab makes an empty vocabulary with room for n entries of bytes in all.
 func NewVocab(n, bytes int) *Vocab {
 	size := 1 << max(4, bits.Len(uint(n+n/2)))
-	return &Vocab{arena: make([]byte, 0, bytes), pos: make([]uint64, 0, n), table: make([]uint32, size)}
+	return &Vocab{arena: make([]byte, 0, bytes), pos: make([]uint64, 0, n), table: table[uint32](size)}
 }
 
 // Add sets the id of a spelling. A spelling that is there already moves to the
@@ -83,7 +94,7 @@ func (v *Vocab) Add(spelling []byte, id int) error {
 
 func (v *Vocab) grow() {
 	old := v.table
-	v.table = make([]uint32, 2*len(old))
+	v.table = table[uint32](2 * len(old))
 	for _, e := range old {
 		if e != 0 {
 			b, _ := v.Bytes(entryID(e))

@@ -41,9 +41,6 @@ const (
 	maxShortIDs = 3
 	maxLongKey  = 256
 
-	page     = 4 << 10
-	slotSize = 32
-
 	// partTag is added to the length of a part of a piece, which is another key than a
 	// piece of the same bytes: where merges are ignored it may have other ids.
 	partTag    = maxShortKey
@@ -251,10 +248,7 @@ func (w *Worker) remember(k *key, piece []byte, n int, ids []ID, x *slot) {
 // grow makes four times as many slots.
 func (w *Worker) grow() {
 	old := w.slots
-	w.slots, w.used = make([]slot, min(4*len(old), mostSlots)), 0
-	for i := 0; i < len(w.slots); i += page / slotSize {
-		w.slots[i].meta = 0 // read before it is written, a page of new memory costs two faults
-	}
+	w.slots, w.used = table[slot](min(4*len(old), mostSlots)), 0
 	for _, x := range old {
 		if x.meta == 0 {
 			continue
@@ -434,7 +428,7 @@ func (s *longStore) put(text []byte, h uint64, ids []ID) {
 		s.empty()
 	case 2*s.used > len(s.slots):
 		old := s.slots
-		s.slots = make([]longSlot, 2*len(old))
+		s.slots = table[longSlot](2 * len(old))
 		for _, x := range old {
 			if x.size > 0 {
 				*s.slot(s.text[x.text:][:x.size], x.hash) = x
