@@ -2,7 +2,6 @@
 package heap
 
 import (
-	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -12,9 +11,13 @@ import (
 // slack is what may be in use beside a quarter more, in bytes.
 const slack = 10 << 20
 
-// steady is a limit that does not fall again: a run that was as large once may stay so, and
-// collects half as often while what it holds becomes less.
-const steady = 160 << 20
+// first is the limit of a run that begins, and steady one that does not fall again: a run
+// that was as large once may stay so, and collects half as often while what it holds
+// becomes less.
+const (
+	first  = 112 << 20
+	steady = 160 << 20
+)
 
 // Bound has the garbage collected, and given back, before what is in use grows by 10 MiB
 // and a quarter, not by as much again as Go has it: a long record is held a few times at
@@ -24,6 +27,8 @@ func Bound() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(first)
 	again()
 }
 
@@ -40,11 +45,7 @@ func again() {
 			n[i] = s[i].Value.Uint64()
 		}
 		beside := n[1] - min(n[1], n[2]+n[3]+n[4])
-		limit := bound(n[0], beside)
-		if before := debug.SetMemoryLimit(-1); before != math.MaxInt64 { // which is none
-			limit = max(limit, min(before, steady))
-		}
-		debug.SetMemoryLimit(limit)
+		debug.SetMemoryLimit(max(bound(n[0], beside), min(debug.SetMemoryLimit(-1), steady)))
 		again()
 	}, 0)
 }
