@@ -52,7 +52,7 @@ func (x *run) excludes(r reward.RolloutReward) string {
 		return r.Excluded
 	}
 	why := e.Excludes(r)
-	if why == r.Excluded && e.Population == reward.PopulationAll {
+	if why == r.Excluded && e.Population == "all" {
 		return ""
 	}
 	return why
@@ -121,7 +121,7 @@ func (x *run) estimate(rewards []reward.GroupRewards) error {
 // stepwise says whether the estimator compares agent steps.
 func (p *Pipeline) stepwise() bool {
 	e, ok := p.record()
-	return ok && e.Unit == reward.UnitStep && !p.NoAdvantages
+	return ok && e.Unit == "step" && !p.NoAdvantages
 }
 
 // partsOf gives each part of r an advantage of its own, agent steps or tokens: credit

@@ -55,7 +55,7 @@ func TestMixedGroupsAreLeftOut(t *testing.T) {
 
 // Statistics over the batch do not see a group that is left out.
 func TestMixedGroupsLeaveTheBatch(t *testing.T) {
-	p := turnpack.Pipeline{Model: model(t), Scale: reward.OutcomePolicy{Outcome: reward.ScaleAuto}, Estimator: reward.Estimator{CenterOver: reward.LevelBatch, ScaleOver: reward.LevelBatch}}
+	p := turnpack.Pipeline{Model: model(t), Scale: reward.OutcomePolicy{Outcome: reward.ScaleAuto}, Estimator: reward.Estimator{CenterOver: "batch", ScaleOver: "batch"}}
 	src := mixed()
 	huge := 1e6
 	src[4].Outcome.Reward = &huge

@@ -217,7 +217,7 @@ func (p Pipeline) Validate() error {
 			_, err := reward.NewAccumulator(e)
 			errs = append(errs, err)
 		}
-		if e.Center == reward.CenterBaseline {
+		if e.Center == "baseline" {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Pipeline.Estimator"}, "the centre %s is a number for each rollout, which no record holds", e.Center).WithFix("use reward.Advantages"))
 		}
 	}

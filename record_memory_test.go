@@ -182,7 +182,7 @@ func TestRowsAsRuns(t *testing.T) {
 		}
 		return src
 	}
-	reset, discounted := reward.TokenEstimator{Name: "reset", Center: reward.CenterNone, ResetAtMask: true}, reward.TokenEstimator{Name: "discounted", Center: reward.CenterNone, Discount: 0.9}
+	reset, discounted := reward.TokenEstimator{Name: "reset", Center: "none", ResetAtMask: true}, reward.TokenEstimator{Name: "discounted", Center: "none", Discount: 0.9}
 	for name, c := range map[string]struct {
 		src turnpack.Slice
 		set turnpack.Pipeline

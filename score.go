@@ -233,7 +233,7 @@ func (x *run) noReward() error {
 // probabilities of a call that was cut off, takes no column from the file.
 func (x *run) mayTrain(r *rollout.Rollout, got rollout.Reward) bool {
 	e, ours := x.record()
-	dropped := !x.NoAdvantages && got.Excluded != "" && (!ours || e.Population == reward.PopulationValid)
+	dropped := !x.NoAdvantages && got.Excluded != "" && (!ours || e.Population == "")
 	return !dropped && x.shaper.masked(r) == ""
 }
 

@@ -73,7 +73,7 @@ func TestTokenEstimators(t *testing.T) {
 		}
 	}
 	for _, e := range reward.TokenPresets() {
-		if e.Center == reward.CenterBaseline {
+		if e.Center == "baseline" {
 			continue
 		}
 		for _, discount := range []float64{0, 0.9} {
@@ -143,8 +143,8 @@ func TestTokenEstimatorsThatCannotRun(t *testing.T) {
 	for field, p := range map[string]turnpack.Pipeline{
 		"greedy":             {Tokens: &remax},
 		"Pipeline.Tokens":    {Tokens: &reward.TokenEstimator{}, Estimator: reward.GRPO()},
-		"not in (0, 1]":      {Tokens: &reward.TokenEstimator{Discount: 3, Center: reward.CenterNone}},
-		"not defined for to": {Tokens: &reward.TokenEstimator{Center: reward.CenterEMA}},
+		"not in (0, 1]":      {Tokens: &reward.TokenEstimator{Discount: 3, Center: "none"}},
+		"not defined for to": {Tokens: &reward.TokenEstimator{Center: "ema"}},
 	} {
 		p.Model = model(t)
 		require.ErrorContains(t, p.Validate(), field)

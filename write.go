@@ -301,7 +301,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout, at rolloutAt) resu
 	switch {
 	case x.NoAdvantages:
 	case x.rowless(r.ID):
-		if e, ours := x.record(); got.Excluded != "" && ours && e.Population == reward.PopulationValid {
+		if e, ours := x.record(); got.Excluded != "" && ours && e.Population == "" {
 			res.why = reward.DroppedExcluded + ": " + got.Excluded
 			return res
 		}

@@ -1,6 +1,7 @@
 package recipe
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -162,13 +163,13 @@ func (r Recipe) settings() []Setting {
 // maskedText is what masked rollouts do in the statistics, by the preset where that is
 // its own choice.
 func maskedText(e *reward.Estimator) string {
-	if e.Name == "" && e.Masked == reward.MaskedStay {
+	if e.Name == "" && e.Masked == "" {
 		return "preset"
 	}
 	if preset, ok := reward.Preset(strings.TrimSuffix(e.Name, ":key")); ok && preset.Masked == e.Masked {
 		return "preset"
 	}
-	return e.Masked.String()
+	return cmp.Or(string(e.Masked), "stay")
 }
 
 // Digest identifies the settings of r and what it leaves to the trainer, not its

@@ -279,14 +279,13 @@ func skyRL() Recipe {
 // areal is AReaL's GRPO example.
 func areal() Recipe {
 	const example = "AReaL@4aef98d8d examples/math/gsm8k_grpo.yaml"
-	group := reward.LevelGroup
 	return Recipe{
 		Name: "areal@4aef98d8d", About: "AReaL's GRPO example: rewards moved and scaled, clipped at 20, normalised by group",
 		Source: example,
 		Sources: map[string]string{"reward-affine": example + ": reward_bias -0.5, reward_scaling 10.0; areal/trainer/ppo/actor.py",
 			"reward-clip": "AReaL@4aef98d8d areal/api/cli_args.py: reward_clip 20.0", "estimator": example + ": reward_norm"},
 		Scale:     reward.OutcomePolicy{Outcome: reward.ScaleBinary},
-		Estimator: reward.ByKey(reward.ArealNorm(1, &group, &group, false, true)),
+		Estimator: reward.ByKey(reward.ArealNorm(1, "", "", false, true)),
 		Shaping:   shaping.Rules{Affine: shaping.Affine{Bias: -0.5, Scale: 10}, Clip: &reward.Range{Low: -20, High: 20}},
 		Loss:      "token-mean@verl-1dda039b9",
 		Trainer:   []Setting{{"adv_norm", "mean and deviation of the batch, over tokens", example}, {"eps_clip", "0.4", example}, {"rejection_sampling", "ratio, upper 5.0", example}},

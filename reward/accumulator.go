@@ -25,7 +25,7 @@ type Accumulator struct {
 	// lastKey is the key of group last: rollouts mostly arrive group by group.
 	lastKey string
 	last    int
-	// baseline is the running mean per group, CenterEMA only.
+	// baseline is the running mean per group, centerEMA only.
 	baseline []float64
 }
 
@@ -37,17 +37,17 @@ type groupState struct {
 }
 
 // NewAccumulator returns an empty accumulator. Estimators defined by the order
-// of rewards (GroupByPosition, CenterEMA), by a second look at the advantages
-// (Normalize) or by agent steps (UnitStep) cannot stream and are errors of
+// of rewards (slices by position, the centre "ema"), by a second look at the advantages
+// (Normalize) or by agent steps (the unit "step") cannot stream and are errors of
 // KindInput.
 func NewAccumulator(e Estimator) (*Accumulator, error) {
 	why, fix := "", "use Advantages"
 	switch {
-	case e.Unit == UnitStep:
+	case e.Unit == unitStep:
 		why, fix = "compares agent steps and not rollouts", "use StepsOf, StepAdvantages and CreditSteps"
-	case e.Grouping == GroupByPosition:
+	case e.Grouping == groupByPosition:
 		why = "cuts the batch into slices by position"
-	case e.Center == CenterEMA:
+	case e.Center == centerEMA:
 		why = "takes one reward after the other in their order"
 	case e.Normalize:
 		why = "looks at all advantages a second time"
@@ -65,13 +65,13 @@ func newAccumulator(e Estimator) (*Accumulator, error) {
 	return &Accumulator{e: e, index: new(keys.Keys)}, nil
 }
 
-// Add counts one rollout. group is ignored with GroupWholeBatch.
+// Add counts one rollout. group is ignored with groupWholeBatch.
 func (a *Accumulator) Add(group string, r RolloutReward) error {
 	if a.index == nil {
 		return zero.Value("reward.Accumulator", "NewAccumulator, anew after Finish")
 	}
 	g := 0
-	if a.e.Grouping == GroupWholeBatch {
+	if a.e.Grouping == groupWholeBatch {
 		g = a.numbered(0)
 	} else {
 		g = a.group(group)
@@ -91,7 +91,7 @@ func (a *Accumulator) group(key string) int {
 func (a *Accumulator) numbered(i int) int {
 	for len(a.groups) <= i {
 		a.groups = append(a.groups, groupState{})
-		if a.e.Center == CenterEMA {
+		if a.e.Center == centerEMA {
 			a.baseline = append(a.baseline, 0)
 		}
 	}
@@ -126,7 +126,7 @@ func (a *Accumulator) add(key string, g int, r RolloutReward) error {
 	}
 	m := &a.groups[g].m
 	m.Add(r.Reward, k)
-	if a.e.Arithmetic != ArithmeticExact {
+	if a.e.Arithmetic != arithmeticExact {
 		for len(a.values) < len(a.groups) {
 			a.values = append(a.values, nil)
 		}
@@ -134,9 +134,9 @@ func (a *Accumulator) add(key string, g int, r RolloutReward) error {
 			a.values[g] = append(a.values[g], r.Reward)
 		}
 	}
-	if a.e.Center == CenterLengthWeighted {
+	if a.e.Center == centerLengthWeighted {
 		m.AddLength(r.Reward, r.Length)
-		if a.e.CenterOver == LevelBatch {
+		if a.e.CenterOver == levelBatch {
 			a.batch.AddLength(r.Reward, r.Length)
 		}
 	}
@@ -145,7 +145,7 @@ func (a *Accumulator) add(key string, g int, r RolloutReward) error {
 
 // Excludes says why r has no place in the statistics, "" if it has one.
 func (e Estimator) Excludes(r RolloutReward) string {
-	if r.Excluded == "" && e.Masked == MaskedLeave && r.MaskedRows > 0 && r.MaskedRows >= r.Rows {
+	if r.Excluded == "" && e.Masked == maskedLeave && r.MaskedRows > 0 && r.MaskedRows >= r.Rows {
 		return ExcludedMasked
 	}
 	return r.Excluded
@@ -153,21 +153,21 @@ func (e Estimator) Excludes(r RolloutReward) string {
 
 func (e *Estimator) takesPart(r RolloutReward) bool {
 	why := e.Excludes(r)
-	return why == "" || why == r.Excluded && e.Population == PopulationAll
+	return why == "" || why == r.Excluded && e.Population == populationAll
 }
 
 func (e *Estimator) count(r RolloutReward) int {
 	switch {
-	case e.Unit != UnitRow || r.Rows == 0:
+	case e.Unit != unitRow || r.Rows == 0:
 		return 1
-	case e.Masked == MaskedLeave:
+	case e.Masked == maskedLeave:
 		return r.Rows - r.MaskedRows
 	}
 	return r.Rows
 }
 
 func (e *Estimator) usesBatch() bool {
-	return e.CenterOver == LevelBatch || e.ScaleOver == LevelBatch || e.Factor != FactorOne
+	return e.CenterOver == levelBatch || e.ScaleOver == levelBatch || e.Factor != factorOne
 }
 
 // Finish ends the first pass. The accumulator must not be used afterwards.
@@ -177,7 +177,7 @@ func (a *Accumulator) Finish() *Statistics {
 	nonzero := a.nonzero
 	*a = Accumulator{}
 	s.batch.Freeze()
-	for len(s.values) < len(s.groups) && s.e.Arithmetic != ArithmeticExact {
+	for len(s.values) < len(s.groups) && s.e.Arithmetic != arithmeticExact {
 		s.values = append(s.values, nil)
 	}
 	kept := 0
@@ -195,7 +195,7 @@ func (a *Accumulator) Finish() *Statistics {
 		case g.constant:
 			s.report.Constant++
 		}
-		g.dropped = g.constant && s.e.dropsConstant() && (g.m.N > 1 || s.e.Constant == ConstantDrop)
+		g.dropped = g.constant && s.e.dropsConstant() && (g.m.N > 1 || s.e.Constant == constantDrop)
 		if !g.dropped {
 			kept++
 		}
@@ -203,7 +203,7 @@ func (a *Accumulator) Finish() *Statistics {
 	if kept == 0 {
 		s.keepFirst(s.e.KeepConstant)
 	}
-	if s.e.Factor == FactorNonzero {
+	if s.e.Factor == factorNonzero {
 		s.factor = float64(s.batch.N) / float64(max(nonzero, 1))
 	}
 	s.divisors()

@@ -15,11 +15,11 @@ type RolloutReward struct {
 	// Excluded is why the rollout has no usable reward, "" if it takes part (see
 	// rollout.Reward).
 	Excluded string
-	Rows     int // training rows, 0 = 1; counts with UnitRow
+	Rows     int // training rows, 0 = 1; counts with unitRow
 	// MaskedRows of the Rows are left out by the loss mask as a whole; see Masked.
 	MaskedRows int
-	Length     int     // trained tokens, those of masked rows too; weighs with CenterLengthWeighted
-	Baseline   float64 // with CenterBaseline
+	Length     int     // trained tokens, those of masked rows too; weighs with centerLengthWeighted
+	Baseline   float64 // with centerBaseline
 }
 
 // GroupRewards are the rewards of one group. Groups of the same key are one.
@@ -42,14 +42,14 @@ const (
 	droppedConstant  = "all rewards of the group are alike"
 )
 
-// ExcludedMasked is why a rollout leaves the statistics under MaskedLeave.
+// ExcludedMasked is why a rollout leaves the statistics where masked ones leave.
 const ExcludedMasked = "all its rows are masked"
 
 // maxReward bounds rewards so that their squares and sums stay finite.
 const maxReward = 1e100
 
 // Advantages estimates the advantage of every rollout. The result has the shape
-// of groups. Apart from GroupByPosition, CenterEMA and KeepConstant, which are
+// of groups. Apart from slices by position, the centre "ema" and KeepConstant, which are
 // defined by input order, the order of groups and rollouts changes nothing, bit
 // for bit. Rewards that are not finite, ids that repeat inside a group and
 // records that fail Validate are errors of KindInput.
@@ -91,7 +91,7 @@ func Advantages(groups []GroupRewards, e Estimator) ([][]Advantage, Report, erro
 			v.Value = e.Clip.clip(v.Value)
 			if !finite(v.Value) {
 				return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: g.Rollouts[j].ID},
-					"the advantage in group %q is %g: the estimator divides by a vanishing %s", g.Key, v.Value, e.Divisor).
+					"the advantage in group %q is %g: the estimator has a vanishing divisor", g.Key, v.Value).
 					WithFix("give the estimator an epsilon")
 			}
 			s.report.count(*v)
@@ -120,7 +120,7 @@ func uniqueIDs(groups []GroupRewards) error {
 	return nil
 }
 
-// bare marks rows beyond the last slice under RemainderBare.
+// bare marks rows beyond the last slice under remainderBare.
 const bare = -1
 
 // assign gives each rollout the index of its group of comparison.
@@ -132,11 +132,11 @@ func (a *Accumulator) assign(groups []GroupRewards) ([][]int, error) {
 		total += len(g.Rollouts)
 	}
 	size := a.e.Size
-	sliced := a.e.Grouping == GroupByPosition
-	if sliced && a.e.Remainder == RemainderOneGroup && total != size*len(groups) {
+	sliced := a.e.Grouping == groupByPosition
+	if sliced && a.e.Remainder == remainderOneGroup && total != size*len(groups) {
 		sliced = false
 	}
-	if sliced && a.e.Remainder == RemainderError && total%size != 0 {
+	if sliced && a.e.Remainder == remainderError && total%size != 0 {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{},
 			"%d rows do not fill slices of %d, and the estimator groups by position", total, size).
 			WithFix("group by key, or complete the groups")
@@ -145,7 +145,7 @@ func (a *Accumulator) assign(groups []GroupRewards) ([][]int, error) {
 	for i, g := range groups {
 		for j := range g.Rollouts {
 			switch {
-			case a.e.Grouping == GroupByKey:
+			case a.e.Grouping == groupByKey:
 				out[i][j] = a.group(g.Key)
 			case sliced && at/size >= total/size:
 				out[i][j] = bare
@@ -219,12 +219,12 @@ func ReportOf(groups []GroupRewards, advantages [][]Advantage) Report {
 }
 
 // normalize makes the advantages of the rows that take part a batch z-score.
-// A row alone in its group has nothing to be compared with: under SingletonZero
+// A row alone in its group has nothing to be compared with: under singletonZero
 // it stays 0 and out of the batch's mean and deviation.
 func (s *Statistics) normalize(groups []GroupRewards, assigned [][]int, out [][]Advantage) {
 	compared := func(i, j int, r RolloutReward) bool {
 		at := assigned[i][j]
-		alone := at != bare && s.groups[at].m.N == 1 && s.e.Singleton == SingletonZero
+		alone := at != bare && s.groups[at].m.N == 1 && s.e.Singleton == singletonZero
 		return s.e.takesPart(r) && out[i][j].Dropped == "" && !alone
 	}
 	var m stats.Moments

@@ -80,9 +80,9 @@ func TestInputErrors(t *testing.T) {
 		{"too large to square", []GroupRewards{group("a", 1, 1e200)}, GRPO()},
 		{"the same rollout twice", []GroupRewards{group("a", 1, 0), group("a", 1)}, GRPO()},
 		{"negative length", []GroupRewards{{Rollouts: []RolloutReward{{Length: -1}}}}, GRPO()},
-		{"ragged rows by position", []GroupRewards{group("a", 1, 0, 1)}, Estimator{Grouping: GroupByPosition, Size: 2}},
-		{"a refused singleton", []GroupRewards{group("a", 1)}, Estimator{Singleton: SingletonError}},
-		{"a bad record", nil, Estimator{Center: 99}},
+		{"ragged rows by position", []GroupRewards{group("a", 1, 0, 1)}, Estimator{Grouping: groupByPosition, Size: 2}},
+		{"a refused singleton", []GroupRewards{group("a", 1)}, Estimator{Singleton: singletonError}},
+		{"a bad record", nil, Estimator{Center: "median"}},
 	} {
 		_, _, err := Advantages(c.groups, c.e)
 		require.ErrorIs(t, err, rollout.KindInput, c.reason)
@@ -90,12 +90,12 @@ func TestInputErrors(t *testing.T) {
 }
 
 func TestValidateReportsEveryFault(t *testing.T) {
-	err := Estimator{Grouping: 9, Epsilon: -1, Decay: 2, Size: 3, KeepConstant: -1, Clip: &Range{1, 0}, Override: Override{InvalidToolCall: ptr(math.NaN())}}.Validate()
+	err := Estimator{Grouping: "name", Epsilon: -1, Decay: 2, Size: 3, KeepConstant: -1, Clip: &Range{1, 0}, Override: Override{InvalidToolCall: ptr(math.NaN())}}.Validate()
 	for _, field := range []string{"Grouping", "Epsilon", "Decay", "Size", "KeepConstant", "Clip", "Override.InvalidToolCall"} {
 		require.ErrorContains(t, err, field)
 	}
 	for _, e := range Presets() {
-		if e.Grouping == GroupByPosition {
+		if e.Grouping == groupByPosition {
 			require.ErrorContains(t, e.Validate(), "Size", e.Name)
 			e.Size = 4
 		}
@@ -134,7 +134,7 @@ func byID(t *testing.T, gs []GroupRewards, e Estimator) map[string]Advantage {
 }
 
 func ordered(e Estimator) bool {
-	return e.Grouping == GroupByPosition || e.Center == CenterEMA || e.KeepConstant > 0 || e.Arithmetic != ArithmeticExact || e.Singleton == SingletonError
+	return e.Grouping == groupByPosition || e.Center == centerEMA || e.KeepConstant > 0 || e.Arithmetic != arithmeticExact || e.Singleton == singletonError
 }
 
 // The order of groups and of rollouts inside them changes no bit, and groups
@@ -173,7 +173,7 @@ func TestAccumulatorEqualsAdvantages(t *testing.T) {
 		}
 		streamed[e.Name] = true
 		gs := randomGroups(r)
-		if e.Singleton == SingletonError {
+		if e.Singleton == singletonError {
 			gs = []GroupRewards{group("a", 1, 3, 2)}
 		}
 		gs[0].Rollouts[0].Excluded = "aborted"
@@ -192,12 +192,12 @@ func TestAccumulatorEqualsAdvantages(t *testing.T) {
 			}
 		}
 		_, err = s.Advantage("never added", RolloutReward{})
-		if e.Grouping == GroupByKey {
+		if e.Grouping == groupByKey {
 			require.ErrorIs(t, err, rollout.KindInput)
 		}
 	}
 	for _, e := range Presets() {
-		ordered := e.Grouping == GroupByPosition || e.Center == CenterEMA || e.Normalize || e.Unit == UnitStep
+		ordered := e.Grouping == groupByPosition || e.Center == centerEMA || e.Normalize || e.Unit == unitStep
 		require.Equal(t, !ordered, streamed[e.Name], "%s, by group and not by order, streams", e.Name)
 	}
 }
@@ -228,15 +228,15 @@ func TestShiftScaleAndSum(t *testing.T) {
 		}
 		want := advantages(t, GRPO(), g)[0]
 		require.Equal(t, want, advantages(t, GRPO(), shifted)[0], "a shift changes nothing")
-		for _, e := range []Estimator{{Divisor: DivideNone}, {Center: CenterLeaveOneOut, Divisor: DivideNone}} {
+		for _, e := range []Estimator{{Divisor: divideNone}, {Center: centerLeaveOneOut, Divisor: divideNone}} {
 			one, two := advantages(t, e, g)[0], advantages(t, e, doubled)[0]
 			for i := range one {
 				require.Equal(t, 2*one[i], two[i], "without a divisor the scale goes through")
 			}
 		}
-		noEps := Estimator{Place: EpsilonNone}
+		noEps := Estimator{Place: epsilonNone}
 		require.Equal(t, advantages(t, noEps, g), advantages(t, noEps, doubled), "without epsilon the scale cancels")
-		for _, e := range []Estimator{GRPO(), {Divisor: DivideNone}, {Center: CenterLeaveOneOut, Divisor: DivideNone}} {
+		for _, e := range []Estimator{GRPO(), {Divisor: divideNone}, {Center: centerLeaveOneOut, Divisor: divideNone}} {
 			sum := 0.0
 			for _, v := range advantages(t, e, g)[0] {
 				sum += v

@@ -30,7 +30,7 @@ func NormalizeThenSum(groups []ComponentGroup, weights []float64, e Estimator) (
 			}
 		}
 	}
-	e.Population = PopulationZero
+	e.Population = populationZero
 	for k, w := range weights {
 		one := make([]GroupRewards, len(groups))
 		for i, g := range groups {
@@ -54,7 +54,7 @@ func NormalizeThenSum(groups []ComponentGroup, weights []float64, e Estimator) (
 		}
 	}
 	out, _, err := Advantages(sums, Estimator{
-		Grouping: GroupWholeBatch, Population: PopulationZero, Epsilon: e.Epsilon, Place: e.Place, Constant: ConstantAsIs, Clip: e.Clip,
+		Grouping: groupWholeBatch, Population: populationZero, Epsilon: e.Epsilon, Place: e.Place, Constant: constantAsIs, Clip: e.Clip,
 	})
 	return out, err
 }

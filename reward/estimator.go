@@ -21,41 +21,75 @@ const (
 type Estimator struct {
 	Name string // preset name, "" for a custom record
 
-	Grouping  Grouping
-	Size      int       // rows per slice, GroupByPosition only
-	Remainder Remainder // GroupByPosition only
+	// Grouping says which rewards are compared: of the same key; "position": of slices
+	// of Size rows in input order, as some trainers do, so that a dropped row shifts
+	// all that follow; "whole_batch".
+	Grouping Choice
+	Size     int // rows per slice, by position only
+	// Remainder is for rows that fill no slice: refuse the batch; "one_group": unless
+	// every group has its slice, the whole batch becomes one group; "bare": the rows
+	// beyond the last slice have mean 0 and deviation 0.
+	Remainder Choice
 
-	Unit       Unit
-	Population Population
-	Masked     Masked
+	// Unit is one observation of the statistics: a rollout, however many rows it has;
+	// a "row" of it; an agent "step", as StepAdvantages compares them.
+	Unit Choice
+	// Population says what excluded rollouts do: leave the statistics and be dropped;
+	// "zero": leave them and get advantage 0; "all": count with the reward they carry.
+	Population Choice
+	// Masked is for rollouts of which the loss mask leaves no row to train, such as
+	// one cut off by a limit under overlong filtering: count with their reward and as
+	// many rows as they would have; "leave" the statistics.
+	Masked Choice
 
-	Center     Center
-	CenterOver Level
-	Decay      float64 // CenterEMA: baseline ← Decay·baseline + (1 − Decay)·reward, in (0, 1)
+	// Center is subtracted: the mean; "none"; "leave_one_out", the mean of the others;
+	// "length_weighted", Σ length·r / Σ length; "ema", a running mean of the key's
+	// earlier rewards in input order; the rollout's own "baseline"; "second_best", the
+	// second best reward, for the best row only, while the others get 0.
+	Center     Choice
+	CenterOver Choice  // the group; "batch"
+	Decay      float64 // of "ema": baseline ← Decay·baseline + (1 − Decay)·reward, in (0, 1)
 
-	Divisor   Divisor
-	ScaleOver Level
+	// Divisor: σ₁, the deviation with n − 1; "std0", with n; "none"; "mean", the mean
+	// reward, where one of 0 or less gives advantage 0 if no epsilon is added;
+	// "others_std", σ₁ of the other rewards.
+	Divisor   Choice
+	ScaleOver Choice // the group; "batch"
 	// ScaleAboutCenter takes the deviation about the centres actually subtracted
 	// (leave-one-out means, 0, or those of the other level) instead of about the
 	// mean of its own set.
 	ScaleAboutCenter bool
 
-	Epsilon float64 // 0 = 1e-6; EpsilonNone has none
-	Place   EpsilonPlace
+	Epsilon float64 // 0 = 1e-6
+	// Place of the epsilon: x / (s + ε); "none", x / s; "under_root", x / √(s² + ε);
+	// "floor", x / max(s, ε); "if_spread", x / (s + ε) where s > 0, else x unscaled.
+	Place Choice
 
-	Singleton Singleton
-	Constant  Constant
-	// KeepConstant groups survive ConstantDrop when every group is constant.
+	// Singleton is what a group of one observation gives: 0; the "reward" itself;
+	// "unit", reward / (1 + ε); "drop", its row leaves the batch; "error", the batch is
+	// refused; "as_is", the formulas with n = 1.
+	Singleton Choice
+	// Constant is what a group gives whose rewards are all alike: exactly 0, found by
+	// spread before any scaling; "drop", its rows leave the batch, singletons too;
+	// "drop_plural", only groups of more than one; "as_is", the formulas, rounding
+	// noise included.
+	Constant Choice
+	// KeepConstant is how many of the groups to drop stay, the first ones, when every
+	// group is constant.
 	KeepConstant int
 	Tolerance    float64 // up to which a group is constant, 0 = 1e-6
-	ToleranceOf  ToleranceOf
+	ToleranceOf  Choice  // what it bounds: max − min; "variance", σ₀²
 
 	// Normalize subtracts the batch mean of the advantages and divides by their
 	// batch σ₁ + ε afterwards.
 	Normalize bool
-	Factor    Factor
+	Factor    Choice // of every advantage: 1; "nonzero", rows / rows with a reward other than 0
 
-	Arithmetic Arithmetic
+	// Arithmetic of the sums: without rounding error; "pairwise", numpy's, with
+	// deviations from a rounded mean; "mean_of_squares", variance as mean of squares −
+	// square of mean, which loses digits, and NaN gives 0. The latter two look at a
+	// group's rewards together and depend on their order, as the systems they reproduce.
+	Arithmetic Choice
 
 	// Override replaces the credit of flagged messages after normalisation and
 	// before Clip; see CreditMessages.
@@ -93,62 +127,62 @@ func (e Estimator) Advantages(groups []GroupRewards) ([][]Advantage, error) {
 // CountsRows says whether e looks at the rows of a rollout or at their length, so
 // that RolloutReward must hold them.
 func (e Estimator) CountsRows() bool {
-	return e.Unit == UnitRow || e.Center == CenterLengthWeighted || e.Masked == MaskedLeave
+	return e.Unit == unitRow || e.Center == centerLengthWeighted || e.Masked == maskedLeave
 }
 
 // Validate reports every fault of e at once.
 func (e Estimator) Validate() error {
 	var f faults
-	f.enum("Grouping", int(e.Grouping), len(groupingNames))
-	f.enum("Remainder", int(e.Remainder), len(remainderNames))
-	f.enum("Unit", int(e.Unit), len(unitNames))
-	f.enum("Population", int(e.Population), len(populationNames))
-	f.enum("Masked", int(e.Masked), len(maskedNames))
-	f.enum("Center", int(e.Center), len(centerNames))
-	f.enum("CenterOver", int(e.CenterOver), len(levelNames))
-	f.enum("Divisor", int(e.Divisor), len(divisorNames))
-	f.enum("ScaleOver", int(e.ScaleOver), len(levelNames))
-	f.enum("Place", int(e.Place), len(epsilonNames))
-	f.enum("Singleton", int(e.Singleton), len(singletonNames))
-	f.enum("Constant", int(e.Constant), len(constantNames))
-	f.enum("ToleranceOf", int(e.ToleranceOf), len(toleranceNames))
-	f.enum("Factor", int(e.Factor), len(factorNames))
-	f.enum("Arithmetic", int(e.Arithmetic), len(arithmeticNames))
-	if e.Arithmetic != ArithmeticExact && (e.CenterOver == LevelBatch || e.ScaleOver == LevelBatch || e.ScaleAboutCenter ||
-		e.Center != CenterMean && e.Center != CenterLeaveOneOut && e.Center != CenterNone || e.Divisor == DivideMean ||
-		e.Arithmetic == ArithmeticPairwise && (e.Center == CenterLeaveOneOut || e.Divisor == DivideOthersStd)) {
+	f.choice("Grouping", e.Grouping, groupByPosition, groupWholeBatch)
+	f.choice("Remainder", e.Remainder, remainderOneGroup, remainderBare)
+	f.choice("Unit", e.Unit, unitRow, unitStep)
+	f.choice("Population", e.Population, populationZero, populationAll)
+	f.choice("Masked", e.Masked, maskedLeave)
+	f.choice("Center", e.Center, centerNone, centerLeaveOneOut, centerLengthWeighted, centerEMA, centerBaseline, centerSecondBest)
+	f.choice("CenterOver", e.CenterOver, levelBatch)
+	f.choice("Divisor", e.Divisor, divideStd0, divideNone, divideMean, divideOthersStd)
+	f.choice("ScaleOver", e.ScaleOver, levelBatch)
+	f.choice("Place", e.Place, epsilonNone, epsilonUnderRoot, epsilonFloor, epsilonIfSpread)
+	f.choice("Singleton", e.Singleton, singletonReward, singletonUnit, singletonDrop, singletonError, singletonAsIs)
+	f.choice("Constant", e.Constant, constantDrop, constantDropPlural, constantAsIs)
+	f.choice("ToleranceOf", e.ToleranceOf, toleranceVariance)
+	f.choice("Factor", e.Factor, factorNonzero)
+	f.choice("Arithmetic", e.Arithmetic, arithmeticPairwise, arithmeticMeanOfSquares)
+	if e.Arithmetic != arithmeticExact && (e.CenterOver == levelBatch || e.ScaleOver == levelBatch || e.ScaleAboutCenter ||
+		e.Center != centerMean && e.Center != centerLeaveOneOut && e.Center != centerNone || e.Divisor == divideMean ||
+		e.Arithmetic == arithmeticPairwise && (e.Center == centerLeaveOneOut || e.Divisor == divideOthersStd)) {
 		f.add("Arithmetic", "the arithmetic %q is not defined for this centre and scale", e.Arithmetic)
 	}
 	f.nonNegative("Epsilon", e.Epsilon)
 	f.nonNegative("Tolerance", e.Tolerance)
-	if e.Grouping == GroupByPosition && e.Size < 1 {
+	if e.Grouping == groupByPosition && e.Size < 1 {
 		f.add("Size", "groups by position need Size >= 1 rows per slice, found %d", e.Size)
 	}
-	if e.Grouping != GroupByPosition && e.Size != 0 {
-		f.add("Size", "Size is %d, which has a meaning with GroupByPosition only", e.Size)
+	if e.Grouping != groupByPosition && e.Size != 0 {
+		f.add("Size", "Size is %d, which has a meaning by position only", e.Size)
 	}
-	if e.Place == EpsilonNone && e.Epsilon != 0 {
+	if e.Place == epsilonNone && e.Epsilon != 0 {
 		f.add("Epsilon", "Epsilon is %g, but Place says that there is none", e.Epsilon)
 	}
-	if e.Center == CenterEMA && !(e.Decay > 0 && e.Decay < 1) {
-		f.add("Decay", "CenterEMA needs a Decay between 0 and 1, found %g", e.Decay)
+	if e.Center == centerEMA && !(e.Decay > 0 && e.Decay < 1) {
+		f.add("Decay", "the centre ema needs a Decay between 0 and 1, found %g", e.Decay)
 	}
-	if e.Center != CenterEMA && e.Decay != 0 {
-		f.add("Decay", "Decay is %g, which has a meaning with CenterEMA only", e.Decay)
+	if e.Center != centerEMA && e.Decay != 0 {
+		f.add("Decay", "Decay is %g, which has a meaning with the centre ema only", e.Decay)
 	}
-	if e.Center == CenterEMA && (e.Divisor != DivideNone || e.Normalize) {
-		f.add("Divisor", "CenterEMA looks at one reward after the other and has no set to scale by: use DivideNone")
+	if e.Center == centerEMA && (e.Divisor != divideNone || e.Normalize) {
+		f.add("Divisor", "the centre ema looks at one reward after the other and has no set to scale by: use the divisor none")
 	}
-	if e.CenterOver == LevelBatch && (e.Center == CenterEMA || e.Center == CenterSecondBest || e.Center == CenterBaseline) {
+	if e.CenterOver == levelBatch && (e.Center == centerEMA || e.Center == centerSecondBest || e.Center == centerBaseline) {
 		f.add("CenterOver", "the centre %s is defined per group or row only", e.Center)
 	}
-	if e.Divisor == DivideOthersStd && e.ScaleOver == LevelBatch {
+	if e.Divisor == divideOthersStd && e.ScaleOver == levelBatch {
 		f.add("ScaleOver", "the deviation of the others is defined per group only")
 	}
-	if e.ScaleAboutCenter && e.Center != CenterLeaveOneOut && e.Center != CenterMean && e.Center != CenterNone {
+	if e.ScaleAboutCenter && e.Center != centerLeaveOneOut && e.Center != centerMean && e.Center != centerNone {
 		f.add("ScaleAboutCenter", "a deviation about the centre %s is not defined here", e.Center)
 	}
-	if e.Arithmetic != ArithmeticExact && e.Grouping == GroupByPosition && e.Remainder == RemainderBare {
+	if e.Arithmetic != arithmeticExact && e.Grouping == groupByPosition && e.Remainder == remainderBare {
 		f.add("Remainder", "rows without a group have no %s", e.Arithmetic)
 	}
 	if e.KeepConstant < 0 || e.KeepConstant > 0 && !e.dropsConstant() {
@@ -169,12 +203,12 @@ func (e Estimator) Validate() error {
 }
 
 func (e *Estimator) dropsConstant() bool {
-	return e.Constant == ConstantDrop || e.Constant == ConstantDropPlural
+	return e.Constant == constantDrop || e.Constant == constantDropPlural
 }
 
 func (e *Estimator) epsilon() float64 {
 	switch {
-	case e.Place == EpsilonNone:
+	case e.Place == epsilonNone:
 		return 0
 	case e.Epsilon == 0:
 		return defaultEpsilon

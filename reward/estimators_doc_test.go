@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -92,17 +93,17 @@ func estimatorsDoc(t *testing.T) string {
 	var b strings.Builder
 	var whole []string
 	for _, e := range Presets() {
-		if e.Grouping == GroupByPosition {
+		if e.Grouping == groupByPosition {
 			e.Size = 1
 		}
-		if _, err := NewAccumulator(e); err != nil && e.Unit != UnitStep {
+		if _, err := NewAccumulator(e); err != nil && e.Unit != unitStep {
 			whole = append(whole, "`"+e.Name+"`")
 		}
 	}
 	b.WriteString(strings.ReplaceAll(docHead, "STREAMLESS", strings.Join(whole, ", ")))
 	for _, e := range Presets() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", e.Name, e.Grouping, e.Unit, e.Masked,
-			over(e.Center.String(), e.CenterOver), over(e.Divisor.String(), e.ScaleOver), docEpsilon(e), e.Singleton, docConstant(e), docAlso(e))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", e.Name, word(e.Grouping, "key"), word(e.Unit, "rollout"), word(e.Masked, "stay"),
+			over(word(e.Center, "mean"), e.CenterOver), over(word(e.Divisor, "σ₁"), e.ScaleOver), docEpsilon(e), word(e.Singleton, "zero"), docConstant(e), docAlso(e))
 	}
 	b.WriteString(strings.NewReplacer("MASKED_NEMO", maskedExample(t, "nemo_grpo_loo_std"), "MASKED_PRIME", maskedExample(t, "prime_grpo")).Replace(docMasked))
 	b.WriteString(`
@@ -138,31 +139,41 @@ These give every trained token a value of its own (type ` + "`TokenEstimator`" +
 		} else if e.Gaps {
 			flow = "carry the return, discounted"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", e.Name, e.Center, flow, docWhiten(e.Whiten))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", e.Name, word(e.Center, "mean"), flow, docWhiten(e.Whiten))
 	}
 	b.WriteString(docOverride)
 	b.WriteString(docWeights)
 	return b.String()
 }
 
-func over(what string, l Level) string {
-	if l == LevelBatch {
+// word is what the page calls a choice.
+func word(c Choice, empty string) string {
+	words := map[Choice]string{
+		"": empty, divideStd0: "σ₀", divideOthersStd: "σ₁ of the others", epsilonIfSpread: "added where the divisor > 0, else unscaled",
+		populationZero: "valid, excluded get 0", singletonUnit: "reward / (1 + ε)", singletonAsIs: "as is", constantDropPlural: "drop, singletons kept",
+		arithmeticMeanOfSquares: "mean of squares", factorNonzero: "rows / nonzero rows",
+	}
+	return cmp.Or(words[c], string(c))
+}
+
+func over(what string, l Choice) string {
+	if l == levelBatch {
 		return what + " of the batch"
 	}
 	return what
 }
 
 func docEpsilon(e Estimator) string {
-	if e.Divisor == DivideNone && !e.Normalize || e.Place == EpsilonNone {
+	if e.Divisor == divideNone && !e.Normalize || e.Place == epsilonNone {
 		return "–"
 	}
-	return number(e.epsilon()) + " " + e.Place.String()
+	return number(e.epsilon()) + " " + word(e.Place, "added")
 }
 
 func docConstant(e Estimator) string {
-	s := e.Constant.String()
-	if e.Constant != ConstantAsIs {
-		s += " (" + e.ToleranceOf.String() + " ≤ " + number(e.tolerance()) + ")"
+	s := word(e.Constant, "zero")
+	if e.Constant != constantAsIs {
+		s += " (" + word(e.ToleranceOf, "spread") + " ≤ " + number(e.tolerance()) + ")"
 	}
 	return s
 }
@@ -172,17 +183,17 @@ func docAlso(e Estimator) string {
 	if e.KeepConstant > 0 {
 		also = append(also, fmt.Sprintf("at least %d group stays", e.KeepConstant))
 	}
-	if e.Grouping == GroupByPosition {
-		also = append(also, "rows beyond the slices: "+e.Remainder.String())
+	if e.Grouping == groupByPosition {
+		also = append(also, "rows beyond the slices: "+word(e.Remainder, "error"))
 	}
-	if e.Population != PopulationValid {
-		also = append(also, "population "+e.Population.String())
+	if e.Population != populationValid {
+		also = append(also, "population "+word(e.Population, "valid"))
 	}
 	if e.Normalize {
 		also = append(also, "then a batch z-score")
 	}
-	if e.Factor != FactorOne {
-		also = append(also, "factor "+e.Factor.String())
+	if e.Factor != factorOne {
+		also = append(also, "factor "+word(e.Factor, "1"))
 	}
 	if e.Decay != 0 {
 		also = append(also, "decay "+number(e.Decay))
@@ -190,8 +201,8 @@ func docAlso(e Estimator) string {
 	if e.ScaleAboutCenter {
 		also = append(also, "scale about the centre")
 	}
-	if e.Arithmetic != ArithmeticExact {
-		also = append(also, "sums "+e.Arithmetic.String())
+	if e.Arithmetic != arithmeticExact {
+		also = append(also, "sums "+word(e.Arithmetic, "exact"))
 	}
 	return strings.Join(also, "; ")
 }
@@ -214,7 +225,7 @@ func docWhiten(w Whiten) string {
 }
 
 func golden(t *testing.T, e Estimator, n int) (solved, unsolved float64) {
-	if e.Grouping == GroupByPosition {
+	if e.Grouping == groupByPosition {
 		e.Size = n
 	}
 	g := GroupRewards{Key: "g"}

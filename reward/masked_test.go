@@ -28,7 +28,7 @@ func TestMaskedRollouts(t *testing.T) {
 		for i, w := range want {
 			require.InDelta(t, w, got[0][i].Value, 5e-6, "%s, rollout %d", name, i)
 		}
-		if e.Masked == MaskedLeave {
+		if e.Masked == maskedLeave {
 			require.Equal(t, map[string]int{ExcludedMasked: 2}, report.Excluded, name)
 			require.Equal(t, DroppedExcluded+": "+ExcludedMasked, got[0][3].Dropped)
 			require.Equal(t, 3, report.Used)
@@ -42,10 +42,10 @@ func TestMaskedRollouts(t *testing.T) {
 // Of a rollout of which some rows are masked, those count that the rule says.
 func TestMaskedRowsOfARollout(t *testing.T) {
 	group := GroupRewards{Rollouts: []RolloutReward{{ID: "a", Reward: 1, Rows: 4, MaskedRows: 3}, {ID: "b", Rows: 1}}}
-	for rule, want := range map[Masked]float64{MaskedStay: 1 - 4./5, MaskedLeave: 1 - 1./2} {
-		got, _, err := Advantages([]GroupRewards{group}, Estimator{Unit: UnitRow, Masked: rule, Divisor: DivideNone})
+	for rule, want := range map[Choice]float64{maskedStay: 1 - 4./5, maskedLeave: 1 - 1./2} {
+		got, _, err := Advantages([]GroupRewards{group}, Estimator{Unit: unitRow, Masked: rule, Divisor: divideNone})
 		require.NoError(t, err)
-		require.InDelta(t, want, got[0][0].Value, 1e-12, rule.String())
+		require.InDelta(t, want, got[0][0].Value, 1e-12, rule)
 	}
 	group.Rollouts[0].MaskedRows = 5
 	_, _, err := Advantages([]GroupRewards{group}, Estimator{})

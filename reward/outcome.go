@@ -47,7 +47,9 @@ type OutcomePolicy struct {
 // Validate reports every fault of s at once.
 func (s OutcomePolicy) Validate() error {
 	var f faults
-	f.enum("Scale.Outcome", int(s.Outcome), len(scaleNames))
+	if int(s.Outcome) >= len(scaleNames) {
+		f.add("Scale.Outcome", "%d is none of the %d known values", s.Outcome, len(scaleNames))
+	}
 	f.finite("Scale.StepCoef", s.StepCoef)
 	return f.err()
 }

@@ -17,7 +17,7 @@ const (
 // Presets lists the estimators of trainers, each named system_formula@revision,
 // after GRPO, the default of this module. They reproduce the formulas,
 // shortcomings included: most count rows rather than rollouts, keep the noise of
-// constant groups, or group by position. A preset with GroupByPosition needs
+// constant groups, or group by position. A preset that groups by position needs
 // Size set to the number of rollouts per prompt.
 func Presets() []Estimator {
 	all := []Estimator{GRPO()}
@@ -56,10 +56,10 @@ func Preset(name string) (Estimator, bool) {
 // ":key" after it. Where every group is whole and contiguous, as those estimators expect,
 // the advantages are the same; where one is not, no other shifts.
 func ByKey(e Estimator) Estimator {
-	if e.Grouping != GroupByPosition {
+	if e.Grouping != groupByPosition {
 		return e
 	}
-	e.Grouping, e.Size, e.Remainder = GroupByKey, 0, RemainderError
+	e.Grouping, e.Size, e.Remainder = groupByKey, 0, remainderError
 	e.Name += ":key"
 	return e
 }
@@ -78,53 +78,53 @@ const ProposerKey = "\x00proposer"
 // rounding leaves. Excluded rollouts leave the statistics here too: the systems
 // have no word for them, and would have to be given a made-up reward.
 func parity(e Estimator) Estimator {
-	e.Unit, e.Constant = UnitRow, ConstantAsIs
+	e.Unit, e.Constant = unitRow, constantAsIs
 	return e
 }
 
 func slimePresets() []Estimator {
 	sliced := func(e Estimator) Estimator {
-		e.Grouping, e.Remainder = GroupByPosition, RemainderOneGroup
+		e.Grouping, e.Remainder = groupByPosition, remainderOneGroup
 		return parity(e)
 	}
 	return []Estimator{
 		// A single sample per prompt is NaN in the source.
-		sliced(Estimator{Name: "slime_grpo", Singleton: SingletonDrop}),
-		sliced(Estimator{Name: "slime_grpo_nostd", Divisor: DivideNone}),
+		sliced(Estimator{Name: "slime_grpo", Singleton: singletonDrop}),
+		sliced(Estimator{Name: "slime_grpo_nostd", Divisor: divideNone}),
 	}
 }
 
 func openclawPresets() []Estimator {
 	return []Estimator{
 		parity(Estimator{Name: "openclaw_grpo"}),
-		parity(Estimator{Name: "openclaw_grpo_nostd", Divisor: DivideNone}),
+		parity(Estimator{Name: "openclaw_grpo_nostd", Divisor: divideNone}),
 		{
-			Name: "openclaw_grpo_drop_constant", Unit: UnitRow,
-			Constant: ConstantDrop, KeepConstant: 1, Tolerance: 1e-12,
+			Name: "openclaw_grpo_drop_constant", Unit: unitRow,
+			Constant: constantDrop, KeepConstant: 1, Tolerance: 1e-12,
 		},
-		{Name: "openclaw_grpo_dynamic_history", Constant: ConstantAsIs},
+		{Name: "openclaw_grpo_dynamic_history", Constant: constantAsIs},
 		{
-			Name: "openclaw_step_wise", Unit: UnitStep, Divisor: DivideStd0, Singleton: SingletonReward,
-			Constant: ConstantDropPlural, KeepConstant: 1, Tolerance: 1e-12, ToleranceOf: ToleranceVariance,
-			Arithmetic: ArithmeticMeanOfSquares,
+			Name: "openclaw_step_wise", Unit: unitStep, Divisor: divideStd0, Singleton: singletonReward,
+			Constant: constantDropPlural, KeepConstant: 1, Tolerance: 1e-12, ToleranceOf: toleranceVariance,
+			Arithmetic: arithmeticMeanOfSquares,
 		},
 	}
 }
 
 func verlPresets() []Estimator {
 	none := func(e Estimator) Estimator {
-		e.Divisor = DivideNone
+		e.Divisor = divideNone
 		return parity(e)
 	}
 	return []Estimator{
-		parity(Estimator{Name: "verl_grpo", Singleton: SingletonUnit}),
-		parity(Estimator{Name: "verl_grpo_vectorized", Singleton: SingletonUnit}),
-		none(Estimator{Name: "verl_drgrpo", Singleton: SingletonReward}),
-		none(Estimator{Name: "verl_rloo", Center: CenterLeaveOneOut, Singleton: SingletonReward}),
-		none(Estimator{Name: "verl_rloo_vectorized", Center: CenterLeaveOneOut}),
-		none(Estimator{Name: "verl_opo", Center: CenterLengthWeighted, Singleton: SingletonReward}),
-		none(Estimator{Name: "verl_gpg", Factor: FactorNonzero, Singleton: SingletonReward}),
-		parity(Estimator{Name: "verl_grpo_passk", Center: CenterSecondBest, Singleton: SingletonError}),
+		parity(Estimator{Name: "verl_grpo", Singleton: singletonUnit}),
+		parity(Estimator{Name: "verl_grpo_vectorized", Singleton: singletonUnit}),
+		none(Estimator{Name: "verl_drgrpo", Singleton: singletonReward}),
+		none(Estimator{Name: "verl_rloo", Center: centerLeaveOneOut, Singleton: singletonReward}),
+		none(Estimator{Name: "verl_rloo_vectorized", Center: centerLeaveOneOut}),
+		none(Estimator{Name: "verl_opo", Center: centerLengthWeighted, Singleton: singletonReward}),
+		none(Estimator{Name: "verl_gpg", Factor: factorNonzero, Singleton: singletonReward}),
+		parity(Estimator{Name: "verl_grpo_passk", Center: centerSecondBest, Singleton: singletonError}),
 	}
 }
 
@@ -132,43 +132,43 @@ func skyrlPresets() []Estimator {
 	// Of a rollout in many rows the last one counts (step_wise_trajectories).
 	once := func(e Estimator) Estimator {
 		e = parity(e)
-		e.Unit = UnitRollout
+		e.Unit = unitRollout
 		return e
 	}
 	return []Estimator{
-		once(Estimator{Name: "skyrl_grpo", Singleton: SingletonUnit}),
-		once(Estimator{Name: "skyrl_drgrpo", Divisor: DivideNone, Singleton: SingletonReward}),
-		once(Estimator{Name: "skyrl_rloo", Center: CenterLeaveOneOut, Divisor: DivideNone}),
-		once(Estimator{Name: "skyrl_maxrl", Divisor: DivideMean, Singleton: SingletonReward}),
+		once(Estimator{Name: "skyrl_grpo", Singleton: singletonUnit}),
+		once(Estimator{Name: "skyrl_drgrpo", Divisor: divideNone, Singleton: singletonReward}),
+		once(Estimator{Name: "skyrl_rloo", Center: centerLeaveOneOut, Divisor: divideNone}),
+		once(Estimator{Name: "skyrl_maxrl", Divisor: divideMean, Singleton: singletonReward}),
 	}
 }
 
 func nemoPresets() []Estimator {
 	return []Estimator{
-		parity(Estimator{Name: "nemo_grpo_loo_std", Arithmetic: ArithmeticMeanOfSquares, Center: CenterLeaveOneOut, Divisor: DivideOthersStd, Place: EpsilonIfSpread}),
-		parity(Estimator{Name: "nemo_grpo_loo_nostd", Center: CenterLeaveOneOut, Divisor: DivideNone}),
-		parity(Estimator{Name: "nemo_grpo_group_std", Arithmetic: ArithmeticMeanOfSquares, Place: EpsilonIfSpread}),
-		parity(Estimator{Name: "nemo_grpo_group_nostd", Divisor: DivideNone}),
+		parity(Estimator{Name: "nemo_grpo_loo_std", Arithmetic: arithmeticMeanOfSquares, Center: centerLeaveOneOut, Divisor: divideOthersStd, Place: epsilonIfSpread}),
+		parity(Estimator{Name: "nemo_grpo_loo_nostd", Center: centerLeaveOneOut, Divisor: divideNone}),
+		parity(Estimator{Name: "nemo_grpo_group_std", Arithmetic: arithmeticMeanOfSquares, Place: epsilonIfSpread}),
+		parity(Estimator{Name: "nemo_grpo_group_nostd", Divisor: divideNone}),
 	}
 }
 
 func trlPresets() []Estimator {
 	scorable := func(e Estimator) Estimator {
-		e.Grouping, e.Unit, e.Population, e.Constant = GroupByPosition, UnitRow, PopulationZero, ConstantAsIs
-		if e.Divisor != DivideNone || e.Normalize {
+		e.Grouping, e.Unit, e.Population, e.Constant = groupByPosition, unitRow, populationZero, constantAsIs
+		if e.Divisor != divideNone || e.Normalize {
 			e.Epsilon = 1e-4
 		}
 		return e
 	}
 	return []Estimator{
 		scorable(Estimator{Name: "trl_grpo_group"}),
-		scorable(Estimator{Name: "trl_grpo_batch", ScaleOver: LevelBatch}),
-		scorable(Estimator{Name: "trl_grpo_none", Divisor: DivideNone}),
-		scorable(Estimator{Name: "trl_rloo", Center: CenterLeaveOneOut, Divisor: DivideNone}),
-		scorable(Estimator{Name: "trl_rloo_batchnorm", Center: CenterLeaveOneOut, Divisor: DivideNone, Normalize: true}),
+		scorable(Estimator{Name: "trl_grpo_batch", ScaleOver: levelBatch}),
+		scorable(Estimator{Name: "trl_grpo_none", Divisor: divideNone}),
+		scorable(Estimator{Name: "trl_rloo", Center: centerLeaveOneOut, Divisor: divideNone}),
+		scorable(Estimator{Name: "trl_rloo_batchnorm", Center: centerLeaveOneOut, Divisor: divideNone, Normalize: true}),
 		{
-			Name: "trl_async_grpo", Unit: UnitRow, Population: PopulationZero, Constant: ConstantAsIs,
-			Divisor: DivideStd0, Epsilon: 1e-8, Arithmetic: ArithmeticPairwise,
+			Name: "trl_async_grpo", Unit: unitRow, Population: populationZero, Constant: constantAsIs,
+			Divisor: divideStd0, Epsilon: 1e-8, Arithmetic: arithmeticPairwise,
 		},
 	}
 }
@@ -178,45 +178,46 @@ func primePresets() []Estimator {
 	// trained token (iter_trainable_traces).
 	trainable := func(e Estimator) Estimator {
 		e = parity(e)
-		e.Unit, e.Masked = UnitRollout, MaskedLeave
+		e.Unit, e.Masked = unitRollout, maskedLeave
 		return e
 	}
 	return []Estimator{
-		trainable(Estimator{Name: "prime_grpo", Divisor: DivideNone}),
-		trainable(Estimator{Name: "prime_max_rl", Divisor: DivideMean, Place: EpsilonNone}),
+		trainable(Estimator{Name: "prime_grpo", Divisor: divideNone}),
+		trainable(Estimator{Name: "prime_max_rl", Divisor: divideMean, Place: epsilonNone}),
 		// One group per problem for its solvers, one over all problems for the
 		// proposers: see ProposerKey.
-		trainable(Estimator{Name: "prime_hierarchical_grpo", Divisor: DivideNone}),
-		trainable(Estimator{Name: "prime_rae", Center: CenterEMA, Decay: 0.95, Divisor: DivideNone}),
+		trainable(Estimator{Name: "prime_hierarchical_grpo", Divisor: divideNone}),
+		trainable(Estimator{Name: "prime_rae", Center: centerEMA, Decay: 0.95, Divisor: divideNone}),
 	}
 }
 
 func areal() Estimator {
-	e := parity(Estimator{Name: "areal_norm", Grouping: GroupByPosition, Remainder: RemainderBare, Epsilon: 1e-5, ScaleAboutCenter: true})
-	e.Singleton = SingletonAsIs
+	e := parity(Estimator{Name: "areal_norm", Grouping: groupByPosition, Remainder: remainderBare, Epsilon: 1e-5, ScaleAboutCenter: true})
+	e.Singleton = singletonAsIs
 	return e
 }
 
-// ArealNorm builds AReaL's Normalization record. A level of nil is none.
-func ArealNorm(groupSize int, mean, std *Level, leaveOneOut, unbiased bool) Estimator {
+// ArealNorm builds AReaL's Normalization record: mean and std are over the group,
+// the "batch", or "none".
+func ArealNorm(groupSize int, mean, std Choice, leaveOneOut, unbiased bool) Estimator {
 	e := areal()
 	e.Name += "@" + arealRevision
 	e.Size = groupSize
 	switch {
-	case mean == nil:
-		e.Center = CenterNone
+	case mean == "none":
+		e.Center = centerNone
 	case leaveOneOut:
-		e.Center, e.CenterOver = CenterLeaveOneOut, *mean
+		e.Center, e.CenterOver = centerLeaveOneOut, mean
 	default:
-		e.CenterOver = *mean
+		e.CenterOver = mean
 	}
 	switch {
-	case std == nil:
-		e.Divisor, e.Epsilon = DivideNone, 0
+	case std == "none":
+		e.Divisor, e.Epsilon = divideNone, 0
 	default:
-		e.ScaleOver = *std
+		e.ScaleOver = std
 		if !unbiased {
-			e.Divisor = DivideStd0
+			e.Divisor = divideStd0
 		}
 	}
 	return e

@@ -46,9 +46,9 @@ func constantly(c float64, n int) []float64 {
 
 func (e Estimator) plainCenter(set []float64, r float64) float64 {
 	switch e.Center {
-	case CenterMean:
+	case centerMean:
 		return mean(set)
-	case CenterLeaveOneOut:
+	case centerLeaveOneOut:
 		return (mean(set)*float64(len(set)) - r) / float64(len(set)-1)
 	}
 	return 0
@@ -56,26 +56,26 @@ func (e Estimator) plainCenter(set []float64, r float64) float64 {
 
 func (p plain) value(r float64) float64 {
 	set := p.group
-	if p.e.CenterOver == LevelBatch {
+	if p.e.CenterOver == levelBatch {
 		set = p.batch
 	}
 	x := r - p.e.plainCenter(set, r)
 	ddof := 1
-	if p.e.Divisor == DivideStd0 {
+	if p.e.Divisor == divideStd0 {
 		ddof = 0
 	}
 	over, about := p.group, []float64(nil)
 	for _, v := range over {
 		about = append(about, p.e.plainCenter(set, v))
 	}
-	if p.e.ScaleOver == LevelBatch {
+	if p.e.ScaleOver == levelBatch {
 		over, about = p.batch, p.centres
 	}
 	s := 1.0
 	switch {
-	case p.e.Divisor == DivideMean:
+	case p.e.Divisor == divideMean:
 		s = mean(over)
-	case p.e.Divisor == DivideOthersStd:
+	case p.e.Divisor == divideOthersStd:
 		others := append([]float64(nil), p.group...)
 		for i, v := range others {
 			if v == r {
@@ -84,7 +84,7 @@ func (p plain) value(r float64) float64 {
 			}
 		}
 		s = spreadAbout(others, constantly(mean(others), len(others)), 1)
-	case p.e.Divisor == DivideNone:
+	case p.e.Divisor == divideNone:
 		return x
 	case p.e.ScaleAboutCenter:
 		s = spreadAbout(over, about, ddof)
@@ -93,11 +93,11 @@ func (p plain) value(r float64) float64 {
 	}
 	const eps = 0.25 // large, so that its place shows
 	switch p.e.Place {
-	case EpsilonNone:
+	case epsilonNone:
 		return x / s
-	case EpsilonUnderRoot:
+	case epsilonUnderRoot:
 		return x / math.Sqrt(s*s+eps)
-	case EpsilonFloor:
+	case epsilonFloor:
 		return x / math.Max(s, eps)
 	}
 	return x / (s + eps)
@@ -105,14 +105,17 @@ func (p plain) value(r float64) float64 {
 
 func TestAgainstPlainDefinition(t *testing.T) {
 	rnd := seeded(t)
-	tried := map[Divisor]int{}
+	tried := map[Choice]int{}
+	one := func(of ...Choice) Choice { return of[rnd.IntN(len(of))] }
+	divisors := []Choice{divideStd, divideStd0, divideNone, divideMean, divideOthersStd}
 	for range 3000 {
 		e := Estimator{
-			Unit: Unit(rnd.IntN(2)), Center: []Center{CenterMean, CenterNone, CenterLeaveOneOut}[rnd.IntN(3)],
-			CenterOver: Level(rnd.IntN(2)), Divisor: Divisor(rnd.IntN(len(divisorNames))), ScaleOver: Level(rnd.IntN(2)),
-			ScaleAboutCenter: rnd.IntN(2) == 0, Place: EpsilonPlace(rnd.IntN(len(epsilonNames))), Constant: ConstantAsIs,
+			Unit: one(unitRollout, unitRow), Center: one(centerMean, centerNone, centerLeaveOneOut),
+			CenterOver: one(levelGroup, levelBatch), Divisor: one(divisors...), ScaleOver: one(levelGroup, levelBatch),
+			ScaleAboutCenter: rnd.IntN(2) == 0, Constant: constantAsIs,
+			Place: one(epsilonAdded, epsilonNone, epsilonUnderRoot, epsilonFloor, epsilonIfSpread),
 		}
-		if e.Place != EpsilonNone {
+		if e.Place != epsilonNone {
 			e.Epsilon = 0.25
 		}
 		if e.Validate() != nil {
@@ -140,7 +143,7 @@ func TestAgainstPlainDefinition(t *testing.T) {
 		}
 		for _, g := range groups {
 			set := expand(g)
-			if e.CenterOver == LevelBatch {
+			if e.CenterOver == levelBatch {
 				set = p.batch
 			}
 			for _, r := range expand(g) {
@@ -156,19 +159,19 @@ func TestAgainstPlainDefinition(t *testing.T) {
 			}
 		}
 	}
-	for d := range divisorNames {
-		require.Positive(t, tried[Divisor(d)], "no record with the divisor %s was tried", Divisor(d))
+	for _, d := range divisors {
+		require.Positive(t, tried[d], "no record with the divisor %q was tried", d)
 	}
 }
 
 func TestLengthWeightedByHand(t *testing.T) {
 	g := GroupRewards{Rollouts: []RolloutReward{{Reward: 1, Length: 10}, {Reward: 0, Length: 30}}}
-	got := advantages(t, Estimator{Center: CenterLengthWeighted, Divisor: DivideNone}, g)
+	got := advantages(t, Estimator{Center: centerLengthWeighted, Divisor: divideNone}, g)
 	require.Equal(t, []float64{0.75, -0.25}, got[0])
-	got = advantages(t, Estimator{Center: CenterLengthWeighted, CenterOver: LevelBatch, Divisor: DivideNone, Constant: ConstantAsIs}, g)
+	got = advantages(t, Estimator{Center: centerLengthWeighted, CenterOver: levelBatch, Divisor: divideNone, Constant: constantAsIs}, g)
 	require.Equal(t, []float64{0.75, -0.25}, got[0])
 	none := GroupRewards{Rollouts: []RolloutReward{{Reward: 1}, {Reward: 0}}}
-	require.Equal(t, []float64{1, 0}, advantages(t, Estimator{Center: CenterLengthWeighted, Divisor: DivideNone}, none)[0], "no length, no centre")
+	require.Equal(t, []float64{1, 0}, advantages(t, Estimator{Center: centerLengthWeighted, Divisor: divideNone}, none)[0], "no length, no centre")
 }
 
 func TestStatisticsDescribe(t *testing.T) {
@@ -187,7 +190,7 @@ func TestStatisticsDescribe(t *testing.T) {
 	_, err = s.Advantage("h", RolloutReward{Reward: 1})
 	require.ErrorIs(t, err, rollout.KindInput)
 
-	whole, err := NewAccumulator(Estimator{Grouping: GroupWholeBatch, Divisor: DivideNone})
+	whole, err := NewAccumulator(Estimator{Grouping: groupWholeBatch, Divisor: divideNone})
 	require.NoError(t, err)
 	require.NoError(t, whole.Add("x", RolloutReward{Reward: 1}))
 	require.NoError(t, whole.Add("y", RolloutReward{Reward: 0}))
@@ -204,7 +207,7 @@ func FuzzAdvantages(f *testing.F) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		presets := Presets()
 		e := presets[r.IntN(len(presets))]
-		if e.Grouping == GroupByPosition {
+		if e.Grouping == groupByPosition {
 			e.Size = 1 + r.IntN(4)
 		}
 		gs := []GroupRewards{{Key: "x"}, {Key: "y"}}

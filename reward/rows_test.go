@@ -17,7 +17,7 @@ func TestRowsAreRepeatedRewards(t *testing.T) {
 	const seed = 7
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for _, e := range reward.Presets() {
-		if e.Unit != reward.UnitRow || e.Grouping != reward.GroupByKey || e.Center == reward.CenterEMA {
+		if e.Unit != "row" || e.Grouping != "" || e.Center == "ema" {
 			continue
 		}
 		for range 50 {
@@ -67,10 +67,10 @@ func TestDiscountOverGaps(t *testing.T) {
 		gaps bool
 		want []float64
 	}{{true, []float64{0, 0.5, 0, 0, 4, 8, 0}}, {false, []float64{0, 2, 0, 0, 4, 8, 0}}} {
-		e := reward.TokenEstimator{Center: reward.CenterNone, Discount: 0.5, Gaps: c.gaps, Whiten: reward.Whiten{Off: true}}
+		e := reward.TokenEstimator{Center: "none", Discount: 0.5, Gaps: c.gaps, Whiten: reward.Whiten{Off: true}}
 		got, err := reward.TokenAdvantages(one, e)
 		require.NoError(t, err)
 		require.Equal(t, c.want, got[0][0])
 	}
-	require.ErrorContains(t, reward.TokenEstimator{Center: reward.CenterNone, Gaps: true}.Validate(), "Gaps")
+	require.ErrorContains(t, reward.TokenEstimator{Center: "none", Gaps: true}.Validate(), "Gaps")
 }

@@ -25,9 +25,9 @@ type Statistics struct {
 func (s *Statistics) constant(i int) bool {
 	g := &s.groups[i]
 	switch {
-	case s.e.ToleranceOf == ToleranceSpread:
+	case s.e.ToleranceOf == toleranceSpread:
 		return g.m.Spread() <= s.e.tolerance()
-	case s.e.Arithmetic == ArithmeticMeanOfSquares:
+	case s.e.Arithmetic == arithmeticMeanOfSquares:
 		v := stats.MeanOfSquaresVariance(s.values[i], 0)
 		return !(v > s.e.tolerance())
 	}
@@ -46,20 +46,20 @@ func (s *Statistics) keepFirst(n int) {
 
 // divisors computes what advantages are divided by, per group and batch.
 func (s *Statistics) divisors() {
-	if s.e.Divisor != DivideStd && s.e.Divisor != DivideStd0 {
+	if s.e.Divisor != divideStd && s.e.Divisor != divideStd0 {
 		return
 	}
 	ddof := 1
-	if s.e.Divisor == DivideStd0 {
+	if s.e.Divisor == divideStd0 {
 		ddof = 0
 	}
-	if s.e.ScaleOver == LevelGroup {
+	if s.e.ScaleOver == levelGroup {
 		for i := range s.groups {
 			m := &s.groups[i].m
 			switch {
-			case s.e.Arithmetic == ArithmeticPairwise:
+			case s.e.Arithmetic == arithmeticPairwise:
 				s.groups[i].sd = math.Sqrt(stats.PairwiseVariance(s.values[i], ddof))
-			case s.e.Arithmetic == ArithmeticMeanOfSquares:
+			case s.e.Arithmetic == arithmeticMeanOfSquares:
 				s.groups[i].sd = math.Sqrt(stats.MeanOfSquaresVariance(s.values[i], ddof))
 			case !s.e.ScaleAboutCenter:
 				s.groups[i].sd = math.Sqrt(m.Variance(ddof))
@@ -79,7 +79,7 @@ func (s *Statistics) divisors() {
 		return
 	}
 	total := 0.0
-	if s.e.CenterOver == LevelBatch || s.e.Center == CenterNone {
+	if s.e.CenterOver == levelBatch || s.e.Center == centerNone {
 		total = s.aboutCenter(&s.batch, &s.batch)
 	} else {
 		var sum stats.Sum
@@ -99,18 +99,18 @@ func (s *Statistics) divisors() {
 // aboutCenter is the sum over m of squared deviations from the centre that the
 // estimator subtracts, which is own's unless it is the batch's.
 func (s *Statistics) aboutCenter(m, own *stats.Moments) float64 {
-	if s.e.Center == CenterNone {
+	if s.e.Center == centerNone {
 		return m.SumOfSquares()
 	}
 	c := own
-	if s.e.CenterOver == LevelBatch {
+	if s.e.CenterOver == levelBatch {
 		c = &s.batch
 	}
 	if c.N == 0 {
 		return 0
 	}
 	ss := m.SquaresAbout(c)
-	if s.e.Center == CenterLeaveOneOut {
+	if s.e.Center == centerLeaveOneOut {
 		if c.N == 1 {
 			return m.SumOfSquares()
 		}
@@ -128,7 +128,7 @@ func (s *Statistics) Report() Report { return s.report }
 // reward it was added with. It is safe for concurrent use.
 func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error) {
 	g := 0
-	if s.e.Grouping != GroupWholeBatch {
+	if s.e.Grouping != groupWholeBatch {
 		var ok bool
 		if g, ok = s.index.Of(group); !ok {
 			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
@@ -142,7 +142,7 @@ func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error)
 	a.Value = s.e.Clip.clip(a.Value)
 	if !finite(a.Value) {
 		return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
-			"the advantage in group %q is %g: the estimator divides by a vanishing %s", group, a.Value, s.e.Divisor).
+			"the advantage in group %q is %g: the estimator has a vanishing divisor", group, a.Value).
 			WithFix("give the estimator an epsilon")
 	}
 	return a, nil
@@ -151,7 +151,7 @@ func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error)
 // advantage is the value before normalisation and clip.
 func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, error) {
 	if !s.e.takesPart(r) {
-		if s.e.Population == PopulationZero {
+		if s.e.Population == populationZero {
 			return Advantage{}, nil
 		}
 		return excluded(s.e.Excludes(r)), nil
@@ -168,7 +168,7 @@ func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, 
 				"no reward of group %q was added in the first pass", key)
 		}
 	}
-	if s.e.Center == CenterEMA {
+	if s.e.Center == centerEMA {
 		v := r.Reward - s.baseline[at]
 		s.baseline[at] = s.e.Decay*s.baseline[at] + (1-s.e.Decay)*r.Reward
 		return Advantage{Value: v * s.factor}, nil
@@ -176,21 +176,21 @@ func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, 
 	switch {
 	case g.dropped:
 		return dropped(droppedConstant), nil
-	case g.m.N == 1 && s.e.Singleton != SingletonAsIs:
+	case g.m.N == 1 && s.e.Singleton != singletonAsIs:
 		switch s.e.Singleton {
-		case SingletonZero:
+		case singletonZero:
 			return Advantage{}, nil
-		case SingletonDrop:
+		case singletonDrop:
 			return dropped(droppedSingleton), nil
-		case SingletonError:
+		case singletonError:
 			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
 				"group %q has one rollout, and the estimator %q refuses such groups", key, s.e.Name)
 		}
-		if s.e.Singleton == SingletonReward {
+		if s.e.Singleton == singletonReward {
 			return Advantage{Value: r.Reward * s.factor}, nil
 		}
 		return Advantage{Value: s.e.divide(r.Reward, 1) * s.factor}, nil
-	case g.constant && s.e.Constant == ConstantZero && s.e.centersGroup():
+	case g.constant && s.e.Constant == constantZero && s.e.centersGroup():
 		return Advantage{}, nil
 	}
 	return Advantage{Value: s.e.divide(s.centered(g, at, r), s.divisor(g, at, r)) * s.factor}, nil
@@ -200,36 +200,36 @@ func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, 
 // rounding.
 func (e *Estimator) centersGroup() bool {
 	switch e.Center {
-	case CenterMean, CenterLeaveOneOut, CenterLengthWeighted, CenterSecondBest:
-		return e.CenterOver == LevelGroup
+	case centerMean, centerLeaveOneOut, centerLengthWeighted, centerSecondBest:
+		return e.CenterOver == levelGroup
 	}
 	return false
 }
 
 func (s *Statistics) centered(g *groupState, at int, r RolloutReward) float64 {
 	m := &g.m
-	if s.e.CenterOver == LevelBatch {
+	if s.e.CenterOver == levelBatch {
 		m = &s.batch
 	}
 	if m.N == 0 {
 		return r.Reward
 	}
-	if s.e.Arithmetic != ArithmeticExact {
+	if s.e.Arithmetic != arithmeticExact {
 		return r.Reward - roundedCenter(s.e.Center, s.values[at], r.Reward)
 	}
 	switch s.e.Center {
-	case CenterMean:
+	case centerMean:
 		return m.Deviation(r.Reward)
-	case CenterLeaveOneOut:
+	case centerLeaveOneOut:
 		if m.N == 1 {
 			return r.Reward // no others: their mean is taken for 0
 		}
 		return m.DeviationFromOthers(r.Reward)
-	case CenterLengthWeighted:
+	case centerLengthWeighted:
 		return m.LengthDeviation(r.Reward)
-	case CenterBaseline:
+	case centerBaseline:
 		return r.Reward - r.Baseline
-	case CenterSecondBest:
+	case centerSecondBest:
 		if r.Reward < m.Max || m.Second == m.Max {
 			return 0
 		}
@@ -240,22 +240,22 @@ func (s *Statistics) centered(g *groupState, at int, r RolloutReward) float64 {
 
 func (s *Statistics) divisor(g *groupState, at int, r RolloutReward) float64 {
 	m := &g.m
-	if s.e.ScaleOver == LevelBatch {
+	if s.e.ScaleOver == levelBatch {
 		m = &s.batch
 	}
 	switch s.e.Divisor {
-	case DivideNone:
+	case divideNone:
 		return 1
-	case DivideMean:
+	case divideMean:
 		return m.Mean()
-	case DivideOthersStd:
-		if s.e.Arithmetic == ArithmeticMeanOfSquares {
+	case divideOthersStd:
+		if s.e.Arithmetic == arithmeticMeanOfSquares {
 			return math.Sqrt(stats.MeanOfSquaresVariance(stats.Masked(s.values[at], r.Reward), 1))
 		}
 		o := m.Without(r.Reward)
 		return math.Sqrt(o.Variance(1))
 	}
-	if s.e.ScaleOver == LevelBatch {
+	if s.e.ScaleOver == levelBatch {
 		return s.batchSD
 	}
 	return g.sd
@@ -264,21 +264,21 @@ func (s *Statistics) divisor(g *groupState, at int, r RolloutReward) float64 {
 // divide applies scale and epsilon. What would divide by nothing has no spread
 // and gives 0.
 func (e *Estimator) divide(x, scale float64) float64 {
-	if e.Divisor == DivideNone {
+	if e.Divisor == divideNone {
 		return x
 	}
 	eps := e.epsilon()
 	switch e.Place {
-	case EpsilonNone:
+	case epsilonNone:
 		if scale <= 0 {
 			return 0
 		}
 		return x / scale
-	case EpsilonUnderRoot:
+	case epsilonUnderRoot:
 		return x / math.Sqrt(scale*scale+eps)
-	case EpsilonFloor:
+	case epsilonFloor:
 		return x / math.Max(scale, eps)
-	case EpsilonIfSpread:
+	case epsilonIfSpread:
 		if scale <= 0 {
 			return x
 		}
@@ -286,11 +286,11 @@ func (e *Estimator) divide(x, scale float64) float64 {
 	return x / (scale + eps)
 }
 
-func roundedCenter(c Center, x []float64, r float64) float64 {
+func roundedCenter(c Choice, x []float64, r float64) float64 {
 	switch {
-	case c == CenterNone || len(x) == 0:
+	case c == centerNone || len(x) == 0:
 		return 0
-	case c == CenterMean:
+	case c == centerMean:
 		return stats.PairwiseSum(x) / float64(len(x))
 	case len(x) == 1:
 		return r

@@ -61,9 +61,9 @@ type StepGroup struct {
 // shape of groups, one advantage per step value. e must group by key; the preset
 // openclaw_step_wise is OpenClaw-RL's.
 func StepAdvantages(groups []StepGroup, e Estimator) ([][][]Advantage, Report, error) {
-	if e.Grouping != GroupByKey {
+	if e.Grouping != groupByKey {
 		return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Grouping"},
-			"step advantages are compared by step, found grouping by %s", e.Grouping).WithFix("use GroupByKey")
+			"step advantages are compared by step, found grouping by %s", e.Grouping).WithFix("group by key")
 	}
 	// Every step is a set of its own, so that Advantages sees the buckets in the
 	// order of their first step.

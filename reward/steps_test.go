@@ -36,7 +36,7 @@ func TestStepsAreKeyed(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, got[0], both[1], "groups never mix")
 
-	_, _, err = StepAdvantages(nil, Estimator{Grouping: GroupWholeBatch})
+	_, _, err = StepAdvantages(nil, Estimator{Grouping: groupWholeBatch})
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
@@ -94,9 +94,9 @@ func TestTokenAdvantages(t *testing.T) {
 		e      TokenEstimator
 		want   [][]float64
 	}{
-		{"the return flows back over tool tokens", TokenEstimator{Center: CenterNone, Discount: 0.5, Whiten: raw}, [][]float64{{0.5, 0, 1, 0}, {0}, {0}}},
-		{"unless it is reset", TokenEstimator{Center: CenterNone, ResetAtMask: true, Whiten: raw}, [][]float64{{0, 0, 1, 0}, {0}, {0}}},
-		{"a given baseline", TokenEstimator{Center: CenterBaseline, Whiten: raw}, [][]float64{{1, 0, 1, 0}, {-0.5}, {0}}},
+		{"the return flows back over tool tokens", TokenEstimator{Center: centerNone, Discount: 0.5, Whiten: raw}, [][]float64{{0.5, 0, 1, 0}, {0}, {0}}},
+		{"unless it is reset", TokenEstimator{Center: centerNone, ResetAtMask: true, Whiten: raw}, [][]float64{{0, 0, 1, 0}, {0}, {0}}},
+		{"a given baseline", TokenEstimator{Center: centerBaseline, Whiten: raw}, [][]float64{{1, 0, 1, 0}, {-0.5}, {0}}},
 		{"the group mean", TokenEstimator{Whiten: raw}, [][]float64{{1 - 4./3, 0, 1 - 4./3, 0}, {-4. / 3}, {0}}},
 	} {
 		got, err := TokenAdvantages(groups, c.e)
@@ -105,10 +105,10 @@ func TestTokenAdvantages(t *testing.T) {
 			require.InDeltaSlice(t, c.want[i], got[0][i], 1e-15, c.reason)
 		}
 	}
-	white, err := TokenAdvantages(groups, TokenEstimator{Center: CenterNone})
+	white, err := TokenAdvantages(groups, TokenEstimator{Center: centerNone})
 	require.NoError(t, err)
 	require.InDelta(t, 0, 2*white[0][0][0]+white[0][1][0], 1e-12, "whitened values sum to 0 over trained tokens")
-	for _, bad := range []TokenEstimator{{Center: CenterEMA}, {Discount: 2}, {Discount: 0.5}, {Whiten: Whiten{Epsilon: math.NaN()}}} {
+	for _, bad := range []TokenEstimator{{Center: centerEMA}, {Discount: 2}, {Discount: 0.5}, {Whiten: Whiten{Epsilon: math.NaN()}}} {
 		_, err := TokenAdvantages(groups, bad)
 		require.ErrorIs(t, err, rollout.KindInput)
 	}
@@ -145,13 +145,12 @@ func TestNormalizeThenSum(t *testing.T) {
 // AReaL's edge cases: a leave-one-out mean of nobody is 0, a deviation with n − 1
 // of one value is 1, rows beyond the last slice have neither.
 func TestArealEdges(t *testing.T) {
-	levels := []Level{LevelGroup, LevelBatch}
-	one := advantages(t, ArealNorm(1, &levels[0], &levels[0], true, true), group("a", 3), group("b", -2))
+	one := advantages(t, ArealNorm(1, "", "", true, true), group("a", 3), group("b", -2))
 	require.InDelta(t, 3/(1+1e-5), one[0][0], 1e-12)
 	require.InDelta(t, -2/(1+1e-5), one[1][0], 1e-12)
-	plain := advantages(t, ArealNorm(1, &levels[0], &levels[0], false, false), group("a", 3))
+	plain := advantages(t, ArealNorm(1, "", "", false, false), group("a", 3))
 	require.Zero(t, plain[0][0])
-	tail := advantages(t, ArealNorm(2, &levels[0], &levels[0], false, true), group("a", 1, 0), group("b", 0.5))
+	tail := advantages(t, ArealNorm(2, "", "", false, true), group("a", 1, 0), group("b", 0.5))
 	require.InDelta(t, 0.5/1e-5, tail[1][0], 1e-6)
 }
 
@@ -167,7 +166,7 @@ func TestEMA(t *testing.T) {
 // A row alone in its group is not compared and must not pull the batch's
 // deviation towards 0.
 func TestNormalizeLeavesSingletonsOut(t *testing.T) {
-	e := Estimator{Center: CenterLeaveOneOut, Divisor: DivideNone, Normalize: true}
+	e := Estimator{Center: centerLeaveOneOut, Divisor: divideNone, Normalize: true}
 	without := advantages(t, e, group("a", 1, 0, 0))
 	with := advantages(t, e, group("a", 1, 0, 0), group("b", 5))
 	require.Equal(t, without[0], with[0])

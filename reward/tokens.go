@@ -13,10 +13,10 @@ import (
 // REINFORCE++ with the group mean as baseline.
 type TokenEstimator struct {
 	Name string // preset name, "" for a custom record
-	// Center is CenterMean (the group mean), CenterNone or CenterBaseline (given
-	// per rollout), subtracted from the reward before it becomes a return.
-	Center Center
-	// Discount per trained token, 0 = 1. It applies with CenterNone only.
+	// Center is subtracted from the reward before it becomes a return: the group mean,
+	// "none" or the "baseline" that each rollout comes with.
+	Center Choice
+	// Discount per trained token, 0 = 1. It applies with the centre "none" only.
 	Discount float64
 	// ResetAtMask forgets the return at tokens that are not trained, so that
 	// nothing flows back over tool output.
@@ -56,13 +56,13 @@ func TokenPresets() []TokenEstimator {
 	verl := Whiten{CountEpsilon: 1e-8}
 	nemo := Whiten{Population: true, Floor: true}
 	return []TokenEstimator{
-		{Name: "verl_reinforce_pp@" + verlRevision, Center: CenterNone, Whiten: verl},
-		{Name: "verl_reinforce_pp_baseline@" + verlRevision, Center: CenterMean, Whiten: verl},
-		{Name: "slime_reinforce_pp@" + slimeRevision, Center: CenterNone, Gaps: true, Whiten: Whiten{Off: true}},
-		{Name: "verl_remax@" + verlRevision, Center: CenterBaseline, Whiten: Whiten{Off: true}},
-		{Name: "skyrl_reinforce_pp@" + skyrlRevision, Center: CenterNone, ResetAtMask: true},
-		{Name: "nemo_reinforce_pp@" + nemoRevision, Center: CenterNone, Whiten: nemo},
-		{Name: "nemo_reinforce_pp_baseline@" + nemoRevision, Center: CenterMean, SingletonZero: true, Whiten: nemo},
+		{Name: "verl_reinforce_pp@" + verlRevision, Center: centerNone, Whiten: verl},
+		{Name: "verl_reinforce_pp_baseline@" + verlRevision, Center: centerMean, Whiten: verl},
+		{Name: "slime_reinforce_pp@" + slimeRevision, Center: centerNone, Gaps: true, Whiten: Whiten{Off: true}},
+		{Name: "verl_remax@" + verlRevision, Center: centerBaseline, Whiten: Whiten{Off: true}},
+		{Name: "skyrl_reinforce_pp@" + skyrlRevision, Center: centerNone, ResetAtMask: true},
+		{Name: "nemo_reinforce_pp@" + nemoRevision, Center: centerNone, Whiten: nemo},
+		{Name: "nemo_reinforce_pp_baseline@" + nemoRevision, Center: centerMean, SingletonZero: true, Whiten: nemo},
 	}
 }
 
@@ -80,13 +80,13 @@ func TokenPreset(name string) (TokenEstimator, bool) {
 // Validate reports every fault of e at once.
 func (e TokenEstimator) Validate() error {
 	var f faults
-	if e.Center != CenterNone && e.Center != CenterMean && e.Center != CenterBaseline {
+	if e.Center != centerNone && e.Center != centerMean && e.Center != centerBaseline {
 		f.add("Center", "%s is not defined for tokens: use none, mean or baseline", e.Center)
 	}
 	if e.Discount != 0 && !(e.Discount > 0 && e.Discount <= 1) {
 		f.add("Discount", "%g is not in (0, 1]", e.Discount)
 	}
-	if e.Discount != 0 && e.Discount != 1 && e.Center != CenterNone {
+	if e.Discount != 0 && e.Discount != 1 && e.Center != centerNone {
 		f.add("Discount", "%g with the centre %s, which makes a return without discount", e.Discount, e.Center)
 	}
 	if e.Gaps && !e.Whiten.Off {
@@ -135,9 +135,9 @@ func TokenAdvantages(groups []TokenGroup, e TokenEstimator) ([][][]float64, erro
 
 func (e *TokenEstimator) centered(r TokenRollout, m *stats.Moments) float64 {
 	switch {
-	case e.Center == CenterBaseline:
+	case e.Center == centerBaseline:
 		return r.Reward - r.Baseline
-	case e.Center == CenterMean && (m.N > 1 || e.SingletonZero):
+	case e.Center == centerMean && (m.N > 1 || e.SingletonZero):
 		return m.Deviation(r.Reward)
 	}
 	return r.Reward

@@ -98,7 +98,7 @@ func (e TokenEstimator) streams() error {
 	if err := e.Validate(); err != nil {
 		return err
 	}
-	if e.Center == CenterBaseline {
+	if e.Center == centerBaseline {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Estimator"},
 			"%s needs the reward of a greedy rollout for each prompt, which rollouts do not record", e.Name).
 			WithFix("call reward.TokenAdvantages with the baselines, or choose another estimator")

@@ -13,12 +13,6 @@ func (f *faults) add(field, format string, args ...any) {
 	*f = append(*f, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
 }
 
-func (f *faults) enum(field string, value, n int) {
-	if value >= n {
-		f.add(field, "%d is none of the %d known values", value, n)
-	}
-}
-
 func (f *faults) finite(field string, x float64) {
 	if !finite(x) {
 		f.add(field, "%g is not finite", x)

@@ -82,7 +82,7 @@ func TestEstimatorsOfferedWork(t *testing.T) {
 	model, in := modelDir(t, nil), goodDump(t)
 	for _, name := range shape.Estimators() {
 		code, stdout, stderr := call(t, "convert", "--model", model, "--in", in, "--dry-run", "--estimator", name)
-		if e, ok := reward.Preset(name); ok && e.Unit == reward.UnitStep {
+		if e, ok := reward.Preset(name); ok && e.Unit == "step" {
 			require.Equal(t, exitFailed, code, "no step is judged")
 			require.Contains(t, stderr, reward.ExcludedNoSteps)
 			continue

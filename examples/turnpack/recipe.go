@@ -36,7 +36,7 @@ func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 	errs := []error{err}
 	clip, err := shape.Interval("--advantage-clip", c.AdvantageClip)
 	errs = append(errs, err)
-	masked, err := shape.Choice("--masked", c.Masked, "preset", reward.MaskedStay.String(), reward.MaskedLeave.String())
+	masked, err := shape.Choice("--masked", c.Masked, "preset", "stay", "leave")
 	errs = append(errs, err)
 	over := reward.Override{InvalidToolCall: c.InvalidCall.Number, MalformedThinking: c.MalformedThinking.Number}
 	if c.Target == "megatron" {
@@ -44,7 +44,7 @@ func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "does nothing with --target megatron, which reads no advantages").
 				WithFix("choose another target, or --estimator grpo, --advantage-clip none"))
 		}
-		if known, ok := p.Estimator.(*reward.Estimator); ok && known.Unit == reward.UnitStep || p.Tokens != nil {
+		if known, ok := p.Estimator.(*reward.Estimator); ok && known.Unit == "step" || p.Tokens != nil {
 			lost("--estimator")
 		}
 		if clip != nil {
@@ -64,7 +64,7 @@ func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 	}
 	e.Override, e.Clip = over, clip
 	if masked > 0 {
-		e.Masked = reward.Masked(masked - 1)
+		e.Masked = []reward.Choice{"", "leave"}[masked-1]
 	}
 	p.Estimator = &e
 	return errors.Join(append(errs, e.Validate())...)

@@ -33,13 +33,13 @@ type estimatorParams struct {
 }
 
 func (p estimatorParams) apply(e *reward.Estimator) {
-	std := e.Divisor == reward.DivideStd || e.Divisor == reward.DivideStd0
-	if p.Eps > 0 && e.Place != reward.EpsilonNone && (e.Divisor != reward.DivideNone || e.Normalize) {
+	std := e.Divisor == "" || e.Divisor == "std0"
+	if p.Eps > 0 && e.Place != "none" && (e.Divisor != "none" || e.Normalize) {
 		e.Epsilon = p.Eps
 	}
 	if p.DDoF != nil && std {
-		if e.Divisor = reward.DivideStd; *p.DDoF == 0 {
-			e.Divisor = reward.DivideStd0
+		if e.Divisor = ""; *p.DDoF == 0 {
+			e.Divisor = "std0"
 		}
 	}
 }
@@ -105,14 +105,14 @@ func (c *advantageCase) answer() (any, error) {
 	if !ok {
 		return nil, unsupported("estimator " + c.Estimator)
 	}
-	if e.Grouping == reward.GroupByPosition {
+	if e.Grouping == "position" {
 		e.Size = c.SamplesPerPrompt
 	}
 	c.Params.apply(&e)
 	switch c.Estimator {
 	case "areal_norm":
 		e = reward.ArealNorm(c.GroupSize, level(c.MeanLevel), level(c.StdLevel), c.MeanLeaveOneOut, c.StdUnbiased)
-		if c.Params.Eps > 0 && e.Divisor != reward.DivideNone {
+		if c.Params.Eps > 0 && e.Divisor != "none" {
 			e.Epsilon = c.Params.Eps
 		}
 	case "openclaw_step_wise":
@@ -259,7 +259,7 @@ func (c *advantageCase) components(e reward.Estimator) (any, error) {
 }
 
 func (c *advantageCase) tokens(e reward.TokenEstimator) (any, error) {
-	if c.Gamma != nil && e.Center == reward.CenterNone {
+	if c.Gamma != nil && e.Center == "none" {
 		e.Discount = *c.Gamma
 	}
 	if c.Params.Eps > 0 && !e.Whiten.Off {
@@ -345,13 +345,12 @@ func values(in [][]reward.Advantage) [][]*float64 {
 	return out
 }
 
-func level(s *string) *reward.Level {
-	if s == nil {
-		return nil
+func level(s *string) reward.Choice {
+	switch {
+	case s == nil:
+		return "none"
+	case *s == "batch":
+		return "batch"
 	}
-	l := reward.LevelGroup
-	if *s == "batch" {
-		l = reward.LevelBatch
-	}
-	return &l
+	return ""
 }

@@ -55,7 +55,7 @@ func Estimator(name string) (*reward.Estimator, error) {
 	if !ok {
 		return &e, refuse("no preset is named %q", name)
 	}
-	if e.Unit == reward.UnitStep {
+	if e.Unit == "step" {
 		return &e, e.Validate() // steps are compared when all are known
 	}
 	if _, err := reward.NewAccumulator(e); err != nil {
@@ -75,12 +75,12 @@ func Estimators() []string {
 		out = append(out, name)
 	}
 	for _, e := range reward.Presets() {
-		if _, err := reward.NewAccumulator(e); err == nil || e.Unit == reward.UnitStep {
+		if _, err := reward.NewAccumulator(e); err == nil || e.Unit == "step" {
 			add(e.Name)
 		}
 	}
 	for _, e := range reward.TokenPresets() {
-		if e.Center != reward.CenterBaseline {
+		if e.Center != "baseline" {
 			add(e.Name)
 		}
 	}
