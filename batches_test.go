@@ -95,7 +95,8 @@ func TestLossWeightsOfTrainers(t *testing.T) {
 		require.NoError(t, err)
 		all := make([]weights.Row, len(dst.got))
 		for i := range dst.got {
-			all[i] = weights.RowOf(&dst.got[i].Sequence)
+			s := &dst.got[i].Sequence
+			all[i] = weights.Row{Trained: s.Trained(), Length: s.Len(), Prompt: s.Group, Rollout: s.Rollout}
 		}
 		require.GreaterOrEqual(t, len(b.Weights), 10)
 		for name, want := range b.Weights {

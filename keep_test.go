@@ -148,7 +148,7 @@ func TestMadeHoldsTheResult(t *testing.T) {
 	require.Equal(t, []string{"group", "rows", "report", "window", "masked", "faults", "why", "status", "verdict", "notes", "overview", "votes", "unscored", "noTrain", "err", "r", "earlier"}, fields,
 		"anything new belongs into made")
 	require.Equal(t, []string{"FirstUnknown", "FirstIncomplete", "FirstUnmarked"}, errorsIn(reflect.TypeFor[made]()), "made has them as JSON holds them")
-	full := made{Masked: map[string]int{"a": 1}, Faults: map[detect.Fault]int{detect.FaultSchema: 2}, Why: "b", Rows: 2, Tokens: 3, Trained: 4,
+	full := made{Masked: map[string]int{"a": 1}, Faults: map[detect.Fault]int{"arguments_break_schema": 2}, Why: "b", Rows: 2, Tokens: 3, Trained: 4,
 		Status: rollout.StatusFailed, Verdict: rollout.VerdictResolved, Notes: []string{"c"}, Unknown: rollout.Errorf(rollout.KindInput, rollout.Where{Line: 5, Turn: 1}, "d").WithFix("e")}
 	fill(reflect.ValueOf(&full.Report).Elem())
 	fill(reflect.ValueOf(&full.Window).Elem())

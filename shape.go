@@ -13,7 +13,7 @@ import (
 
 // masking is p with what Shaping masks in its mask.
 func (p Pipeline) masking() Pipeline {
-	if p.Shaping.Cut == shaping.CutMasked && !slices.Contains(p.Mask.MaskStatus, rollout.StatusTruncated) {
+	if p.Shaping.MaskTruncated && !slices.Contains(p.Mask.MaskStatus, rollout.StatusTruncated) {
 		masked := p.Mask.MaskStatus
 		if masked == nil {
 			masked = []rollout.Status{rollout.StatusAborted, rollout.StatusFailed}
@@ -44,7 +44,7 @@ func (s *shaper) shape(r *rollout.Rollout, got rollout.Reward, lengths *sizes) (
 	}
 	f := shaping.FactsOf(r)
 	if lengths != nil {
-		if f.Length = lengths.of[r.ID].Trained; s.rules.LengthOf == shaping.LengthResponse {
+		if f.Length = lengths.of[r.ID].Trained; s.rules.ResponseLength {
 			f.Length = lengths.of[r.ID].Response
 		}
 	}

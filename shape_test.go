@@ -96,23 +96,23 @@ func TestRulesChangeWhatTheyName(t *testing.T) {
 		"truncated":      {TruncatedCoef: ptr(0.5)},
 		"stop":           {StopProperly: true},
 		"soft":           {Soft: &shaping.Overlong{Max: 20, Cache: 8, Penalty: 1}},
-		"response":       {Soft: &shaping.Overlong{Max: 24, Cache: 8, Penalty: 1}, LengthOf: shaping.LengthResponse},
+		"response":       {Soft: &shaping.Overlong{Max: 24, Cache: 8, Penalty: 1}, ResponseLength: true},
 		"clip":           {Clip: &reward.Range{Low: -0.5, High: 1}},
-		"masked":         {Cut: shaping.CutMasked},
+		"masked":         {MaskTruncated: true},
 		"age":            {MaxAge: ptr(int32(2))},
 		"solved":         {MinSolved: 1, MinUnsolved: 1},
 		"valid":          {MinValid: 4},
 		"alike":          {Filter: &filter.Rule{}},
 		"kept":           {Keep: shaping.Keep{Resolved: true, Best: 2}},
-		"row by row":     {Filter: &filter.Rule{Test: filter.RowDeviation}},
+		"row by row":     {Filter: &filter.Rule{Test: "row_deviation"}},
 		"zero":           {DropZero: true},
 		"affine":         {Affine: shaping.Affine{Bias: 1, Scale: 0.5}},
 		"moved":          {Affine: shaping.Affine{Bias: -0.25}},
 		"raw":            {TruncatedCoef: ptr(0.5), Filter: &filter.Rule{}, FilterRaw: true},
-		"raw alone":      {Filter: &filter.Rule{Test: filter.Spread}, FilterRaw: true},
+		"raw alone":      {Filter: &filter.Rule{Test: ""}, FilterRaw: true},
 		"best and zero":  {Keep: shaping.Keep{Best: 3}, DropZero: true},
 		"length penalty": {Spending: &shaping.Spending{Output: 0.25, Input: 0.1, Turns: 0.1}},
-		"every":          {TruncatedCoef: ptr(0.5), Cut: shaping.CutMasked, MaxAge: ptr(int32(2)), MinSolved: 1, Filter: &filter.Rule{}, Clip: &reward.Range{Low: -1, High: 0.75}},
+		"every":          {TruncatedCoef: ptr(0.5), MaskTruncated: true, MaxAge: ptr(int32(2)), MinSolved: 1, Filter: &filter.Rule{}, Clip: &reward.Range{Low: -1, High: 0.75}},
 		"nothing at all": {},
 	}
 	for _, preset := range filter.Presets() {
@@ -197,7 +197,7 @@ func TestOffPolicyChangesWhatItNames(t *testing.T) {
 				src = append(src, r)
 			}
 		}
-		weights := offpolicy.Truncated(0, 1.2)
+		weights := offpolicy.Correction{High: 1.2, Untrained: "ratio"}
 		p := turnpack.Pipeline{OnError: rollout.OnErrorStop}
 		before, _ := madeRows(t, p, src)
 		p.Shaping.OffPolicy = &shaping.OffPolicy{Weights: &weights, MaxError: 2}
@@ -332,7 +332,7 @@ func TestFilteredToNothing(t *testing.T) {
 
 func TestOffPolicyRows(t *testing.T) {
 	src := idsAndLogprobs(2)
-	weights := offpolicy.Truncated(0, 5)
+	weights := offpolicy.Correction{High: 5, Untrained: "ratio"}
 	p := turnpack.Pipeline{Shaping: shaping.Rules{OffPolicy: &shaping.OffPolicy{Weights: &weights, MaxError: 2}}, OnError: rollout.OnErrorStop}
 	p.TrainLogprobs = func(s *rollout.Sequence) ([]float32, error) {
 		out := slices.Clone(s.Logprob)

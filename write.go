@@ -250,7 +250,7 @@ func (x *run) book(res *result) {
 		count(&x.report.MaskedRows, reason, n)
 	}
 	for fault, n := range res.faults {
-		count(&x.report.Faults, fault.String(), n)
+		count(&x.report.Faults, string(fault), n)
 	}
 	if res.rows.n == 0 && !res.writtenBefore() {
 		count(&x.report.WithoutRows, res.why, 1)

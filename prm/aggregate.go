@@ -7,63 +7,42 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
-)
-
-// Method says how the valid votes of a step become one score.
-type Method uint8
-
-// The methods.
-const (
-	MeanValid Method = iota // mean over the votes that have a score
-	MeanAll                 // mean over all votes asked for, those without a score counting 0
-	Majority                // the value most votes have
-)
-
-var methodNames = []string{"mean_valid", "mean_all", "majority"}
-
-// String returns the name used on command lines.
-func (m Method) String() string { return enum.Name(methodNames, m, "method") }
-
-// ParseMethod reads a name written by String.
-func ParseMethod(name string) (Method, error) {
-	return enum.Parse[Method](methodNames, name, "method")
-}
-
-// Tie says what a majority does when several values lead together.
-type Tie uint8
-
-// The rules.
-const (
-	TieZero Tie = iota // the score is 0 (OpenClaw-RL@0d034dd5e)
-	TieNone            // the step has no score
-	TieLow             // the lowest leading value
-	TieHigh            // the highest leading value
 )
 
 // Aggregate says how votes become a score. The zero value is the mean of the
 // valid votes, at least one.
 type Aggregate struct {
-	Method Method
-	Tie    Tie
+	// Method: "mean_valid" or "", the mean over the votes that have a score;
+	// "mean_all", over all votes asked for, those without a score counting 0;
+	// "majority", the value most votes have.
+	Method string
+	// Tie is what a majority does when several values lead together: "" scores 0
+	// (OpenClaw-RL@0d034dd5e); "none" gives no score, "low" the lowest of them, "high"
+	// the highest.
+	Tie string
 	// Quorum is the least number of valid votes for a score; 0 means 1.
 	Quorum int
 }
 
-// Validate reports all faults at once.
-func (a Aggregate) Validate() error {
+func (a Aggregate) validate() error {
 	var faults []error
-	if int(a.Method) >= len(methodNames) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Aggregate.Method"}, "value %d is none of the %d known methods", a.Method, len(methodNames)))
-	}
-	if a.Tie > TieHigh {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Aggregate.Tie"}, "value %d is none of the known tie rules", a.Tie))
-	}
+	faults = append(faults, oneOf("Aggregate.Method", a.Method, "mean_valid", "mean_all", majority), oneOf("Aggregate.Tie", a.Tie, "none", "low", "high"))
 	if a.Quorum < 0 {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Aggregate.Quorum"}, "%d votes is negative", a.Quorum))
 	}
 	return errors.Join(faults...)
+}
+
+// majority is asked in waves, see [Aggregate.Needed].
+const majority = "majority"
+
+// oneOf is the fault of a field that is neither empty nor one of the words.
+func oneOf(field, found string, words ...string) error {
+	if found == "" || slices.Contains(words, found) {
+		return nil
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, "found %q, expected one of %s", found, strings.Join(words, ", "))
 }
 
 func (a Aggregate) quorum() int { return max(a.Quorum, 1) }
@@ -78,18 +57,18 @@ func (a Aggregate) Score(votes []rollout.Vote, asked int) (score *float64, reaso
 	}
 	var v float64
 	switch a.Method {
-	case MeanAll:
+	case "mean_all":
 		v = t.sum / float64(max(asked, len(votes)))
-	case Majority:
+	case majority:
 		leaders := t.leaders()
 		switch {
 		case len(leaders) == 1:
 			v = leaders[0]
-		case a.Tie == TieNone:
+		case a.Tie == "none":
 			return nil, fmt.Sprintf("%d values lead together", len(leaders))
-		case a.Tie == TieLow:
+		case a.Tie == "low":
 			v, reason = leaders[0], "tie"
-		case a.Tie == TieHigh:
+		case a.Tie == "high":
 			v, reason = leaders[len(leaders)-1], "tie"
 		default:
 			reason = "tie"
@@ -112,7 +91,7 @@ func (a Aggregate) Needed(votes []rollout.Vote, m int) int {
 	if t.valid+left < a.quorum() {
 		return 0
 	}
-	if a.Method != Majority {
+	if a.Method != majority {
 		return left
 	}
 	first, second := t.top()

@@ -43,14 +43,14 @@ func TestAggregate(t *testing.T) {
 		{"mean of the valid ones", prm.Aggregate{}, "+x+", 3, new(1.0)},
 		{"no valid vote is not 0", prm.Aggregate{}, "xxx", 3, nil},
 		{"no vote at all is not 0", prm.Aggregate{}, "", 3, nil},
-		{"mean over all", prm.Aggregate{Method: prm.MeanAll}, "+xx", 3, &third},
+		{"mean over all", prm.Aggregate{Method: "mean_all"}, "+xx", 3, &third},
 		{"below quorum", prm.Aggregate{Quorum: 2}, "+xx", 3, nil},
 		{"at quorum", prm.Aggregate{Quorum: 2}, "+x-", 3, new(0.0)},
-		{"majority", prm.Aggregate{Method: prm.Majority}, "+-+", 3, new(1.0)},
-		{"tie is 0", prm.Aggregate{Method: prm.Majority}, "+-", 2, new(0.0)},
-		{"tie has no score", prm.Aggregate{Method: prm.Majority, Tie: prm.TieNone}, "+-", 2, nil},
-		{"tie low", prm.Aggregate{Method: prm.Majority, Tie: prm.TieLow}, "+-0", 3, new(-1.0)},
-		{"tie high", prm.Aggregate{Method: prm.Majority, Tie: prm.TieHigh}, "+-0", 3, new(1.0)},
+		{"majority", prm.Aggregate{Method: "majority"}, "+-+", 3, new(1.0)},
+		{"tie is 0", prm.Aggregate{Method: "majority"}, "+-", 2, new(0.0)},
+		{"tie has no score", prm.Aggregate{Method: "majority", Tie: "none"}, "+-", 2, nil},
+		{"tie low", prm.Aggregate{Method: "majority", Tie: "low"}, "+-0", 3, new(-1.0)},
+		{"tie high", prm.Aggregate{Method: "majority", Tie: "high"}, "+-0", 3, new(1.0)},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			got, why := row.agg.Score(ballot(row.votes), row.asked)
@@ -91,8 +91,8 @@ func TestNeededByEnumeration(t *testing.T) {
 		return fmt.Sprintf("%.12g", *v)
 	}
 	for _, agg := range []prm.Aggregate{
-		{}, {Quorum: 4}, {Method: prm.MeanAll}, {Method: prm.Majority}, {Method: prm.Majority, Quorum: 3},
-		{Method: prm.Majority, Tie: prm.TieNone}, {Method: prm.Majority, Tie: prm.TieHigh, Quorum: 5},
+		{}, {Quorum: 4}, {Method: "mean_all"}, {Method: "majority"}, {Method: "majority", Quorum: 3},
+		{Method: "majority", Tie: "none"}, {Method: "majority", Tie: "high", Quorum: 5},
 	} {
 		// outcomes[s] is the set of final outcomes reachable from s.
 		outcomes := map[string]map[string]bool{}
@@ -119,7 +119,7 @@ func TestNeededByEnumeration(t *testing.T) {
 		}
 		for _, s := range all {
 			need := agg.Needed(ballot(s), m)
-			if need == 0 || agg.Method != prm.Majority {
+			if need == 0 || agg.Method != "majority" {
 				continue
 			}
 			for _, longer := range all {
@@ -137,16 +137,16 @@ func TestCombine(t *testing.T) {
 	require.Equal(t, 1.0, r.Total)
 	require.Equal(t, 0.0, *r.Step)
 
-	r = prm.Combination{Coef: new(0.5), Missing: prm.MissingZero}.Combine(1, scores[:3])
+	r = prm.Combination{Coef: new(0.5), Missing: "zero"}.Combine(1, scores[:3])
 	require.Equal(t, 0.0, *r.Step)
 	r = prm.Combination{Coef: new(0.5)}.Combine(1, scores[1:3])
 	require.Equal(t, 1.5, r.Total, "a missing step leaves the mean")
-	r = prm.Combination{Missing: prm.MissingZero}.Combine(1, scores[1:3])
+	r = prm.Combination{Missing: "zero"}.Combine(1, scores[1:3])
 	require.Equal(t, 1.5, r.Total, "a missing step counts 0")
-	r = prm.Combination{Missing: prm.MissingExclude}.Combine(1, scores[1:3])
+	r = prm.Combination{Missing: "exclude"}.Combine(1, scores[1:3])
 	require.Equal(t, "step_scores_missing", r.Excluded)
 	require.Nil(t, r.Step)
-	r = prm.Combination{Missing: prm.MissingExclude}.Combine(1, scores[3:])
+	r = prm.Combination{Missing: "exclude"}.Combine(1, scores[3:])
 	require.Empty(t, r.Excluded, "a step left out on purpose is not missing")
 	r = prm.Combination{}.Combine(-1, nil)
 	require.Equal(t, -1.0, r.Total)

@@ -1,40 +1,20 @@
 package prm
 
 import (
-	"errors"
 	"math"
 	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Missing says what a step without a score does to the mean.
-type Missing uint8
-
-// The rules.
-const (
-	MissingSkip    Missing = iota // it leaves the mean
-	MissingZero                   // it counts as 0 (OpenClaw-RL@0d034dd5e)
-	MissingExclude                // the rollout has no combined reward
-)
-
 // Combination is outcome + coef × mean(step scores).
 type Combination struct {
 	// Coef weighs the mean; nil means 1.
-	Coef    *float64
-	Missing Missing
-}
-
-// Validate reports all faults at once.
-func (c Combination) Validate() error {
-	var faults []error
-	if c.Coef != nil && !finite(*c.Coef) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Combination.Coef"}, "%g is not finite", *c.Coef))
-	}
-	if c.Missing > MissingExclude {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Combination.Missing"}, "value %d is none of the known rules", c.Missing))
-	}
-	return errors.Join(faults...)
+	Coef *float64
+	// Missing is what a step without a score does: "" leaves the mean; "zero" counts as
+	// 0 (OpenClaw-RL@0d034dd5e); "exclude", or any other word, leaves the rollout
+	// without a combined reward.
+	Missing string
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
@@ -58,13 +38,13 @@ func (c Combination) Combine(outcome float64, scores []rollout.StepScore) rollou
 			mean += *s.Score
 			n++
 		case Skipped(s):
-		case c.Missing == MissingZero:
+		case c.Missing == "zero":
 			n++
 		default:
 			missing++
 		}
 	}
-	if missing > 0 && c.Missing == MissingExclude {
+	if missing > 0 && c.Missing != "" {
 		r.Excluded = "step_scores_missing"
 		return r
 	}
@@ -89,20 +69,4 @@ const skippedPrefix = "skipped: "
 // in vain.
 func Skipped(s rollout.StepScore) bool {
 	return s.Score == nil && len(s.Reason) >= len(skippedPrefix) && s.Reason[:len(skippedPrefix)] == skippedPrefix
-}
-
-// Spans returns the half-open runs [start, end) of non-zero entries of a mask.
-func Spans(mask []int) [][2]int {
-	spans := [][2]int{}
-	for i := 0; i < len(mask); i++ {
-		if mask[i] == 0 {
-			continue
-		}
-		start := i
-		for i < len(mask) && mask[i] != 0 {
-			i++
-		}
-		spans = append(spans, [2]int{start, i})
-	}
-	return spans
 }

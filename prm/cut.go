@@ -5,15 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// Counter measures text in the unit of a budget: tokens of a judge, or code
-// points where it is nil. It must not shrink when text is added at an end.
-type Counter func(text string) int
-
-func (c Counter) of(text string) int {
-	if c == nil {
+// size measures text in the unit of a budget, code points where count is nil.
+func size(text string, count func(string) int) int {
+	if count == nil {
 		return utf8.RuneCountInString(text)
 	}
-	return c(text)
+	return count(text)
 }
 
 // maxUnitBytes is how long one unit of a budget can be: a text with more bytes
@@ -23,19 +20,20 @@ const maxUnitBytes = 256
 // Cut shortens text to at most limit units: its head and its tail, equally
 // long, around a line that says how many characters are gone. The end is
 // always kept; where not even the line fits, only the end is. A negative limit
-// cuts nothing.
-func Cut(text string, limit int, count Counter) string {
+// cuts nothing. count measures in the unit of the limit, nil in code points; it must
+// not shrink when text is added at an end.
+func Cut(text string, limit int, count func(string) int) string {
 	if limit < 0 || len(text) <= limit && count == nil {
 		return text
 	}
 	n := utf8.RuneCountInString(text)
-	if n <= limit && count == nil || len(text)/maxUnitBytes <= limit && count.of(text) <= limit {
+	if n <= limit && count == nil || len(text)/maxUnitBytes <= limit && size(text, count) <= limit {
 		return text
 	}
 	keep := func(k int) string {
 		return head(text, k-k/2) + fmt.Sprintf("\n[%d characters omitted]\n", n-k) + tail(text, k/2)
 	}
-	fits := func(s string) bool { return count.of(s) <= limit }
+	fits := func(s string) bool { return size(s, count) <= limit }
 	if k := largest(n-1, limit, func(k int) bool { return fits(keep(k)) }); k > 0 {
 		return keep(k)
 	}

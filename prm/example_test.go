@@ -49,7 +49,7 @@ func Example() {
 
 // A rule reads the vote; a text without one says why.
 func ExampleRule_Compile() {
-	parse, err := prm.Rule{Kind: prm.JSONField, Field: "verdict.score", Scale: prm.Range(0, 10)}.Compile()
+	parse, err := prm.Rule{Kind: "json", Field: "verdict.score", Scale: prm.ScoreRange{Min: 0, Max: 10}}.Compile()
 	if err != nil {
 		panic(err)
 	}
@@ -65,7 +65,7 @@ func ExampleRule_Compile() {
 func ExampleAggregate_Needed() {
 	yes := 1.0
 	votes := []rollout.Vote{{Score: &yes}, {Score: &yes}}
-	majority := prm.Aggregate{Method: prm.Majority}
+	majority := prm.Aggregate{Method: "majority"}
 	fmt.Println(majority.Needed(nil, 5), majority.Needed(votes, 5), majority.Needed(append(votes, votes[0]), 5))
 	// Output: 3 1 0
 }

@@ -88,7 +88,7 @@ func TestLiveIsScoringAfterwards(t *testing.T) {
 		require.NoError(t, j.Close())
 		return string(b), votes(t, path)
 	}
-	for _, o := range []prm.Options{{Concurrency: 1}, {Concurrency: 3, Aggregate: prm.Aggregate{Method: prm.Majority}, Votes: 5}, {}} {
+	for _, o := range []prm.Options{{Concurrency: 1}, {Concurrency: 3, Aggregate: prm.Aggregate{Method: "majority"}, Votes: 5}, {}} {
 		want, kept := judged(o, func(s *prm.Scorer) [][]rollout.StepScore {
 			out := make([][]rollout.StepScore, rollouts)
 			for i, r := range runs {

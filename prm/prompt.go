@@ -14,18 +14,6 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// CutStyle says how a text above its limit is shortened.
-type CutStyle uint8
-
-// The styles.
-const (
-	// CutBothEnds keeps head and tail ([Cut]) and never exceeds the limit.
-	CutBothEnds CutStyle = iota
-	// CutSWERL reproduces the swe-rl judge: outputs are cut to 2,000 characters at
-	// each end and then lose their end to the limit; a note follows the limit.
-	CutSWERL
-)
-
 // Limits are the budgets of the sections of a judge prompt, in units of
 // Prompt.Count. 0 takes the default in brackets, a negative value is no limit.
 type Limits struct {
@@ -37,7 +25,9 @@ type Limits struct {
 	History       int // all of the history; the oldest steps go first [none]
 	Action        int // the step's own response and tool calls [4000]
 	Result        int // the step's own result [4000]
-	Style         CutStyle
+	// SWERL cuts as the swe-rl judge does: outputs to 2,000 characters at each end, then
+	// their end to the limit, and a note follows the limit. Otherwise [Cut] does it.
+	SWERL bool
 }
 
 func (l Limits) withDefaults() Limits {
@@ -56,15 +46,15 @@ func (l Limits) withDefaults() Limits {
 }
 
 // Prompt says what a judge reads about a step. The zero value is a complete
-// judge prompt for the rule [RuleSWE].
+// judge prompt for the zero [Rule].
 type Prompt struct {
 	Limits Limits
-	Count  Counter // nil counts code points
+	Count  func(text string) int // see [Cut]
 	// System and User are text/template sources over [View]; "" takes the built-in
 	// ones. Sections belong inside {{.Fence "name" .Text}}.
 	System, User string
 	// Verdict closes the built-in system prompt: how the judge must answer. "" asks
-	// for what the rule of the scorer reads ([verdictFor]).
+	// for what the rule of the scorer reads.
 	Verdict string
 	// Escapes are markers that recorded text must not contain as they are: a middle
 	// dot is put after their first character. nil takes [defaultEscapes]; the fence
@@ -81,7 +71,7 @@ type Prompt struct {
 
 // SWERL is the prompt with the limits and cuts of the swe-rl judge
 // (OpenClaw-RL@0d034dd5e) and words of its own.
-func SWERL() Prompt { return Prompt{Limits: Limits{Style: CutSWERL}} }
+func SWERL() Prompt { return Prompt{Limits: Limits{SWERL: true}} }
 
 // View is what a judge sees of one step: everything cut to its budget.
 type View struct {
@@ -132,7 +122,7 @@ Weigh the action by its purpose and its result. A step that finds something out 
 var userText string
 
 // verdictFor tells a judge to answer in the form that a rule reads, "" for a
-// [Regex] rule, whose form is the caller's.
+// regex rule, whose form is the caller's.
 func verdictFor(r Rule) string {
 	marks := "1 if the step helps, -1 if it does not"
 	switch {
@@ -146,9 +136,9 @@ func verdictFor(r Rule) string {
 		marks = "a number from " + strconv.FormatFloat(r.Scale.Min, 'f', -1, 64) + " to " + strconv.FormatFloat(r.Scale.Max, 'f', -1, 64) + ", the higher the more the step helps"
 	}
 	switch r.Kind {
-	case Regex:
+	case "regex":
 		return ""
-	case JSONField:
+	case "json":
 		shape, field := `%s`, cmp.Or(r.Field, "score")
 		for _, key := range strings.Split(field, ".") {
 			shape = strings.Replace(shape, "%s", "{"+strconv.Quote(key)+": %s}", 1)
@@ -165,21 +155,12 @@ type Builder struct {
 	system, user *template.Template
 }
 
-// Validate reports all faults at once.
-func (p Prompt) Validate() error {
-	_, err := p.Compile()
-	return err
-}
-
-// Compile checks the prompt and makes it ready. Template faults are
+// Compile checks the prompt, reports all faults at once and makes it ready. Template faults are
 // [rollout.KindTemplate].
 func (p Prompt) Compile() (*Builder, error) {
 	p.Limits = p.Limits.withDefaults()
 	b := &Builder{p: p}
 	var faults []error
-	if p.Limits.Style > CutSWERL {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Limits.Style"}, "value %d is none of the known styles", p.Limits.Style))
-	}
 	markers := p.Escapes
 	if markers == nil {
 		markers = defaultEscapes()
@@ -227,7 +208,7 @@ func (b *Builder) View(issue, rubric string, history []Step, current *Step, numb
 		action := b.escape.apply(cmp.Or(history[i].Action, history[i].Response))
 		s := b.show(&history[i], Cut(action, l.HistoryAction, b.p.Count), l.HistoryResult)
 		if l.History >= 0 {
-			if room -= b.p.Count.of(s.Action) + b.p.Count.of(s.Result); room < 0 {
+			if room -= size(s.Action, b.p.Count) + size(s.Result, b.p.Count); room < 0 {
 				break
 			}
 		}
@@ -251,13 +232,13 @@ func (b *Builder) whole(s *Step, limit int) string {
 		return Cut(text+calls, limit, b.p.Count)
 	}
 	if limit >= 0 {
-		rest := limit - b.p.Count.of("\n")
+		rest := limit - size("\n", b.p.Count)
 		room := max(0, rest/2)
 		if len(text)/maxUnitBytes <= rest { // else it takes its half, and need not be counted whole
-			room = max(room, rest-b.p.Count.of(text))
+			room = max(room, rest-size(text, b.p.Count))
 		}
 		calls = Cut(calls, room, b.p.Count)
-		text = Cut(text, max(0, rest-b.p.Count.of(calls)), b.p.Count)
+		text = Cut(text, max(0, rest-size(calls, b.p.Count)), b.p.Count)
 	}
 	// The parts of a text can take fewer units than the text.
 	return Cut(text+"\n"+calls, limit, b.p.Count)
@@ -268,7 +249,7 @@ func (b *Builder) show(s *Step, action string, resultLimit int) Shown {
 	if s.ReturnCode != nil {
 		out.ReturnCode = strconv.Itoa(*s.ReturnCode)
 	}
-	if b.p.Limits.Style == CutSWERL {
+	if b.p.Limits.SWERL {
 		out.Result = sweOutput(b.escape.apply(s.Result), resultLimit)
 	} else {
 		out.Result = Cut(b.escape.apply(s.Result), resultLimit, b.p.Count)
@@ -277,7 +258,7 @@ func (b *Builder) show(s *Step, action string, resultLimit int) Shown {
 }
 
 func (b *Builder) issue(text string, limit int) string {
-	if b.p.Limits.Style == CutSWERL {
+	if b.p.Limits.SWERL {
 		return headOnly(b.escape.apply(text), limit, "\n... (truncated)")
 	}
 	return Cut(b.escape.apply(text), limit, b.p.Count)

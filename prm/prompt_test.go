@@ -80,30 +80,30 @@ func TestSteps(t *testing.T) {
 func TestCommandsInText(t *testing.T) {
 	for _, row := range []struct {
 		reason, text string
-		class        prm.Class
+		class        string
 		action       string
 	}{
-		{"a shell block", "look\n```bash\nls -l\n```\nand wait", prm.StepCommand, "ls -l"},
-		{"two of them", "```sh\na\n```\n```bash\nb\n```", prm.StepCommand, "a\nb"},
-		{"an empty one", "```bash\n\n```", prm.StepCommandLess, ""},
-		{"a closing block without a language", "It is a binary.\n```\n./rock\n```\n", prm.StepCommand, "./rock"},
-		{"an illustration", "Like so:\n```\nx = 1\n```\nis what I mean.", prm.StepCommandLess, ""},
-		{"code of another language", "```cpp\nint main() {}\n```", prm.StepCommandLess, ""},
-		{"a fence left open", "```\nls", prm.StepCommandLess, ""},
-		{"a function tag", "go\n<function=bash>\n<parameter=command>ls</parameter>\n</function>", prm.StepCommand, "bash\n<parameter=command>ls</parameter>"},
-		{"a finish function", "<function=finish>\n</function>", prm.StepSubmit, "finish"},
-		{"a command tag", "x\n<command>\nsubmit\n</command>", prm.StepSubmit, "submit"},
-		{"an execute tag", "<execute>\nprint(1)\n</execute>", prm.StepCommand, "print(1)"},
-		{"a finish tag", "<finish> done </finish>", prm.StepSubmit, "finish"},
-		{"keystrokes", "I go.\n{\"commands\": [{\"keystrokes\": \"ls\\n\", \"duration\": 0.1}]}", prm.StepCommand, "ls"},
-		{"no keystrokes", "{\"commands\": [], \"task_complete\": false}", prm.StepCommandLess, ""},
-		{"completion", "{\"commands\": [\"cat x\"], \"task_complete\": true}", prm.StepSubmit, "cat x\nfinish"},
-		{"prose", "The submit button is what finish means.", prm.StepCommandLess, ""},
+		{"a shell block", "look\n```bash\nls -l\n```\nand wait", "command", "ls -l"},
+		{"two of them", "```sh\na\n```\n```bash\nb\n```", "command", "a\nb"},
+		{"an empty one", "```bash\n\n```", "command-less", ""},
+		{"a closing block without a language", "It is a binary.\n```\n./rock\n```\n", "command", "./rock"},
+		{"an illustration", "Like so:\n```\nx = 1\n```\nis what I mean.", "command-less", ""},
+		{"code of another language", "```cpp\nint main() {}\n```", "command-less", ""},
+		{"a fence left open", "```\nls", "command-less", ""},
+		{"a function tag", "go\n<function=bash>\n<parameter=command>ls</parameter>\n</function>", "command", "bash\n<parameter=command>ls</parameter>"},
+		{"a finish function", "<function=finish>\n</function>", "submit", "finish"},
+		{"a command tag", "x\n<command>\nsubmit\n</command>", "submit", "submit"},
+		{"an execute tag", "<execute>\nprint(1)\n</execute>", "command", "print(1)"},
+		{"a finish tag", "<finish> done </finish>", "submit", "finish"},
+		{"keystrokes", "I go.\n{\"commands\": [{\"keystrokes\": \"ls\\n\", \"duration\": 0.1}]}", "command", "ls"},
+		{"no keystrokes", "{\"commands\": [], \"task_complete\": false}", "command-less", ""},
+		{"completion", "{\"commands\": [\"cat x\"], \"task_complete\": true}", "submit", "cat x\nfinish"},
+		{"prose", "The submit button is what finish means.", "command-less", ""},
 	} {
 		r := &rollout.Rollout{Messages: []rollout.Message{{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy, Content: row.text}}}
 		steps := prm.StepsOf(r, prm.StepOptions{})
 		require.Len(t, steps, 1)
-		require.Equal(t, row.class.String(), steps[0].Class.String(), row.reason)
+		require.Equal(t, row.class, steps[0].Class, row.reason)
 		require.Equal(t, row.action, steps[0].Action, row.reason)
 	}
 }
@@ -172,7 +172,7 @@ func TestCallsAreShownBesideText(t *testing.T) {
 		{"a long call", "I write.", call, []string{"I write.\nwrite {\"path\"", `end"}`}},
 		{"both long", text, call, []string{"begin ", " so\nwrite {\"path\"", `end"}`}},
 	} {
-		for name, count := range map[string]prm.Counter{"code points": nil, "words": words} {
+		for name, count := range map[string]func(string) int{"code points": nil, "words": words} {
 			b, err := prm.Prompt{Limits: prm.Limits{Action: 200}, Count: count}.Compile()
 			require.NoError(t, err)
 			got := b.View("", "", nil, &prm.Step{Response: row.text, Calls: row.call}, 1).Current.Action
@@ -203,9 +203,9 @@ func TestVerdicts(t *testing.T) {
 		rule prm.Rule
 		want string
 	}{
-		{prm.RuleSWE(), `\boxed{MARK}, where MARK is 1 if the step helps, -1 if it does not.`},
-		{prm.RuleChat(), `where MARK is one of -1, 0, 1, the higher the more the step helps.`},
-		{prm.Rule{Kind: prm.JSONField, Field: "verdict.score", Scale: prm.Range(0, 10)}, `{"verdict": {"score": MARK}}, where MARK is a number from 0 to 10`},
+		{prm.Rule{}, `\boxed{MARK}, where MARK is 1 if the step helps, -1 if it does not.`},
+		{chatRule, `where MARK is one of -1, 0, 1, the higher the more the step helps.`},
+		{prm.Rule{Kind: "json", Field: "verdict.score", Scale: prm.ScoreRange{Min: 0, Max: 10}}, `{"verdict": {"score": MARK}}, where MARK is a number from 0 to 10`},
 	} {
 		require.Contains(t, prm.VerdictFor(row.rule), row.want)
 		var system string
@@ -219,7 +219,7 @@ func TestVerdicts(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, system, row.want)
 	}
-	regex := prm.Options{Rule: prm.Rule{Kind: prm.Regex, Pattern: `(\d)`}}
+	regex := prm.Options{Rule: prm.Rule{Kind: "regex", Pattern: `(\d)`}}
 	require.ErrorContains(t, regex.Validate(), "Prompt.Verdict")
 	regex.Prompt.Verdict = "Say a digit."
 	require.NoError(t, regex.Validate())
@@ -288,7 +288,7 @@ func TestCut(t *testing.T) {
 			b.WriteString([]string{"a", "é", "😀", " ", "\n", "wort"}[rng.IntN(6)])
 		}
 		text, limit := b.String(), rng.IntN(300)
-		for name, count := range map[string]prm.Counter{"nil": nil, "runes": runes, "bytes": bytes, "words": words} {
+		for name, count := range map[string]func(string) int{"nil": nil, "runes": runes, "bytes": bytes, "words": words} {
 			got := prm.Cut(text, limit, count)
 			measure := count
 			if measure == nil {
@@ -344,7 +344,7 @@ func TestHistoryBudget(t *testing.T) {
 }
 
 func TestPromptFaultsAllAtOnce(t *testing.T) {
-	err := prm.Prompt{System: "{{.Nonsense}}", User: "{{", Escapes: []string{"x"}}.Validate()
+	_, err := prm.Prompt{System: "{{.Nonsense}}", User: "{{", Escapes: []string{"x"}}.Compile()
 	require.ErrorContains(t, err, "Prompt.System")
 	require.ErrorContains(t, err, "Prompt.User")
 	require.ErrorContains(t, err, "Prompt.Escapes")

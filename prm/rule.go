@@ -11,43 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/internal/decimal"
-	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/prm/internal/command"
 	"github.com/turnpack/turnpack/rollout"
-)
-
-// RuleKind says where a vote stands in a judge's text.
-type RuleKind uint8
-
-// The kinds. All limits and cuts count code points, never bytes.
-const (
-	BoxedFirst RuleKind = iota // the first \boxed{…} decides, even when unusable
-	BoxedLast                  // the last one
-	BoxedTail                  // the first one inside the last Rule.Tail code points
-	Regex                      // group "score", else group 1, of the last match of Rule.Pattern
-	JSONField                  // member Rule.Field of the last JSON object that has it
-)
-
-var ruleNames = []string{"boxed-first", "boxed-last", "tail", "regex", "json"}
-
-// String returns the name used on command lines.
-func (k RuleKind) String() string { return enum.Name(ruleNames, k, "rule") }
-
-// ParseRuleKind reads a name written by String.
-func ParseRuleKind(name string) (RuleKind, error) {
-	return enum.Parse[RuleKind](ruleNames, name, "rule")
-}
-
-// BoxForm says what counts as a box.
-type BoxForm uint8
-
-// The forms. Digits are decimal digits of any script.
-const (
-	// BoxDecimal is \boxed{…} with at most one inner brace level, white space
-	// stripped, holding digits with an optional sign and fraction.
-	BoxDecimal BoxForm = iota
-	// BoxDigit is \boxed{ sign? digit } without blanks; everything else is not seen.
-	BoxDigit
 )
 
 // ScoreRange says which numbers are votes. The zero value accepts −1 and 1.
@@ -57,15 +22,6 @@ type ScoreRange struct {
 	// Min and Max bound an inclusive range when Values is empty and Min < Max.
 	Min, Max float64
 }
-
-// Sign accepts −1 and 1.
-func Sign() ScoreRange { return ScoreRange{Values: []float64{-1, 1}} }
-
-// Ternary accepts −1, 0 and 1.
-func Ternary() ScoreRange { return ScoreRange{Values: []float64{-1, 0, 1}} }
-
-// Range accepts any number from min to max, both included.
-func Range(min, max float64) ScoreRange { return ScoreRange{Min: min, Max: max} }
 
 const scaleTolerance = 1e-9
 
@@ -85,8 +41,8 @@ func (s ScoreRange) accept(v float64) (float64, bool) {
 	return 0, false
 }
 
-// String writes the accepted numbers.
-func (s ScoreRange) String() string {
+// text writes the accepted numbers.
+func (s ScoreRange) text() string {
 	if len(s.Values) == 0 && s.Min < s.Max {
 		return "[" + strconv.FormatFloat(s.Min, 'g', -1, 64) + ", " + strconv.FormatFloat(s.Max, 'g', -1, 64) + "]"
 	}
@@ -102,39 +58,24 @@ func (s ScoreRange) String() string {
 }
 
 // Rule says how a judge's text becomes a number. The zero value is the rule of
-// the swe-rl judge: the first decimal box, −1 or 1.
+// the swe-rl judge (OpenClaw-RL@0d034dd5e): the first decimal box, −1 or 1. Its
+// chat judge is {Kind: "boxed-last", Digit: true} with −1, 0 or 1, its hindsight
+// judge the same with −1 or 1 ([Hint] reads its hint), its terminal judge
+// {Kind: "tail"}. All limits and cuts count code points, never bytes.
 type Rule struct {
-	Kind RuleKind
-	Box  BoxForm
-	// Tail is how many code points from the end [BoxedTail] looks at; 0 means 50.
-	Tail int
-	// Pattern is an RE2 expression for [Regex].
-	Pattern string
-	// Field is a dotted path for [JSONField]; "" means "score".
-	Field string
-	Scale ScoreRange
-}
-
-// RuleSWE is the rule of the swe-rl judge (OpenClaw-RL@0d034dd5e): the first
-// decimal box, −1 or 1.
-func RuleSWE() Rule { return Rule{} }
-
-// RuleChat is the rule of the chat judge (OpenClaw-RL@0d034dd5e): the last
-// one-digit box, −1, 0 or 1.
-func RuleChat() Rule { return Rule{Kind: BoxedLast, Box: BoxDigit, Scale: Ternary()} }
-
-// RuleOPD is the rule of the hindsight judge (OpenClaw-RL@0d034dd5e): the last
-// one-digit box, −1 or 1. [Hint] reads its hint.
-func RuleOPD() Rule { return Rule{Kind: BoxedLast, Box: BoxDigit, Scale: Sign()} }
-
-// RuleTerminal is the rule of the terminal judge (OpenClaw-RL@0d034dd5e): the
-// first decimal box inside the last 50 code points, −1 or 1.
-func RuleTerminal() Rule { return Rule{Kind: BoxedTail} }
-
-// Validate reports all faults at once.
-func (r Rule) Validate() error {
-	_, err := r.Compile()
-	return err
+	// Kind says where the vote stands: "boxed-first" or "", the first \boxed{…}
+	// decides, even when unusable; "boxed-last", the last one; "tail", the first one
+	// among the last Tail code points; "regex", group "score", else group 1, of the last
+	// match of Pattern; "json", member Field of the last JSON object that has it.
+	Kind string
+	// Digit sees only boxes of the form \boxed{ sign? digit } without blanks. Else
+	// they hold digits with an optional sign and fraction, white space stripped, with
+	// at most one inner brace level. Digits are decimal digits of any script.
+	Digit   bool
+	Tail    int    // 0 means 50
+	Pattern string // RE2
+	Field   string // a dotted path; "" means "score"
+	Scale   ScoreRange
 }
 
 // Parser reads the vote in a text. The error, a [rollout.KindJudge], says why
@@ -143,17 +84,14 @@ type Parser func(text string) (float64, error)
 
 const defaultTail = 50
 
-// Compile checks the rule and returns its parser.
+// Compile checks the rule, reports all faults at once and returns its parser.
 func (r Rule) Compile() (Parser, error) {
 	var faults []error
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
 	}
-	if int(r.Kind) >= len(ruleNames) {
-		fault("Rule.Kind", "value %d is none of the %d known kinds", r.Kind, len(ruleNames))
-	}
-	if r.Box > BoxDigit {
-		fault("Rule.Box", "value %d is neither BoxDecimal nor BoxDigit", r.Box)
+	if err := oneOf("Rule.Kind", r.Kind, "boxed-first", "boxed-last", "tail", "regex", "json"); err != nil {
+		faults = append(faults, err)
 	}
 	if r.Tail < 0 {
 		fault("Rule.Tail", "%d code points is negative", r.Tail)
@@ -168,17 +106,17 @@ func (r Rule) Compile() (Parser, error) {
 	}
 	var find func(string) (string, error)
 	switch r.Kind {
-	case BoxedFirst:
+	case "", "boxed-first":
 		find = func(t string) (string, error) { return r.firstBox(t) }
-	case BoxedLast:
+	case "boxed-last":
 		find = r.lastBox
-	case BoxedTail:
+	case "tail":
 		n := r.Tail
 		if n == 0 {
 			n = defaultTail
 		}
 		find = func(t string) (string, error) { return r.firstBox(tail(t, n)) }
-	case Regex:
+	case "regex":
 		re, err := regexp.Compile(r.Pattern)
 		switch {
 		case r.Pattern == "":
@@ -190,7 +128,7 @@ func (r Rule) Compile() (Parser, error) {
 		default:
 			find = regexFinder(re)
 		}
-	case JSONField:
+	case "json":
 		path := strings.Split(r.Field, ".")
 		if r.Field == "" {
 			path = []string{"score"}
@@ -210,7 +148,7 @@ func (r Rule) Compile() (Parser, error) {
 			return 0, noVote("found %q, which is no plain decimal", clip(found))
 		}
 		if v, ok = r.Scale.accept(v); !ok {
-			return 0, noVote("found %s, expected one of %s", clip(found), r.Scale)
+			return 0, noVote("found %s, expected one of %s", clip(found), r.Scale.text())
 		}
 		return v, nil
 	}, nil
@@ -237,7 +175,7 @@ var (
 )
 
 func (r Rule) boxes() *regexp.Regexp {
-	if r.Box == BoxDigit {
+	if r.Digit {
 		return boxDigit
 	}
 	return boxDecimal

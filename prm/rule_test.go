@@ -12,52 +12,55 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
+// chatRule reads the votes of OpenClaw-RL's chat judge.
+var chatRule = prm.Rule{Kind: "boxed-last", Digit: true, Scale: prm.ScoreRange{Values: []float64{-1, 0, 1}}}
+
 func TestRules(t *testing.T) {
 	none := math.NaN()
-	decimalLast := prm.Rule{Kind: prm.BoxedLast}
-	json := prm.Rule{Kind: prm.JSONField, Scale: prm.Range(0, 10)}
+	decimalLast := prm.Rule{Kind: "boxed-last"}
+	json := prm.Rule{Kind: "json", Scale: prm.ScoreRange{Min: 0, Max: 10}}
 	for _, row := range []struct {
 		reason string
 		rule   prm.Rule
 		text   string
 		want   float64
 	}{
-		{"plain", prm.RuleSWE(), `so \boxed{1}`, 1},
-		{"first box decides", prm.RuleSWE(), `\boxed{1} then \boxed{-1}`, 1},
-		{"an unusable first box is not passed over", prm.RuleSWE(), `\boxed{2} then \boxed{1}`, none},
-		{"a box that never closes is no box", prm.RuleSWE(), `\boxed{oops and \boxed{1}`, 1},
-		{"one inner brace level belongs to the box", prm.RuleSWE(), `\boxed{\text{1}}`, none},
-		{"two inner levels are no box, the next is", prm.RuleSWE(), `\boxed{{{1}}} \boxed{-1}`, -1},
-		{"zero is no vote on the sign scale", prm.RuleSWE(), `\boxed{0}`, none},
-		{"full-width digit", prm.RuleSWE(), `\boxed{-１}`, -1},
-		{"mathematical bold digit", prm.RuleSWE(), "\\boxed{\U0001D7CF}", 1},
-		{"digits of two scripts", prm.RuleSWE(), "\\boxed{１.٠}", 1},
-		{"no-break space and file separator strip", prm.RuleSWE(), "\\boxed{\u00a0\x1c1\u2003}", 1},
-		{"exponent is no plain decimal", prm.RuleSWE(), `\boxed{1e0}`, none},
-		{"bare point before", prm.RuleSWE(), `\boxed{.1}`, none},
-		{"bare point after", prm.RuleSWE(), `\boxed{1.}`, none},
-		{"two points", prm.RuleSWE(), `\boxed{1.0.0}`, none},
-		{"Unicode minus", prm.RuleSWE(), `\boxed{−1}`, none},
-		{"within tolerance", prm.RuleSWE(), `\boxed{0.9999999999}`, 1},
-		{"outside tolerance", prm.RuleSWE(), `\boxed{0.99999999}`, none},
-		{"a number beyond float64", prm.RuleSWE(), `\boxed{` + strings.Repeat("9", 400) + `}`, none},
-		{"last digit box", prm.RuleChat(), `\boxed{1} \boxed{0}`, 0},
-		{"a digit box with a blank is not seen", prm.RuleChat(), `\boxed{-1} \boxed{ 1 }`, -1},
-		{"an unusable last digit box decides", prm.RuleChat(), `\boxed{1} \boxed{5}`, none},
-		{"the hindsight judge has no zero", prm.RuleOPD(), `\boxed{1} \boxed{0}`, none},
+		{"plain", prm.Rule{}, `so \boxed{1}`, 1},
+		{"first box decides", prm.Rule{}, `\boxed{1} then \boxed{-1}`, 1},
+		{"an unusable first box is not passed over", prm.Rule{}, `\boxed{2} then \boxed{1}`, none},
+		{"a box that never closes is no box", prm.Rule{}, `\boxed{oops and \boxed{1}`, 1},
+		{"one inner brace level belongs to the box", prm.Rule{}, `\boxed{\text{1}}`, none},
+		{"two inner levels are no box, the next is", prm.Rule{}, `\boxed{{{1}}} \boxed{-1}`, -1},
+		{"zero is no vote on the sign scale", prm.Rule{}, `\boxed{0}`, none},
+		{"full-width digit", prm.Rule{}, `\boxed{-１}`, -1},
+		{"mathematical bold digit", prm.Rule{}, "\\boxed{\U0001D7CF}", 1},
+		{"digits of two scripts", prm.Rule{}, "\\boxed{１.٠}", 1},
+		{"no-break space and file separator strip", prm.Rule{}, "\\boxed{\u00a0\x1c1\u2003}", 1},
+		{"exponent is no plain decimal", prm.Rule{}, `\boxed{1e0}`, none},
+		{"bare point before", prm.Rule{}, `\boxed{.1}`, none},
+		{"bare point after", prm.Rule{}, `\boxed{1.}`, none},
+		{"two points", prm.Rule{}, `\boxed{1.0.0}`, none},
+		{"Unicode minus", prm.Rule{}, `\boxed{−1}`, none},
+		{"within tolerance", prm.Rule{}, `\boxed{0.9999999999}`, 1},
+		{"outside tolerance", prm.Rule{}, `\boxed{0.99999999}`, none},
+		{"a number beyond float64", prm.Rule{}, `\boxed{` + strings.Repeat("9", 400) + `}`, none},
+		{"last digit box", chatRule, `\boxed{1} \boxed{0}`, 0},
+		{"a digit box with a blank is not seen", chatRule, `\boxed{-1} \boxed{ 1 }`, -1},
+		{"an unusable last digit box decides", chatRule, `\boxed{1} \boxed{5}`, none},
+		{"the hindsight judge has no zero", prm.Rule{Kind: "boxed-last", Digit: true}, `\boxed{1} \boxed{0}`, none},
 		{"last decimal box", decimalLast, `\boxed{1} so \boxed{ -1.0 }`, -1},
-		{"tail counts code points", prm.RuleTerminal(), `\boxed{1}` + strings.Repeat("😀", 41), 1},
-		{"one too many", prm.RuleTerminal(), `\boxed{1}` + strings.Repeat("😀", 42), none},
-		{"own tail", prm.Rule{Kind: prm.BoxedTail, Tail: 9}, `\boxed{1}`, 1},
-		{"regex takes the last match", prm.Rule{Kind: prm.Regex, Pattern: `(?m)^Score: (\S+)$`, Scale: prm.Range(-5, 5)}, "Score: 1\nScore: 4.5", 4.5},
-		{"named group", prm.Rule{Kind: prm.Regex, Pattern: `(a|b)=(?P<score>-?\d)`}, "a=1 b=-1", -1},
-		{"out of range", prm.Rule{Kind: prm.Regex, Pattern: `(\d+)`, Scale: prm.Range(0, 5)}, "7", none},
+		{"tail counts code points", prm.Rule{Kind: "tail"}, `\boxed{1}` + strings.Repeat("😀", 41), 1},
+		{"one too many", prm.Rule{Kind: "tail"}, `\boxed{1}` + strings.Repeat("😀", 42), none},
+		{"own tail", prm.Rule{Kind: "tail", Tail: 9}, `\boxed{1}`, 1},
+		{"regex takes the last match", prm.Rule{Kind: "regex", Pattern: `(?m)^Score: (\S+)$`, Scale: prm.ScoreRange{Min: -5, Max: 5}}, "Score: 1\nScore: 4.5", 4.5},
+		{"named group", prm.Rule{Kind: "regex", Pattern: `(a|b)=(?P<score>-?\d)`}, "a=1 b=-1", -1},
+		{"out of range", prm.Rule{Kind: "regex", Pattern: `(\d+)`, Scale: prm.ScoreRange{Min: 0, Max: 5}}, "7", none},
 		{"json", json, `{"score": 7.5}`, 7.5},
 		{"json in a fence after prose with braces", json, "set {x} is fine\n```json\n{\"why\": \"a {b}\", \"score\": 3}\n```", 3},
 		{"the last object that has it", json, `{"score": 1} {"score": 2} {"other": 5}`, 2},
 		{"a number in a string", json, `{"score": " 4 "}`, 4},
 		{"a bool is no number", json, `{"score": true}`, none},
-		{"nested path", prm.Rule{Kind: prm.JSONField, Field: "verdict.value"}, `{"verdict": {"value": -1.0}}`, -1},
+		{"nested path", prm.Rule{Kind: "json", Field: "verdict.value"}, `{"verdict": {"value": -1.0}}`, -1},
 		{"no object", json, `score: 3`, none},
 		{"hostile braces end", json, strings.Repeat("{", 1<<20) + `{"score":1}`, none},
 	} {
@@ -76,7 +79,7 @@ func TestRules(t *testing.T) {
 }
 
 func TestRuleFaultsAllAtOnce(t *testing.T) {
-	err := prm.Rule{Kind: prm.Regex, Tail: -1, Pattern: "x", Scale: prm.Range(2, 1)}.Validate()
+	_, err := prm.Rule{Kind: "regex", Tail: -1, Pattern: "x", Scale: prm.ScoreRange{Min: 2, Max: 1}}.Compile()
 	require.ErrorIs(t, err, rollout.KindInput)
 	for _, part := range []string{"Rule.Tail", "Rule.Pattern", "Rule.Scale"} {
 		require.ErrorContains(t, err, part)
@@ -86,7 +89,7 @@ func TestRuleFaultsAllAtOnce(t *testing.T) {
 // Every decimal digit of Unicode has the value that its name says: each run of
 // ten starts at zero.
 func TestDigitsOfAllScripts(t *testing.T) {
-	parse, err := prm.Rule{Scale: prm.Range(0, 9)}.Compile()
+	parse, err := prm.Rule{Scale: prm.ScoreRange{Min: 0, Max: 9}}.Compile()
 	require.NoError(t, err)
 	next, seen := 0, 0
 	last := rune(-2)
@@ -108,8 +111,8 @@ func TestDigitsOfAllScripts(t *testing.T) {
 func FuzzRules(f *testing.F) {
 	var parsers []prm.Parser
 	for _, r := range []prm.Rule{
-		prm.RuleSWE(), prm.RuleChat(), prm.RuleOPD(), prm.RuleTerminal(), {Kind: prm.BoxedLast},
-		{Kind: prm.Regex, Pattern: `(\d)`, Scale: prm.Ternary()}, {Kind: prm.JSONField, Scale: prm.Ternary()},
+		{}, chatRule, {Kind: "boxed-last", Digit: true}, {Kind: "tail"}, {Kind: "boxed-last"},
+		{Kind: "regex", Pattern: `(\d)`, Scale: prm.ScoreRange{Values: []float64{-1, 0, 1}}}, {Kind: "json", Scale: prm.ScoreRange{Values: []float64{-1, 0, 1}}},
 	} {
 		p, err := r.Compile()
 		require.NoError(f, err)

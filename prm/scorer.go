@@ -56,7 +56,11 @@ const (
 
 // Validate reports all faults at once.
 func (o Options) Validate() error {
-	faults := []error{o.Prompt.Validate(), o.Rule.Validate(), o.Aggregate.Validate(), o.Steps.Validate()}
+	faults := []error{o.Aggregate.validate(), o.Steps.validate()}
+	_, err := o.Prompt.Compile()
+	faults = append(faults, err)
+	_, err = o.Rule.Compile()
+	faults = append(faults, err)
 	for _, f := range []struct {
 		name  string
 		value int
@@ -65,7 +69,7 @@ func (o Options) Validate() error {
 			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + f.name}, "%d is negative", f.value))
 		}
 	}
-	if o.Rule.Kind == Regex && o.Prompt.System == "" && o.Prompt.Verdict == "" {
+	if o.Rule.Kind == "regex" && o.Prompt.System == "" && o.Prompt.Verdict == "" {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Prompt.Verdict"}, "a regex rule needs a prompt that asks for what it matches").WithFix("say in Prompt.Verdict how the judge must answer, or set Prompt.System"))
 	}
 	if votes := o.votes(); o.Aggregate.Quorum > votes {
@@ -212,14 +216,14 @@ func stopped(ctx context.Context, r *rollout.Rollout) error {
 }
 
 // unasked decides the steps that no judge is asked about.
-func unasked(out *rollout.StepScore, step *Step, p Policy) bool {
+func unasked(out *rollout.StepScore, step *Step, policy string) bool {
 	switch {
 	case step.Unrecorded: // its class is not known either
 		out.Reason = "the text of this step was not recorded"
-	case p == PolicySkip:
-		out.Reason = skippedPrefix + step.Class.String() + " step"
-	case p == PolicyNeutral:
-		out.Score, out.Reason = new(0.0), "neutral: "+step.Class.String()+" step"
+	case policy == "skip":
+		out.Reason = skippedPrefix + step.Class + " step"
+	case policy == "neutral":
+		out.Score, out.Reason = new(0.0), "neutral: "+step.Class+" step"
 	default:
 		return false
 	}

@@ -86,7 +86,7 @@ func TestScoresDoNotDependOnConcurrencyOrTiming(t *testing.T) {
 		}
 		return prm.Reply{Text: bySeed(req)}, nil
 	})
-	for _, agg := range []prm.Aggregate{{}, {Method: prm.Majority, Quorum: 2}} {
+	for _, agg := range []prm.Aggregate{{}, {Method: "majority", Quorum: 2}} {
 		var first string
 		for _, c := range []int{1, 2, 7, 64} {
 			got := collect(t, scorer(t, judge, prm.Options{Concurrency: c, Votes: 5, Aggregate: agg}), madeRuns(12, 4))
@@ -129,8 +129,8 @@ func TestEarlyStopSavesVotesAndKeepsScores(t *testing.T) {
 		calls.Add(1)
 		return prm.Reply{Text: bySeed(req)}, nil
 	})
-	all := scorer(t, judge, prm.Options{Votes: 9, Rule: prm.RuleSWE()})
-	majority := prm.Options{Votes: 9, Aggregate: prm.Aggregate{Method: prm.Majority}}
+	all := scorer(t, judge, prm.Options{Votes: 9, Rule: prm.Rule{}})
+	majority := prm.Options{Votes: 9, Aggregate: prm.Aggregate{Method: "majority"}}
 	early := scorer(t, judge, majority)
 	r := madeRun(1, 30)
 	full, err := all.Score(t.Context(), r)
@@ -152,7 +152,7 @@ func TestStepPoliciesKeepPlaces(t *testing.T) {
 	judge := prm.JudgeFunc(func(context.Context, prm.Request) (prm.Reply, error) { return prm.Reply{Text: `\boxed{1}`}, nil })
 	r := agentRun()
 	r.Turns = append(r.Turns, rollout.Turn{Message: -1, Step: 4})
-	scores, err := scorer(t, judge, prm.Options{Steps: prm.StepOptions{CommandLess: prm.PolicySkip, Submit: prm.PolicyNeutral}}).Score(t.Context(), r)
+	scores, err := scorer(t, judge, prm.Options{Steps: prm.StepOptions{CommandLess: "skip", Submit: "neutral"}}).Score(t.Context(), r)
 	require.NoError(t, err)
 	var got []string
 	for _, s := range scores {
@@ -311,7 +311,7 @@ func TestJournalAsksNothingTwice(t *testing.T) {
 	require.Equal(t, int64(50), calls.Swap(0), "only the failed votes are asked again")
 	require.Equal(t, second, run(prm.Options{}), "same inputs and journal, same scores")
 	require.Zero(t, calls.Load())
-	require.NotEqual(t, second, run(prm.Options{Rule: prm.RuleTerminal(), Aggregate: prm.Aggregate{Quorum: 3}}), "another rule reads the same votes")
+	require.NotEqual(t, second, run(prm.Options{Rule: prm.Rule{Kind: "tail"}, Aggregate: prm.Aggregate{Quorum: 3}}), "another rule reads the same votes")
 	require.Zero(t, calls.Load())
 	run(prm.Options{Votes: 5})
 	require.Equal(t, int64(100), calls.Swap(0), "more votes ask for the new ones only")

@@ -7,34 +7,15 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/prm/internal/command"
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Class sorts steps by what the policy did in them.
-type Class uint8
-
-// The classes.
+// What the policy did in a step.
 const (
-	StepCommand     Class = iota // it called a tool or ran a command
-	StepCommandLess              // it did neither: prose, or a command the harness rejected
-	StepSubmit                   // it handed in its work
-)
-
-var classNames = []string{"command", "command-less", "submit"}
-
-// String returns the name used in reasons.
-func (c Class) String() string { return enum.Name(classNames, c, "class") }
-
-// Policy says what to do with a class of steps.
-type Policy uint8
-
-// The policies.
-const (
-	PolicyAsk     Policy = iota // put it before the judge like any other
-	PolicySkip                  // no score, a reason that starts with "skipped: "
-	PolicyNeutral               // score 0 without a judge
+	classCommand     = "command"
+	classCommandLess = "command-less"
+	classSubmit      = "submit"
 )
 
 // Step is one agent step as a judge sees it. Index is the agent step number
@@ -51,14 +32,20 @@ type Step struct {
 	Result string
 	// ReturnCode is the exit status of the command, nil unknown.
 	ReturnCode *int
-	Class      Class
+	// Class: "command", it called a tool or ran a command; "command-less", it did
+	// neither: prose, or a command that the harness rejected; "submit", it handed in
+	// its work.
+	Class string
 	// Unrecorded is true when only token ids were kept: there is no text to judge.
 	Unrecorded bool
 }
 
 // StepOptions say how steps are read. The zero value judges every step.
 type StepOptions struct {
-	CommandLess, Submit Policy
+	// CommandLess and Submit say what becomes of steps of that class: "judge" or "",
+	// what becomes of any other; "skip", no score and a reason that starts with
+	// "skipped: "; "neutral", score 0 without a judge.
+	CommandLess, Submit string
 	// Commands returns the commands of an assistant message; nil uses tool calls
 	// and, without any, what common harnesses mark as a command in the text.
 	Commands func(m *rollout.Message) []string
@@ -67,28 +54,18 @@ type StepOptions struct {
 	IsSubmit func(command string) bool
 }
 
-// Validate reports all faults at once.
-func (o StepOptions) Validate() error {
-	var faults []error
-	for _, p := range []struct {
-		field string
-		value Policy
-	}{{"StepOptions.CommandLess", o.CommandLess}, {"StepOptions.Submit", o.Submit}} {
-		if p.value > PolicyNeutral {
-			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: p.field}, "value %d is none of the known policies", p.value))
-		}
-	}
-	return errors.Join(faults...)
+func (o StepOptions) validate() error {
+	return errors.Join(oneOf("StepOptions.CommandLess", o.CommandLess, "judge", "skip", "neutral"), oneOf("StepOptions.Submit", o.Submit, "judge", "skip", "neutral"))
 }
 
-func (o StepOptions) policy(c Class) Policy {
-	switch c {
-	case StepCommandLess:
+func (o StepOptions) policy(class string) string {
+	switch class {
+	case classCommandLess:
 		return o.CommandLess
-	case StepSubmit:
+	case classSubmit:
 		return o.Submit
 	}
-	return PolicyAsk
+	return "judge"
 }
 
 // StepsOf returns the steps that the policy took, by agent step number: every
@@ -116,7 +93,7 @@ func StepsOf(r *rollout.Rollout, o StepOptions) []Step {
 		if !ok {
 			k = len(steps)
 			at[t.Step] = k
-			steps = append(steps, Step{Rollout: r.ID, Index: t.Step, Class: StepCommandLess})
+			steps = append(steps, Step{Rollout: r.ID, Index: t.Step, Class: classCommandLess})
 		}
 		o.add(&steps[k], r, i, t.Message)
 	}
@@ -147,9 +124,9 @@ func (o StepOptions) add(s *Step, r *rollout.Rollout, turn, message int) {
 	for _, c := range o.Commands(m) {
 		s.Action = joinLines(s.Action, c)
 		if o.IsSubmit(c) {
-			s.Class = StepSubmit
-		} else if s.Class == StepCommandLess {
-			s.Class = StepCommand
+			s.Class = classSubmit
+		} else if s.Class == classCommandLess {
+			s.Class = classCommand
 		}
 	}
 	for i := message + 1; i < len(r.Messages); i++ {

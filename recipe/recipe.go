@@ -15,7 +15,6 @@ import (
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/filter"
-	"github.com/turnpack/turnpack/reward/offpolicy"
 	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/reward/weights"
 	"github.com/turnpack/turnpack/rollout"
@@ -135,10 +134,10 @@ func (r Recipe) settings() []Setting {
 		{Flag: "truncated-coef", Value: optional(s.TruncatedCoef)},
 		{Flag: "stop-properly", Value: strconv.FormatBool(s.StopProperly)},
 		{Flag: "soft-overlong", Value: softText(s.Soft)},
-		{Flag: "length-of", Value: s.LengthOf.String()},
+		{Flag: "length-of", Value: word(s.ResponseLength, "sampled", "response")},
 		{Flag: "reward-affine", Value: affineText(s.Affine)},
 		{Flag: "reward-clip", Value: rangeText(s.Clip)},
-		{Flag: "overlong", Value: s.Cut.String()},
+		{Flag: "overlong", Value: word(s.MaskTruncated, "train", "mask")},
 		{Flag: "max-age", Value: age},
 		{Flag: "length-penalty", Value: spendingText(s.Spending)},
 		{Flag: "min-valid", Value: strconv.Itoa(s.MinValid)},
@@ -206,6 +205,13 @@ func affineText(a shaping.Affine) string {
 	return number(a.Bias) + ":" + number(a.Scale)
 }
 
+func word(on bool, off, text string) string {
+	if on {
+		return text
+	}
+	return off
+}
+
 func spendingText(s *shaping.Spending) string {
 	if s == nil {
 		return "none"
@@ -218,7 +224,7 @@ func ratiosText(o *shaping.OffPolicy) string {
 		return "none"
 	}
 	text := number(o.Weights.Low) + ":" + number(o.Weights.High)
-	if o.Weights.Outside == offpolicy.Zero {
+	if o.Weights.Drop {
 		text += ":zero"
 	}
 	return text

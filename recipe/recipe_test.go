@@ -148,7 +148,7 @@ The file's metadata holds the recipe's name, the digest and the settings it was 
 		if a, ok := weights.Preset(r.Loss); ok || len(r.Trainer) > 0 {
 			b.WriteString("\nLeft to the trainer:")
 			if ok {
-				fmt.Fprintf(&b, " losses averaged as `%s` (%s).", a.Name, strings.ReplaceAll(a.Mode.String(), "_", " "))
+				fmt.Fprintf(&b, " losses averaged as `%s` (%s).", a.Name, strings.ReplaceAll(a.Mode, "_", " "))
 			}
 			var left []string
 			for _, s := range r.Trainer {

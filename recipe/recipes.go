@@ -113,7 +113,7 @@ func nemotron22() Recipe {
 		Estimator: e,
 		Detector:  detect.Detector{Nemotron: true},
 		MaxTokens: 196608,
-		Shaping: shaping.Rules{Cut: shaping.CutMasked, MaxAge: pointer(int32(1)),
+		Shaping: shaping.Rules{MaskTruncated: true, MaxAge: pointer(int32(1)),
 			OffPolicy: &shaping.OffPolicy{Weights: &tis, MaxError: 2}},
 		Loss: "token-mean@verl-1dda039b9",
 		Trainer: []Setting{
@@ -205,7 +205,7 @@ func dapo() Recipe {
 	r.Sources["soft-overlong"] = verlDAPO + ": max_response_length 20480, overlong_buffer len 4096, penalty_factor 1.0"
 	r.Sources["length-of"] = "verl@1dda039b9 verl/workers/reward_manager/dapo.py: valid_response_length"
 	r.Sources["overlong"] = verlDAPO + ": verl itself filters none"
-	r.Shaping = shaping.Rules{Filter: filterOf("verl@1dda039b9"), FilterRaw: true, LengthOf: shaping.LengthResponse,
+	r.Shaping = shaping.Rules{Filter: filterOf("verl@1dda039b9"), FilterRaw: true, ResponseLength: true,
 		Soft: &shaping.Overlong{Max: 20480, Cache: 4096, Penalty: 1, Unbounded: true}}
 	r.Trainer = []Setting{{"clip_ratio_low", "0.2", verlDAPO}, {"clip_ratio_high", "0.28", verlDAPO}, {"loss_agg_mode", "token-mean", verlDAPO}}
 	r.Differs = append(r.Differs, "groups that are left out are counted; verl samples others in their place", "the filter compares rewards before the punishment; verl compares its metric acc")

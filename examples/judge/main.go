@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	defer client.Close()
 	scorer, err := prm.NewScorer(client, prm.Options{
 		Votes:     *votes,
-		Aggregate: prm.Aggregate{Method: prm.Majority, Quorum: min(2, *votes)},
+		Aggregate: prm.Aggregate{Method: "majority", Quorum: min(2, *votes)},
 		Identity:  client.Identity(),
 	})
 	if err != nil {

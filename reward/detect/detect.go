@@ -7,28 +7,22 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Fault is what can be wrong with a sampled message.
-type Fault uint8
+// Fault is what can be wrong with a sampled message. All but malformed thinking are
+// invalid tool calls.
+type Fault string
 
-// The faults. All but the last are invalid tool calls.
 const (
-	FaultCallInText Fault = iota // the text holds a tool call that the engine's parser did not take for one
-	FaultTool                    // a call of a tool that was not offered
-	FaultArguments               // the arguments of a call are no JSON object
-	FaultSchema                  // the arguments of a call break the schema of its tool
-	FaultRecorded                // the dump says that the call was invalid
-	FaultThinking                // reasoning markers without their counterpart, or where none belong
+	faultCallInText Fault = "call_in_text"           // the text holds a tool call that the engine's parser did not take for one
+	faultTool       Fault = "unknown_tool"           // a call of a tool that was not offered
+	faultArguments  Fault = "arguments_not_json"     // the arguments of a call are no JSON object
+	faultSchema     Fault = "arguments_break_schema" // the arguments of a call break the schema of its tool
+	faultRecorded   Fault = "recorded_invalid_call"  // the dump says that the call was invalid
+	faultThinking   Fault = "malformed_thinking"     // reasoning markers without their counterpart, or where none belong
 )
-
-var faultNames = []string{"call_in_text", "unknown_tool", "arguments_not_json", "arguments_break_schema", "recorded_invalid_call", "malformed_thinking"}
-
-// String returns the name used in reports.
-func (f Fault) String() string { return enum.Name(faultNames, f, "fault") }
 
 // Finding is one fault of a message.
 type Finding struct {
@@ -41,8 +35,8 @@ type Finding struct {
 func Flags(findings []Finding) reward.MessageFlags {
 	var m reward.MessageFlags
 	for _, f := range findings {
-		m.InvalidToolCall = m.InvalidToolCall || f.Fault != FaultThinking
-		m.MalformedThinking = m.MalformedThinking || f.Fault == FaultThinking
+		m.InvalidToolCall = m.InvalidToolCall || f.Fault != faultThinking
+		m.MalformedThinking = m.MalformedThinking || f.Fault == faultThinking
 	}
 	return m
 }
@@ -144,8 +138,8 @@ func (c *checker) find(m *rollout.Message) []Finding {
 			add(f, -1, "%s is recorded", key)
 		}
 	}
-	recorded(FaultRecorded, "is_invalid_tool_call")
-	recorded(FaultThinking, "has_malformed_thinking")
+	recorded(faultRecorded, "is_invalid_tool_call")
+	recorded(faultThinking, "has_malformed_thinking")
 	if c.Nemotron {
 		c.nemotron(m, add)
 		return out
@@ -157,10 +151,10 @@ func (c *checker) find(m *rollout.Message) []Finding {
 		}
 	}
 	if why := c.callInText(m); why != "" {
-		add(FaultCallInText, -1, "%s", why)
+		add(faultCallInText, -1, "%s", why)
 	}
 	if why := c.thinking(m); why != "" {
-		add(FaultThinking, -1, "%s", why)
+		add(faultThinking, -1, "%s", why)
 	}
 	return out
 }
@@ -176,13 +170,13 @@ func (c *checker) nemotron(m *rollout.Message, add func(Fault, int, string, ...a
 	}
 	for _, mark := range c.callMarks() {
 		if strings.Contains(text, mark) {
-			add(FaultCallInText, -1, "the text holds %q", mark)
+			add(faultCallInText, -1, "the text holds %q", mark)
 			break
 		}
 	}
 	for _, mark := range c.thinkingMarks() {
 		if strings.Count(text, mark) > most {
-			add(FaultThinking, -1, "the text holds %q", mark)
+			add(faultThinking, -1, "the text holds %q", mark)
 			break
 		}
 	}

@@ -30,7 +30,7 @@ func saying(text string) rollout.Message {
 func faultsOf(d Detector, m rollout.Message, tools []rollout.Tool) string {
 	var names []string
 	for _, f := range d.Find(&m, tools) {
-		names = append(names, f.Fault.String())
+		names = append(names, string(f.Fault))
 	}
 	return strings.Join(names, ",")
 }
@@ -69,7 +69,7 @@ func TestDetectCalls(t *testing.T) {
 	two := calling("bash", `{"command": "ls"}`)
 	two.ToolCalls = append(two.ToolCalls, rollout.ToolCall{Name: "zsh"})
 	got := Detector{}.Find(&two, offered)
-	require.Equal(t, []Finding{{FaultTool, 1, `no tool is named "zsh"`}}, got)
+	require.Equal(t, []Finding{{faultTool, 1, `no tool is named "zsh"`}}, got)
 	require.Equal(t, reward.MessageFlags{InvalidToolCall: true}, Flags(got))
 }
 
@@ -143,7 +143,7 @@ func TestDetectSampledMessages(t *testing.T) {
 	r.Messages[2].Sampled = rollout.SampledByPolicy
 	got := Detector{}.FindAll(r)
 	require.Len(t, got, 1)
-	require.Equal(t, FaultThinking, got[2][0].Fault)
+	require.Equal(t, faultThinking, got[2][0].Fault)
 	require.Empty(t, Detector{}.FindAll(nil))
 	require.Empty(t, Detector{}.Find(nil, nil))
 }

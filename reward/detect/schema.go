@@ -62,23 +62,23 @@ func newToolset(tools []rollout.Tool) *toolset {
 func (s *toolset) check(tool, arguments string) (Fault, string) {
 	schema, known := s.schemas[tool]
 	if tool == "" || s.named && !known {
-		return FaultTool, fmt.Sprintf("no tool is named %q", tool)
+		return faultTool, fmt.Sprintf("no tool is named %q", tool)
 	}
 	var value any = map[string]any{}
 	if text := strings.TrimSpace(arguments); text != "" && text != "null" {
 		var err error
 		if value, err = decodeJSON(text); err != nil {
-			return FaultArguments, fmt.Sprintf("the arguments of %q are no JSON: %v", tool, err)
+			return faultArguments, fmt.Sprintf("the arguments of %q are no JSON: %v", tool, err)
 		}
 		if _, ok := value.(map[string]any); !ok {
-			return FaultArguments, fmt.Sprintf("the arguments of %q are no JSON object", tool)
+			return faultArguments, fmt.Sprintf("the arguments of %q are no JSON object", tool)
 		}
 	}
 	v := validation{root: schema, steps: maxSchemaSteps}
 	if why := v.check(schema, value, "arguments"); why != "" && v.steps > 0 {
-		return FaultSchema, fmt.Sprintf("%q: %s", tool, why)
+		return faultSchema, fmt.Sprintf("%q: %s", tool, why)
 	}
-	return 0, ""
+	return "", ""
 }
 
 func decodeJSON(text string) (any, error) {

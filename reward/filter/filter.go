@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -11,25 +12,28 @@ import (
 // defaultTolerance is the spread up to which rewards count as alike.
 const defaultTolerance = 1e-6
 
-// Test says how a group is found to have no signal.
-type Test uint8
-
-// The tests. All but Spread reproduce a system, with its rounding.
+// How a group is found to have no signal; see Rule.Test.
 const (
-	Spread            Test = iota // max − min <= Tolerance
-	Deviation                     // not σ₁ > Tolerance; one reward has no σ₁
-	DeviationFloat32              // not σ₁ > 0 of float32 rewards about a float32 mean
-	DeviationPairwise             // σ₀ = 0 with numpy's sums
-	RowDeviation                  // per row: the deviation of the others is 0, from float32 sums of squares
-	RowDeviationGroup             // per row, the deviation of all
+	spread            = ""
+	testDeviation     = "deviation"
+	testFloat32       = "deviation_float32"
+	testPairwise      = "deviation_pairwise"
+	rowDeviation      = "row_deviation"
+	rowDeviationGroup = "row_deviation_group"
 )
 
 // Rule is a group filter. The zero value drops groups whose rewards lie within
 // 1e-6, single rewards included.
 type Rule struct {
-	Name      string // preset name, "" for a custom rule
-	Test      Test
-	Tolerance float64 // 0 = 1e-6 for Spread and Deviation
+	Name string // preset name, "" for a custom rule
+	// Test drops a group where max − min <= Tolerance; with "deviation", where not σ₁ >
+	// Tolerance (one reward has no σ₁). The others reproduce a system, with its
+	// rounding: "deviation_float32", not σ₁ > 0 of float32 rewards about a float32
+	// mean; "deviation_pairwise", σ₀ = 0 with numpy's sums; "row_deviation", per row:
+	// the deviation of the others is 0, from float32 sums of squares;
+	// "row_deviation_group", per row, the deviation of all.
+	Test      string
+	Tolerance float64 // 0 = 1e-6 for the first two
 	Exact     bool    // Tolerance is 0, not the default
 	// LiveOnly looks at live rewards only.
 	LiveOnly bool
@@ -52,13 +56,13 @@ type Band struct{ Low, High float64 }
 func Presets() []Rule {
 	return []Rule{
 		{Name: "default"},
-		{Name: "slime@624b824a8", Test: Deviation},
-		{Name: "openclaw@0d034dd5e", Test: DeviationFloat32},
-		{Name: "verl@1dda039b9", Test: DeviationPairwise, KeepSingle: true},
-		{Name: "nemo_loo@7ea279abf", Test: RowDeviation},
-		{Name: "nemo_group@7ea279abf", Test: RowDeviationGroup},
-		{Name: "skyrl@a9564572e", Test: Spread, Exact: true, KeepSingle: true},
-		{Name: "openclaw_drop_constant@0d034dd5e", Test: Spread, Tolerance: 1e-12, KeepAtLeast: 1},
+		{Name: "slime@624b824a8", Test: testDeviation},
+		{Name: "openclaw@0d034dd5e", Test: testFloat32},
+		{Name: "verl@1dda039b9", Test: testPairwise, KeepSingle: true},
+		{Name: "nemo_loo@7ea279abf", Test: rowDeviation},
+		{Name: "nemo_group@7ea279abf", Test: rowDeviationGroup},
+		{Name: "skyrl@a9564572e", Test: spread, Exact: true, KeepSingle: true},
+		{Name: "openclaw_drop_constant@0d034dd5e", Test: spread, Tolerance: 1e-12, KeepAtLeast: 1},
 	}
 }
 
@@ -102,8 +106,8 @@ func (r Rule) Validate() error {
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
 	}
-	if r.Test > RowDeviationGroup {
-		fault("Test", "%d is none of the known tests", r.Test)
+	if tests := []string{testDeviation, testFloat32, testPairwise, rowDeviation, rowDeviationGroup}; r.Test != spread && !slices.Contains(tests, r.Test) {
+		fault("Test", "found %q, expected nothing or one of %s", r.Test, strings.Join(tests, ", "))
 	}
 	if !(r.Tolerance >= 0) || math.IsInf(r.Tolerance, 0) {
 		fault("Tolerance", "%g is not a finite number >= 0", r.Tolerance)
@@ -204,7 +208,7 @@ func (r *Rule) decide(g *Group) Decision {
 	if r.KeepSingle && len(x) <= 1 {
 		return Decision{Keep: true}
 	}
-	if r.Test == RowDeviation || r.Test == RowDeviationGroup {
+	if r.Test == rowDeviation || r.Test == rowDeviationGroup {
 		d := r.rows(x)
 		if r.LiveOnly { // x has no dead rows, the group has
 			for i := range g.Rewards {
@@ -225,7 +229,7 @@ func (r *Rule) rows(x []float64) Decision {
 	d := Decision{Rows: make([]bool, len(x)), Reason: ReasonRow}
 	for i := range x {
 		skip := -1
-		if r.Test == RowDeviation {
+		if r.Test == rowDeviation {
 			skip = i
 		}
 		if d.Rows[i] = rowVaries(x, skip); d.Rows[i] {
@@ -241,11 +245,11 @@ func (r *Rule) alike(x []float64) bool {
 		tolerance = defaultTolerance
 	}
 	switch r.Test {
-	case Deviation:
+	case testDeviation:
 		return !(deviation(x) > tolerance)
-	case DeviationFloat32:
+	case testFloat32:
 		return !(deviationFloat32(x) > 0)
-	case DeviationPairwise:
+	case testPairwise:
 		return deviationPairwise(x) == 0
 	}
 	if len(x) == 0 {

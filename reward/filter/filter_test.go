@@ -29,7 +29,7 @@ func TestDefaultSeesThroughRounding(t *testing.T) {
 		Group{Rewards: repeat(0.7, 8)}, Group{Rewards: repeat(0.1, 16)},
 		Group{Rewards: []float64{0.3, float64(float32(0.3))}}, Group{Rewards: []float64{1, 1, 0}}, Group{Rewards: []float64{1}}))
 	for _, r := range Presets() {
-		if r.Test == DeviationFloat32 {
+		if r.Test == testFloat32 {
 			require.Equal(t, []bool{true, true}, keep(t, r, Group{Rewards: repeat(0.7, 8)}, Group{Rewards: repeat(0.1, 16)}),
 				"the system keeps what its rounding makes of equal rewards")
 		}
@@ -53,12 +53,12 @@ func TestRules(t *testing.T) {
 		{"on the edge of the band, whatever tenths add up to", Rule{Band: &Band{0.1, 0.3}}, Group{Rewards: append(repeat(1, 3), repeat(0, 7)...)}, Decision{Keep: true}},
 		{"a single reward may stay", Rule{KeepSingle: true}, Group{Rewards: []float64{1}}, Decision{Keep: true}},
 		{"an empty group has no signal", Rule{}, Group{}, Decision{Reason: ReasonAlike}},
-		{"one by one: the row whose absence makes the rest constant goes", Rule{Test: RowDeviation},
+		{"one by one: the row whose absence makes the rest constant goes", Rule{Test: rowDeviation},
 			Group{Rewards: []float64{1, 0, 0}}, Decision{Keep: true, Rows: []bool{false, true, true}}},
-		{"all at once", Rule{Test: RowDeviationGroup}, Group{Rewards: []float64{1, 0, 0}}, Decision{Keep: true, Rows: []bool{true, true, true}}},
-		{"rows that are not live keep their place", Rule{Test: RowDeviationGroup, LiveOnly: true},
+		{"all at once", Rule{Test: rowDeviationGroup}, Group{Rewards: []float64{1, 0, 0}}, Decision{Keep: true, Rows: []bool{true, true, true}}},
+		{"rows that are not live keep their place", Rule{Test: rowDeviationGroup, LiveOnly: true},
 			Group{Rewards: []float64{0, 1, 0, 1}, Live: []bool{false, true, true, false}}, Decision{Keep: true, Rows: []bool{false, true, true, false}}},
-		{"nothing left", Rule{Test: RowDeviation}, Group{Rewards: []float64{1, 0}}, Decision{Reason: ReasonRow, Rows: []bool{false, false}}},
+		{"nothing left", Rule{Test: rowDeviation}, Group{Rewards: []float64{1, 0}}, Decision{Reason: ReasonRow, Rows: []bool{false, false}}},
 	} {
 		got, _, err := Apply([]Group{c.group}, c.rule)
 		require.NoError(t, err)
@@ -72,13 +72,13 @@ func TestKeepAtLeastAndCounts(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Decision{{Keep: true}, {Keep: true}, {Reason: ReasonAlike}}, d)
 	require.Equal(t, Report{Kept: 2, Dropped: 1, TakenBack: 2, Reasons: map[string]int{ReasonAlike: 1}}, report)
-	_, report, err = Apply([]Group{{Rewards: []float64{1, 0, 0}}}, Rule{Test: RowDeviation})
+	_, report, err = Apply([]Group{{Rewards: []float64{1, 0, 0}}}, Rule{Test: rowDeviation})
 	require.NoError(t, err)
 	require.Equal(t, Report{Kept: 1, DroppedRows: 1}, report)
 }
 
 func TestFaults(t *testing.T) {
-	for _, r := range []Rule{{Test: 99}, {Tolerance: math.NaN()}, {Tolerance: 1, Exact: true}, {MinLive: -1}, {Band: &Band{1, 0}}} {
+	for _, r := range []Rule{{Test: "99"}, {Tolerance: math.NaN()}, {Tolerance: 1, Exact: true}, {MinLive: -1}, {Band: &Band{1, 0}}} {
 		_, _, err := Apply(nil, r)
 		require.ErrorIs(t, err, rollout.KindInput)
 	}

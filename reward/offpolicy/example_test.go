@@ -15,14 +15,14 @@ func ExampleWeights() {
 		Train:   []float64{math.Log(0.5), math.Log(0.8), 0},
 		Rollout: []float64{math.Log(0.5), math.Log(0.2), 0},
 	}
-	clamped, err := offpolicy.Weights([]offpolicy.Row{row}, offpolicy.Truncated(0.5, 2))
+	clamped, err := offpolicy.Weights([]offpolicy.Row{row}, offpolicy.Correction{Low: 0.5, High: 2})
 	if err != nil {
 		panic(err)
 	}
-	dropped, err := offpolicy.Weights([]offpolicy.Row{row}, offpolicy.IcePop(0.5, 2))
+	dropped, err := offpolicy.Weights([]offpolicy.Row{row}, offpolicy.Correction{Low: 0.5, High: 2, Drop: true})
 	if err != nil {
 		panic(err)
 	}
 	fmt.Printf("%.2f %.2f\n", clamped[0], dropped[0])
-	// Output: [1.00 2.00 1.00] [1.00 0.00 1.00]
+	// Output: [1.00 2.00 0.00] [1.00 0.00 0.00]
 }

@@ -9,79 +9,32 @@ import (
 
 // Row holds the natural-log probabilities of one sequence. All slices have one
 // entry per token; Train and Rollout are read where Mask is true, and elsewhere
-// only by RatioUntrained.
+// only where Correction.Untrained is "ratio".
 type Row struct {
 	Mask    []bool // true = trained
 	Train   []float64
 	Rollout []float64
 }
 
-// Level says what one weight is computed from.
-type Level uint8
-
-// The levels.
-const (
-	Token    Level = iota // each token alone
-	Sequence              // the product over the row's trained tokens
-)
-
-// Outside says what becomes of a weight beyond its bounds.
-type Outside uint8
-
-// The choices.
-const (
-	Clamp Outside = iota // it becomes the bound
-	Zero                 // it becomes 0, so the token is not trained
-)
-
-// Untrained says what tokens outside the mask get.
-type Untrained uint8
-
-// The choices.
-const (
-	ZeroUntrained  Untrained = iota // 0
-	UnitUntrained                   // the weight of a ratio of 1, or the row's product
-	RatioUntrained                  // their own ratio, like any token
-)
-
-// Correction is how weights are made. The zero value has no bounds.
+// Correction is how weights are made. The zero value has no bounds. slime's TIS
+// (624b824a8) is {Low, High, Untrained: "ratio"}, its IcePop the same with Drop;
+// TRL's (1.16.0) has Untrained "unit"; verl's rollout correction (1dda039b9) has
+// MaxLog 20 and CountEpsilon 1e-8, and Drop where Low is above 0.
 type Correction struct {
-	Level     Level
-	Outside   Outside
+	Sequence  bool    // a weight is the product over the row's trained tokens, not of each token alone
 	Low, High float64 // bounds on the weight, 0 = none
-	// MaxLog bounds |log ρ| before the exponential, 0 = none.
-	MaxLog    float64
-	Untrained Untrained
+	// Drop makes a weight beyond its bounds 0, so that the token is not trained;
+	// otherwise it becomes the bound.
+	Drop   bool
+	MaxLog float64 // bounds |log ρ| before the exponential, 0 = none
+	// Untrained tokens get 0; with "unit" the weight of a ratio of 1, or the row's
+	// product; with "ratio" that of their own ratio, like any token.
+	Untrained string
 	// Normalize divides by the mean weight: over trained tokens, or over rows with
-	// a trained token at level Sequence. With a mean of 1e-8 or less nothing is
+	// a trained token where Sequence is set. With a mean of 1e-8 or less nothing is
 	// divided. CountEpsilon is added to the token counts of these means.
 	Normalize    bool
 	CountEpsilon float64
-}
-
-// Truncated is slime's TIS (624b824a8): clamp to [low, high].
-func Truncated(low, high float64) Correction {
-	return Correction{Low: low, High: high, Untrained: RatioUntrained}
-}
-
-// IcePop is slime's (624b824a8): 0 outside [low, high].
-func IcePop(low, high float64) Correction {
-	return Correction{Low: low, High: high, Outside: Zero, Untrained: RatioUntrained}
-}
-
-// Verl is verl's rollout correction (1dda039b9): clamped above when low is 0,
-// otherwise 0 outside [low, high].
-func Verl(level Level, low, high float64, normalize bool) Correction {
-	c := Correction{Level: level, Low: low, High: high, MaxLog: verlBound, Normalize: normalize, CountEpsilon: 1e-8}
-	if low > 0 {
-		c.Outside = Zero
-	}
-	return c
-}
-
-// TRL is TRL's vLLM importance sampling (1.16.0); a bound of 0 is none.
-func TRL(level Level, outside Outside, low, high float64) Correction {
-	return Correction{Level: level, Outside: outside, Low: low, High: high, Untrained: UnitUntrained}
 }
 
 // verlBound is verl's bound on |log ρ|.
@@ -93,8 +46,8 @@ func (c Correction) Validate() error {
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
 	}
-	if c.Level > Sequence || c.Outside > Zero || c.Untrained > RatioUntrained {
-		fault("Level", "level %d, outside %d, untrained %d: unknown value", c.Level, c.Outside, c.Untrained)
+	if c.Untrained != "" && c.Untrained != "unit" && c.Untrained != "ratio" {
+		fault("Untrained", "found %q, expected unit, ratio or nothing", c.Untrained)
 	}
 	for _, x := range []struct {
 		field string
@@ -125,7 +78,7 @@ func (c *Correction) bound(w float64) float64 {
 	switch {
 	case w >= low && w <= high:
 		return w
-	case c.Outside == Zero:
+	case c.Drop:
 		return 0
 	}
 	return math.Min(math.Max(w, low), high)
@@ -151,12 +104,12 @@ func Weights(rows []Row, c Correction) ([][]float64, error) {
 		for t, on := range r.Mask {
 			log := 0.0
 			switch {
-			case c.Level == Sequence:
+			case c.Sequence:
 				log = product
-			case on || c.Untrained == RatioUntrained:
+			case on || c.Untrained == "ratio":
 				log = r.Train[t] - r.Rollout[t]
 			}
-			if on || c.Untrained != ZeroUntrained {
+			if on || c.Untrained != "" {
 				out[i][t] = c.bound(c.weight(log))
 			}
 		}
@@ -185,9 +138,9 @@ func (c *Correction) normalize(rows []Row, weights [][]float64) {
 	}
 	mean := 0.0
 	switch {
-	case c.Level == Sequence && seqs > 0:
+	case c.Sequence && seqs > 0:
 		mean = seqSum / seqs
-	case c.Level == Token && n > 0:
+	case !c.Sequence && n > 0:
 		mean = sum / (n + c.CountEpsilon)
 	}
 	if mean <= 1e-8 {

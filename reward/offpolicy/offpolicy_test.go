@@ -27,10 +27,10 @@ func TestWeights(t *testing.T) {
 	}{
 		{"no bounds", Correction{}, []float64{2, 0, 0.5}},
 		{"clamped", Correction{Low: 0.75, High: 1.5}, []float64{1.5, 0, 0.75}},
-		{"outside is 0", Correction{Low: 0.75, High: 2, Outside: Zero}, []float64{2, 0, 0}},
-		{"the product of the row", Correction{Level: Sequence}, []float64{1, 0, 1}},
-		{"untrained tokens as ratio 1", TRL(Token, Clamp, 0, 1.5), []float64{1.5, 1, 0.5}},
-		{"untrained tokens with their own ratio", Truncated(0, 1.5), []float64{1.5, 1.5, 0.5}},
+		{"outside is 0", Correction{Low: 0.75, High: 2, Drop: true}, []float64{2, 0, 0}},
+		{"the product of the row", Correction{Sequence: true}, []float64{1, 0, 1}},
+		{"untrained tokens as ratio 1", Correction{High: 1.5, Untrained: "unit"}, []float64{1.5, 1, 0.5}},
+		{"untrained tokens with their own ratio", Correction{High: 1.5, Untrained: "ratio"}, []float64{1.5, 1.5, 0.5}},
 		{"mean 1", Correction{Normalize: true}, []float64{1.6, 0, 0.4}},
 		{"a bounded logarithm", Correction{MaxLog: 0.1}, []float64{math.Exp(0.1), 0, math.Exp(-0.1)}},
 	} {
@@ -41,8 +41,8 @@ func TestWeights(t *testing.T) {
 }
 
 func TestNothingToNormalize(t *testing.T) {
-	c := Correction{Low: 1.9, High: 1.95, Outside: Zero, Normalize: true}
-	for _, c.Level = range []Level{Token, Sequence} {
+	c := Correction{Low: 1.9, High: 1.95, Drop: true, Normalize: true}
+	for _, c.Sequence = range []bool{false, true} {
 		got, err := Weights(rows(), c)
 		require.NoError(t, err)
 		require.Equal(t, []float64{0, 0, 0}, got[0])
@@ -55,13 +55,13 @@ func TestKeep(t *testing.T) {
 		rule   Rejection
 		want   []bool
 	}{
-		{"k1 binds the inverse ratio from below", Rejection{Estimator: K1, Low: 0.75, High: 4}, []bool{false, false, true}},
-		{"both sides by default", Rejection{Estimator: K1, High: 1.5}, []bool{false, false, false}},
-		{"k2 of ln 2 is 0.24", Rejection{Estimator: K2, High: 0.25}, []bool{true, false, true}},
-		{"k3 is not symmetric", Rejection{Estimator: K3, High: 0.2}, []bool{false, false, true}},
-		{"the row's sum is 0", Rejection{Estimator: K1, Over: OverSum, High: 1.01}, []bool{true, false, true}},
-		{"the row's mean", Rejection{Estimator: K3, Over: OverMean, High: 0.2}, []bool{false, false, false}},
-		{"the row's worst token", Rejection{Estimator: K2, Over: OverMax, High: 0.2}, []bool{false, false, false}},
+		{"k1 binds the inverse ratio from below", Rejection{Estimator: "k1", Low: 0.75, High: 4}, []bool{false, false, true}},
+		{"both sides by default", Rejection{Estimator: "k1", High: 1.5}, []bool{false, false, false}},
+		{"k2 of ln 2 is 0.24", Rejection{Estimator: "k2", High: 0.25}, []bool{true, false, true}},
+		{"k3 is not symmetric", Rejection{Estimator: "k3", High: 0.2}, []bool{false, false, true}},
+		{"the row's sum is 0", Rejection{Estimator: "k1", Over: "sum", High: 1.01}, []bool{true, false, true}},
+		{"the row's mean", Rejection{Estimator: "k3", Over: "mean", High: 0.2}, []bool{false, false, false}},
+		{"the row's worst token", Rejection{Estimator: "k2", Over: "max", High: 0.2}, []bool{false, false, false}},
 	} {
 		got, err := Keep(rows(), c.rule)
 		require.NoError(t, err)
@@ -71,11 +71,11 @@ func TestKeep(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	for _, c := range []Correction{{Level: 9}, {Low: 2, High: 1}, {High: math.NaN()}, {MaxLog: -1}} {
+	for _, c := range []Correction{{Untrained: "mean"}, {Low: 2, High: 1}, {High: math.NaN()}, {MaxLog: -1}} {
 		_, err := Weights(rows(), c)
 		require.ErrorIs(t, err, rollout.KindInput)
 	}
-	for _, r := range []Rejection{{}, {Estimator: 9, High: 1}, {High: 1, Low: 2}, {Estimator: K1, Over: OverMax, High: 1}} {
+	for _, r := range []Rejection{{}, {Estimator: "k9", High: 1}, {Estimator: "k2", Over: "min", High: 1}, {Estimator: "k1", High: 1, Low: 2}, {Estimator: "k1", Over: "max", High: 1}} {
 		_, err := Keep(rows(), r)
 		require.ErrorIs(t, err, rollout.KindInput)
 	}

@@ -3,52 +3,38 @@ package offpolicy
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Estimator is a per-token estimate of the divergence between the policies,
-// with r = ρ clamped to e^±20.
-type Estimator uint8
-
-// The estimators.
-const (
-	K1 Estimator = iota // −log r, signed
-	K2                  // (log r)² / 2
-	K3                  // r − 1 − log r
-)
-
-// Over says what an estimate is taken over before it is compared.
-type Over uint8
-
-// The choices. All but OverToken reject whole rows.
-const (
-	OverToken Over = iota
-	OverSum
-	OverMean
-	OverMax
-)
-
-// Rejection keeps what lies within its bounds. For K1 they are bounds on the
-// ratio: the statistic must lie in [log Low, log High], and because K1 is −log r
-// they bind 1/ρ. For K2 and K3 High bounds the divergence and Low is not used.
+// Rejection keeps what lies within its bounds: of an estimate of the divergence
+// between the policies for each token, with r = ρ clamped to e^±20.
 type Rejection struct {
-	Estimator Estimator
-	Over      Over
-	Low, High float64 // Low 0 = 1/High
+	// Estimator: "k1", −log r, signed; "k2", (log r)² / 2; "k3", r − 1 − log r.
+	Estimator string
+	// Over: "" compares the estimate of each token; "sum", "mean" and "max" that of the
+	// row, and reject it whole.
+	Over string
+	// Low and High bound the ratio for k1: the statistic must lie in [log Low, log
+	// High], and because k1 is −log r they bind 1/ρ. For the others High bounds the
+	// divergence, and Low is not used. Low 0 = 1/High.
+	Low, High float64
 }
 
-// Validate reports every fault of r at once.
-func (r Rejection) Validate() error {
+func (r Rejection) validate() error {
 	var faults []error
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
 	}
-	if r.Estimator > K3 || r.Over > OverMax {
-		fault("Estimator", "estimator %d over %d: unknown value", r.Estimator, r.Over)
+	if !slices.Contains([]string{"k1", "k2", "k3"}, r.Estimator) {
+		fault("Estimator", "found %q, expected k1, k2 or k3", r.Estimator)
 	}
-	if r.Estimator == K1 && r.Over == OverMax {
-		fault("Over", "the maximum of a signed estimate bounds one side only: use K2 or K3")
+	if !slices.Contains([]string{"", "sum", "mean", "max"}, r.Over) {
+		fault("Over", "found %q, expected sum, mean, max or nothing", r.Over)
+	}
+	if r.Estimator == "k1" && r.Over == "max" {
+		fault("Over", "the maximum of a signed estimate bounds one side only: use k2 or k3")
 	}
 	if !(r.High > 0) || math.IsInf(r.High, 0) {
 		fault("High", "%g is not a finite number > 0", r.High)
@@ -64,7 +50,7 @@ func (r Rejection) Validate() error {
 func Keep(rows []Row, rules ...Rejection) ([][]bool, error) {
 	var faults []error
 	for _, r := range rules {
-		faults = append(faults, r.Validate())
+		faults = append(faults, r.validate())
 	}
 	if err := errors.Join(append(faults, check(rows))...); err != nil {
 		return nil, err
@@ -80,7 +66,7 @@ func Keep(rows []Row, rules ...Rejection) ([][]bool, error) {
 }
 
 func (r *Rejection) apply(row Row, keep []bool) {
-	if r.Over == OverToken {
+	if r.Over == "" {
 		for t, on := range row.Mask {
 			if on && !r.within(r.token(row, t)) {
 				keep[t] = false
@@ -98,9 +84,9 @@ func (r *Rejection) apply(row Row, keep []bool) {
 	}
 	statistic := sum
 	switch r.Over {
-	case OverMean:
+	case "mean":
 		statistic = sum / (n + 1e-8)
-	case OverMax:
+	case "max":
 		statistic = most
 	}
 	if n == 0 || r.within(statistic) {
@@ -114,16 +100,16 @@ func (r *Rejection) apply(row Row, keep []bool) {
 func (r *Rejection) token(row Row, t int) float64 {
 	d := math.Min(math.Max(row.Train[t]-row.Rollout[t], -verlBound), verlBound)
 	switch r.Estimator {
-	case K1:
+	case "k1":
 		return -d
-	case K2:
+	case "k2":
 		return 0.5 * d * d
 	}
 	return math.Exp(d) - 1 - d
 }
 
 func (r *Rejection) within(x float64) bool {
-	if r.Estimator != K1 {
+	if r.Estimator != "k1" {
 		return x <= r.High
 	}
 	low := r.Low

@@ -23,8 +23,7 @@ type OffPolicy struct {
 // ReasonLogprobError is why MaxError masks a row.
 const ReasonLogprobError = "log probabilities differ too much"
 
-// Validate reports every fault of o at once.
-func (o OffPolicy) Validate() error {
+func (o OffPolicy) validate() error {
 	var faults []error
 	if o.Weights != nil {
 		faults = append(faults, o.Weights.Validate())

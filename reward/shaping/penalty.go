@@ -21,7 +21,7 @@ const RuleSpending = "length penalty"
 type Spending struct{ Output, Input, Turns float64 }
 
 // Validate reports a weight that is no finite number of 0 or more.
-func (s Spending) Validate() error {
+func (s Spending) validate() error {
 	for _, w := range []float64{s.Output, s.Input, s.Turns} {
 		if !(w >= 0 && w <= math.MaxFloat32) {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Shaping.Spending"}, "found %g, expected finite weights of 0 or more", w)

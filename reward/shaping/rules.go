@@ -4,46 +4,10 @@ import (
 	"errors"
 	"math"
 
-	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/filter"
 	"github.com/turnpack/turnpack/rollout"
 )
-
-// Length says which tokens of a rollout count as its length.
-type Length uint8
-
-// The lengths.
-const (
-	// LengthSampled counts the trained tokens of all rows of the rollout.
-	LengthSampled Length = iota
-	// LengthResponse counts the tokens of the longest row from its first trained token
-	// to its last, tool output and all, as trainers do that see one response for each
-	// rollout (verl, TRL).
-	LengthResponse
-)
-
-var lengthNames = []string{"sampled", "response"}
-
-// String returns the name used in reports.
-func (l Length) String() string { return enum.Name(lengthNames, l, "length") }
-
-// Cut says what becomes of rollouts that were cut off by a limit (status truncated).
-type Cut uint8
-
-// The choices.
-const (
-	CutTrains Cut = iota // they train like any other
-	// CutMasked leaves their tokens out of the loss (overlong filtering). Whether their
-	// reward stays in the mean of its group is the estimator's choice
-	// (reward.Estimator.Masked).
-	CutMasked
-)
-
-var cutNames = []string{"train", "mask"}
-
-// String returns the name used in reports.
-func (c Cut) String() string { return enum.Name(cutNames, c, "cut") }
 
 // Rules are what a batch goes through between its scores and its advantages. The
 // zero value does nothing. Rewards are changed in the order of the fields.
@@ -55,16 +19,21 @@ type Rules struct {
 	// reward 0 and no trained token. See ZeroOnNonStop; where the dump records no
 	// finish reason, one that was completed stopped.
 	StopProperly bool
-	// Soft punishes length near a limit; nil = none. LengthOf says which length.
-	Soft     *Overlong
-	LengthOf Length
+	// Soft punishes length near a limit; nil = none. The length is the trained tokens of
+	// all rows of the rollout, or, with ResponseLength, the tokens of the longest row
+	// from its first trained token to its last, tool output and all, as trainers count
+	// that see one response for each rollout (verl, TRL).
+	Soft           *Overlong
+	ResponseLength bool
 	// Affine is (reward + Bias)·Scale after that; the zero value changes nothing.
 	Affine Affine
 	// Clip bounds the rewards after that; nil = none.
 	Clip *reward.Range
 
-	// Cut masks rollouts that a limit cut off.
-	Cut Cut
+	// MaskTruncated leaves the tokens of rollouts that a limit cut off out of the loss
+	// (overlong filtering). Whether their reward stays in the mean of its group is the
+	// estimator's choice (reward.Estimator.Masked).
+	MaskTruncated bool
 	// MaxAge leaves out rollouts of which a turn was sampled by a policy more than so
 	// many versions before the newest of the batch; nil = any age. Rollouts that do not
 	// record their version stay and are counted.
@@ -130,7 +99,7 @@ const (
 
 // On says whether r does anything.
 func (r Rules) On() bool {
-	return r.Shapes() || r.Decides() || r.Cut != CutTrains || r.DropZero || r.OffPolicy != nil
+	return r.Shapes() || r.Decides() || r.MaskTruncated || r.DropZero || r.OffPolicy != nil
 }
 
 // Shapes says whether r changes rewards.
@@ -159,9 +128,6 @@ func (r Rules) Validate() error {
 	if r.Soft != nil {
 		faults = append(faults, r.Soft.Validate())
 	}
-	if int(r.LengthOf) >= len(lengthNames) {
-		fault("LengthOf", "%d is none of the known lengths", r.LengthOf)
-	}
 	for _, x := range []float64{r.Affine.Bias, r.Affine.Scale} {
 		if !(math.Abs(x) <= math.MaxFloat32) {
 			fault("Affine", "found %g, expected a finite number", x)
@@ -170,11 +136,8 @@ func (r Rules) Validate() error {
 	if c := r.Clip; c != nil && !(c.Low <= c.High) {
 		fault("Clip", "[%g, %g] is no interval", c.Low, c.High)
 	}
-	if int(r.Cut) >= len(cutNames) {
-		fault("Cut", "%d is none of the known choices", r.Cut)
-	}
 	if r.Spending != nil {
-		faults = append(faults, r.Spending.Validate())
+		faults = append(faults, r.Spending.validate())
 	}
 	if a := r.MaxAge; a != nil && *a < 0 {
 		fault("MaxAge", "found %d versions, expected 0 or more", *a)
@@ -202,7 +165,7 @@ func (r Rules) Validate() error {
 		fault("FilterRaw", "there is no filter that would look at rewards")
 	}
 	if r.OffPolicy != nil {
-		faults = append(faults, r.OffPolicy.Validate())
+		faults = append(faults, r.OffPolicy.validate())
 	}
 	return errors.Join(faults...)
 }
@@ -211,7 +174,7 @@ func (r Rules) Validate() error {
 type Facts struct {
 	Status       rollout.Status
 	FinishReason string // of the last turn, "" unknown
-	Length       int    // tokens, as Rules.LengthOf has it
+	Length       int    // tokens, as Rules.ResponseLength has it
 }
 
 // FactsOf reads those that r records; the length is known where rows are.

@@ -48,11 +48,11 @@ func TestShape(t *testing.T) {
 func TestRulesValidate(t *testing.T) {
 	require.NoError(t, Rules{}.Validate())
 	require.False(t, Rules{}.On())
-	bad := Rules{TruncatedCoef: ptr(1.5), LengthOf: 9, Clip: &reward.Range{Low: 1, High: math.NaN()}, Cut: 7, MaxAge: ptr(int32(-1)), MinSolved: -1, FilterRaw: true,
+	bad := Rules{TruncatedCoef: ptr(1.5), Clip: &reward.Range{Low: 1, High: math.NaN()}, MaxAge: ptr(int32(-1)), MinSolved: -1, FilterRaw: true,
 		Soft: &Overlong{}, OffPolicy: &OffPolicy{MaxError: 0.5, Weights: &offpolicy.Correction{Normalize: true}}}
 	err := bad.Validate()
 	require.ErrorIs(t, err, rollout.KindInput)
-	for _, field := range []string{"TruncatedCoef", "LengthOf", "Clip", "Cut", "MaxAge", "MinSolved", "FilterRaw", "Cache", "MaxError", "Normalize"} {
+	for _, field := range []string{"TruncatedCoef", "Clip", "MaxAge", "MinSolved", "FilterRaw", "Cache", "MaxError", "Normalize"} {
 		require.ErrorContains(t, err, field)
 	}
 }
@@ -109,9 +109,9 @@ func TestOffPolicy(t *testing.T) {
 	ln2 := float32(math.Ln2)
 	seq := rollout.Sequence{IDs: []int32{1, 2, 3}, Source: make([]int32, 3), Flags: make([]rollout.Flag, 3), Turn: make([]int32, 3),
 		Logprob: []float32{-9, -1, -1}, Weight: []float32{0, 1, 1}}
-	weights := offpolicy.Truncated(0, 1.5)
+	weights := offpolicy.Correction{High: 1.5, Untrained: "ratio"}
 	o := OffPolicy{Weights: &weights, MaxError: 2}
-	require.NoError(t, o.Validate())
+	require.NoError(t, o.validate())
 	got, why, err := o.Apply(seq, []float32{0, -1 + ln2, -1})
 	require.NoError(t, err)
 	require.Empty(t, why)
@@ -159,7 +159,7 @@ func TestDecideAsTheSystems(t *testing.T) {
 			r := Rules{Filter: &rule}
 			got, err := r.Decide(groups, &report)
 			require.NoError(t, err)
-			rows := rule.Test == filter.RowDeviation || rule.Test == filter.RowDeviationGroup
+			rows := rule.Test == "row_deviation" || rule.Test == "row_deviation_group"
 			var keepGroups []bool
 			var keepRows [][]bool
 			if rows {

@@ -12,7 +12,7 @@ func ExamplePerRow() {
 		{Rollout: "a", Trained: 10, Length: 40}, {Rollout: "a", Trained: 30, Length: 60},
 		{Rollout: "b", Trained: 20, Length: 50},
 	}
-	for _, mode := range []weights.Mode{weights.RolloutMean, weights.TokenMean, weights.SequenceMean} {
+	for _, mode := range []string{"rollout_mean", "token_mean", "sequence_mean"} {
 		w, err := weights.PerRow(rows, weights.Aggregation{Mode: mode})
 		if err != nil {
 			fmt.Println(err)

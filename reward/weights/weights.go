@@ -2,39 +2,35 @@ package weights
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
-	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Mode says what is averaged over what. The number is the weight of one trained
-// token of row i, with T trained tokens per row, N in the batch, B rows, P
-// prompts, R rollouts and S trained tokens of the row's prompt or rollout.
-type Mode uint8
-
-// The modes.
 const (
-	RolloutMean  Mode = iota // 1/(R·S): every rollout counts once, over all its rows
-	TokenMean                // 1/N
-	TokenSum                 // 1
-	SequenceMean             // 1/(B·Tᵢ): every row counts once
-	SequenceSum              // 1/B
-	Constant                 // 1/(B·Divisor)
-	PromptMean               // 1/(P·S): every prompt counts once
-	RolloutSum               // 1/S: the trainer divides by its rollouts itself
+	rolloutMean  = "rollout_mean"
+	tokenMean    = "token_mean"
+	tokenSum     = "token_sum"
+	sequenceMean = "sequence_mean"
+	sequenceSum  = "sequence_sum"
+	constant     = "constant"
+	promptMean   = "prompt_mean"
+	rolloutSum   = "rollout_sum"
 )
-
-var modeNames = []string{"rollout_mean", "token_mean", "token_sum", "sequence_mean", "sequence_sum", "constant", "prompt_mean", "rollout_sum"}
-
-// String returns the name used in reports.
-func (m Mode) String() string { return enum.Name(modeNames, m, "mode") }
 
 // Aggregation is a mode with its settings. The zero value is the mean over
 // rollouts.
 type Aggregation struct {
 	Name string // preset name, "" for a custom record
-	Mode Mode
+	// Mode says what is averaged over what. With B rows, P prompts and R rollouts, and
+	// S trained tokens of the row's prompt or rollout, a trained token weighs:
+	// "rollout_mean" or "", 1/(R·S), every rollout counts once, over all its rows;
+	// "token_mean", 1 over the trained tokens; "token_sum", 1; "sequence_mean", 1/(B·T)
+	// with T of its row, every row counts once; "sequence_sum", 1/B; "constant",
+	// 1/(B·Divisor); "prompt_mean", 1/(P·S), every prompt counts once; "rollout_sum",
+	// 1/S: the trainer divides by its rollouts itself.
+	Mode string
 	// PerToken multiplies all weights by the number of trained tokens, for a
 	// trainer that divides the weighted sum by it. Their mean is then 1.
 	PerToken bool
@@ -43,12 +39,12 @@ type Aggregation struct {
 	CountEmpty bool
 	// Sequences replaces B, Tokens replaces N; 0 = counted.
 	Sequences, Tokens int
-	// Divisor of Constant; 0 = the longest row.
+	// Divisor of "constant"; 0 = the longest row.
 	Divisor float64
-	// Epsilon is added to Tᵢ by SequenceMean.
+	// Epsilon is added to T by "sequence_mean".
 	Epsilon float64
 	// MicroBatch averages each run of so many rows alone and then over the runs;
-	// rows beyond the last full run get 0. TokenMean only; 0 = off.
+	// rows beyond the last full run get 0. "token_mean" only; 0 = off.
 	MicroBatch int
 }
 
@@ -66,19 +62,19 @@ type Row struct {
 // Presets lists the aggregations of trainers, named system_mode@revision.
 func Presets() []Aggregation {
 	return []Aggregation{
-		{Name: "token-mean@verl-1dda039b9", Mode: TokenMean},
-		{Name: "token-sum@verl-1dda039b9", Mode: TokenSum},
-		{Name: "seq-mean-token-sum@verl-1dda039b9", Mode: SequenceSum},
-		{Name: "seq-mean-token-sum-norm@verl-1dda039b9", Mode: Constant},
-		{Name: "seq-mean-token-mean@verl-1dda039b9", Mode: SequenceMean, Epsilon: 1e-8},
-		{Name: "skyrl_token_mean@a9564572e", Mode: TokenMean},
-		{Name: "skyrl_token_mean_legacy@a9564572e", Mode: TokenMean, MicroBatch: 1},
-		{Name: "skyrl_sequence_mean@a9564572e", Mode: SequenceMean, CountEmpty: true},
-		{Name: "skyrl_seq_mean_token_sum_norm@a9564572e", Mode: Constant, CountEmpty: true},
-		{Name: "skyrl_prompt_mean@a9564572e", Mode: PromptMean, CountEmpty: true},
-		{Name: "slime_rollout_mean@624b824a8", Mode: RolloutSum},
-		{Name: "openclaw_sample_mean@0d034dd5e", Mode: SequenceMean, CountEmpty: true},
-		{Name: "export", Mode: RolloutMean, PerToken: true},
+		{Name: "token-mean@verl-1dda039b9", Mode: tokenMean},
+		{Name: "token-sum@verl-1dda039b9", Mode: tokenSum},
+		{Name: "seq-mean-token-sum@verl-1dda039b9", Mode: sequenceSum},
+		{Name: "seq-mean-token-sum-norm@verl-1dda039b9", Mode: constant},
+		{Name: "seq-mean-token-mean@verl-1dda039b9", Mode: sequenceMean, Epsilon: 1e-8},
+		{Name: "skyrl_token_mean@a9564572e", Mode: tokenMean},
+		{Name: "skyrl_token_mean_legacy@a9564572e", Mode: tokenMean, MicroBatch: 1},
+		{Name: "skyrl_sequence_mean@a9564572e", Mode: sequenceMean, CountEmpty: true},
+		{Name: "skyrl_seq_mean_token_sum_norm@a9564572e", Mode: constant, CountEmpty: true},
+		{Name: "skyrl_prompt_mean@a9564572e", Mode: promptMean, CountEmpty: true},
+		{Name: "slime_rollout_mean@624b824a8", Mode: rolloutSum},
+		{Name: "openclaw_sample_mean@0d034dd5e", Mode: sequenceMean, CountEmpty: true},
+		{Name: "export", Mode: rolloutMean, PerToken: true},
 	}
 }
 
@@ -93,14 +89,14 @@ func Preset(name string) (Aggregation, bool) {
 	return Aggregation{}, false
 }
 
-// Validate reports every fault of a at once.
-func (a Aggregation) Validate() error {
+func (a Aggregation) validate() error {
 	var faults []error
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
 	}
-	if int(a.Mode) >= len(modeNames) {
-		fault("Mode", "%d is none of the %d known values", a.Mode, len(modeNames))
+	modes := []string{rolloutMean, tokenMean, tokenSum, sequenceMean, sequenceSum, constant, promptMean, rolloutSum}
+	if a.Mode != "" && !slices.Contains(modes, a.Mode) {
+		fault("Mode", "found %q, expected one of %s", a.Mode, strings.Join(modes, ", "))
 	}
 	if a.Sequences < 0 || a.Tokens < 0 || a.MicroBatch < 0 {
 		fault("Sequences", "counts are %d, %d and %d, expected >= 0", a.Sequences, a.Tokens, a.MicroBatch)
@@ -111,21 +107,16 @@ func (a Aggregation) Validate() error {
 	if !(a.Epsilon >= 0) || a.Epsilon > 1e300 {
 		fault("Epsilon", "%g is not a finite number >= 0", a.Epsilon)
 	}
-	if a.MicroBatch > 0 && a.Mode != TokenMean {
-		fault("MicroBatch", "runs of rows have a meaning with TokenMean only, found %s", a.Mode)
+	if a.MicroBatch > 0 && a.Mode != tokenMean {
+		fault("MicroBatch", "runs of rows have a meaning with token_mean only, found %q", a.Mode)
 	}
 	return errors.Join(faults...)
-}
-
-// RowOf describes a sequence; Group is its prompt.
-func RowOf(seq *rollout.Sequence) Row {
-	return Row{Trained: seq.Trained(), Length: seq.Len(), Prompt: seq.Group, Rollout: seq.Rollout}
 }
 
 // PerRow returns the weight of each trained token of each row; 0 for a row
 // without any. All other tokens weigh 0.
 func PerRow(rows []Row, a Aggregation) ([]float64, error) {
-	if err := a.Validate(); err != nil {
+	if err := a.validate(); err != nil {
 		return nil, err
 	}
 	var t Totals
@@ -204,21 +195,21 @@ func (t *Totals) Weight(r Row, a Aggregation) float64 {
 	}
 	divisor := float64(t.tokens)
 	switch a.Mode {
-	case RolloutMean:
+	case "", rolloutMean:
 		divisor = rollouts * float64(whole)
-	case RolloutSum:
+	case rolloutSum:
 		divisor = float64(whole)
-	case PromptMean:
+	case promptMean:
 		divisor = prompts * float64(t.prompt[r.Prompt])
-	case SequenceMean:
+	case sequenceMean:
 		divisor = rows * (float64(r.Trained) + a.Epsilon)
-	case SequenceSum:
+	case sequenceSum:
 		divisor = rows
-	case Constant:
+	case constant:
 		if divisor = rows * a.Divisor; a.Divisor == 0 {
 			divisor = rows * float64(t.width)
 		}
-	case TokenSum:
+	case tokenSum:
 		divisor = 1
 	default:
 		if a.Tokens > 0 {

@@ -109,12 +109,11 @@ func parse(args []string, stdout, stderr io.Writer) (_ *config, code int, done b
 		set(&c.options.Steps.CommandLess, "command-less", f.CommandLess),
 		set(&c.options.Steps.Submit, "submit", f.Submit),
 	)
-	var merr error
-	c.options.Aggregate.Method, merr = prm.ParseMethod(f.Aggregate)
+	c.options.Aggregate.Method = f.Aggregate
 	if f.Structured {
 		c.judge.Schema = voteSchema(f.Field)
 	}
-	if err = errors.Join(err, merr); err == nil {
+	if err == nil {
 		err = errors.Join(c.judge.Validate(), c.options.Validate(), c.scale().Validate())
 	}
 	if err != nil {
@@ -160,26 +159,22 @@ func wrong(flagName, found, expected string) error {
 }
 
 func (c *config) rule(name, pattern, field, scale string) error {
-	kind, err := prm.ParseRuleKind(name)
-	if err != nil {
-		return err
-	}
-	c.options.Rule = prm.Rule{Kind: kind, Pattern: pattern, Field: field}
-	if kind == prm.Regex && c.options.Prompt.Verdict == "" {
+	c.options.Rule = prm.Rule{Kind: name, Pattern: pattern, Field: field}
+	if name == "regex" && c.options.Prompt.Verdict == "" {
 		c.options.Prompt.Verdict = "End your answer with a mark in a form that this expression matches: " + pattern
 	}
 	switch lo, hi, isRange := strings.Cut(scale, ":"); {
 	case scale == "sign":
-		c.options.Rule.Scale = prm.Sign()
+		c.options.Rule.Scale = prm.ScoreRange{Values: []float64{-1, 1}}
 	case scale == "ternary":
-		c.options.Rule.Scale = prm.Ternary()
+		c.options.Rule.Scale = prm.ScoreRange{Values: []float64{-1, 0, 1}}
 	case isRange:
 		min, err1 := strconv.ParseFloat(lo, 64)
 		max, err2 := strconv.ParseFloat(hi, 64)
 		if err1 != nil || err2 != nil || !(min < max) {
 			return wrong("scale", scale, "MIN:MAX with MIN below MAX")
 		}
-		c.options.Rule.Scale = prm.Range(min, max)
+		c.options.Rule.Scale = prm.ScoreRange{Min: min, Max: max}
 	default:
 		return wrong("scale", scale, "sign, ternary or MIN:MAX")
 	}
@@ -217,15 +212,8 @@ func (c *config) prompt(preset, systemFile, userFile, issueKey, rubricKey string
 	return nil
 }
 
-func set(to *prm.Policy, flagName, name string) error {
-	switch name {
-	case "judge":
-		*to = prm.PolicyAsk
-	case "skip":
-		*to = prm.PolicySkip
-	case "neutral":
-		*to = prm.PolicyNeutral
-	default:
+func set(to *string, flagName, name string) error {
+	if *to = name; name != "judge" && name != "skip" && name != "neutral" {
 		return wrong(flagName, name, "judge, skip or neutral")
 	}
 	return nil

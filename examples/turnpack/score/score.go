@@ -150,7 +150,7 @@ func (c *config) planned(stdin io.Reader) (int64, error) {
 func asked(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
 	return func(yield func(prm.Step) bool) {
 		for _, s := range prm.StepsOf(r, o) {
-			out := s.Unrecorded || s.Class == prm.StepCommandLess && o.CommandLess != prm.PolicyAsk || s.Class == prm.StepSubmit && o.Submit != prm.PolicyAsk
+			out := s.Unrecorded || s.Class == "command-less" && o.CommandLess != "judge" || s.Class == "submit" && o.Submit != "judge"
 			if !out && !yield(s) {
 				return
 			}

@@ -182,18 +182,18 @@ func (c *shapeCase) offPolicy() (any, error) {
 		name string
 		c    offpolicy.Correction
 	}{
-		{"verl_is_token_2.0", offpolicy.Verl(offpolicy.Token, 0, 2, false)},
-		{"verl_is_token_0.5_5.0", offpolicy.Verl(offpolicy.Token, 0.5, 5, false)},
-		{"verl_is_token_2.0_batchnorm", offpolicy.Verl(offpolicy.Token, 0, 2, true)},
-		{"verl_is_sequence_2.0", offpolicy.Verl(offpolicy.Sequence, 0, 2, false)},
-		{"verl_is_sequence_0.5_5.0", offpolicy.Verl(offpolicy.Sequence, 0.5, 5, false)},
-		{"verl_is_sequence_2.0_batchnorm", offpolicy.Verl(offpolicy.Sequence, 0, 2, true)},
-		{"trl_sequence_mask_None_3.0", offpolicy.TRL(offpolicy.Sequence, offpolicy.Zero, 0, 3)},
-		{"trl_token_mask_None_3.0", offpolicy.TRL(offpolicy.Token, offpolicy.Zero, 0, 3)},
-		{"trl_token_truncate_None_3.0", offpolicy.TRL(offpolicy.Token, offpolicy.Clamp, 0, 3)},
-		{"trl_sequence_truncate_0.5_3.0", offpolicy.TRL(offpolicy.Sequence, offpolicy.Clamp, 0.5, 3)},
-		{"slime_tis_0_2", offpolicy.Truncated(0, 2)},
-		{"slime_icepop_0.5_5", offpolicy.IcePop(0.5, 5)},
+		{"verl_is_token_2.0", offpolicy.Correction{High: 2, MaxLog: 20, CountEpsilon: 1e-8}},
+		{"verl_is_token_0.5_5.0", offpolicy.Correction{Low: 0.5, High: 5, Drop: true, MaxLog: 20, CountEpsilon: 1e-8}},
+		{"verl_is_token_2.0_batchnorm", offpolicy.Correction{High: 2, MaxLog: 20, Normalize: true, CountEpsilon: 1e-8}},
+		{"verl_is_sequence_2.0", offpolicy.Correction{Sequence: true, High: 2, MaxLog: 20, CountEpsilon: 1e-8}},
+		{"verl_is_sequence_0.5_5.0", offpolicy.Correction{Sequence: true, Low: 0.5, High: 5, Drop: true, MaxLog: 20, CountEpsilon: 1e-8}},
+		{"verl_is_sequence_2.0_batchnorm", offpolicy.Correction{Sequence: true, High: 2, MaxLog: 20, Normalize: true, CountEpsilon: 1e-8}},
+		{"trl_sequence_mask_None_3.0", offpolicy.Correction{Sequence: true, High: 3, Drop: true, Untrained: "unit"}},
+		{"trl_token_mask_None_3.0", offpolicy.Correction{High: 3, Drop: true, Untrained: "unit"}},
+		{"trl_token_truncate_None_3.0", offpolicy.Correction{High: 3, Untrained: "unit"}},
+		{"trl_sequence_truncate_0.5_3.0", offpolicy.Correction{Sequence: true, Low: 0.5, High: 3, Untrained: "unit"}},
+		{"slime_tis_0_2", offpolicy.Correction{High: 2, Untrained: "ratio"}},
+		{"slime_icepop_0.5_5", offpolicy.Correction{Low: 0.5, High: 5, Drop: true, Untrained: "ratio"}},
 	} {
 		weights, err := offpolicy.Weights(rows, w.c)
 		if err != nil {
@@ -201,19 +201,19 @@ func (c *shapeCase) offPolicy() (any, error) {
 		}
 		out[w.name] = weights
 	}
-	token := offpolicy.Rejection{Estimator: offpolicy.K1, Low: 0.5, High: 2}
+	token := offpolicy.Rejection{Estimator: "k1", Low: 0.5, High: 2}
 	for _, k := range []struct {
 		name  string
 		rules []offpolicy.Rejection
 	}{
 		{"verl_rs_token_k1_0.5_2.0", []offpolicy.Rejection{token}},
-		{"verl_rs_token_k2_0.1", []offpolicy.Rejection{{Estimator: offpolicy.K2, High: 0.1}}},
-		{"verl_rs_token_k3_0.1", []offpolicy.Rejection{{Estimator: offpolicy.K3, High: 0.1}}},
-		{"verl_rs_seq_sum_k1_0.5_2.0", []offpolicy.Rejection{{Estimator: offpolicy.K1, Over: offpolicy.OverSum, Low: 0.5, High: 2}}},
-		{"verl_rs_seq_mean_k1_0.99_1.01", []offpolicy.Rejection{{Estimator: offpolicy.K1, Over: offpolicy.OverMean, Low: 0.99, High: 1.01}}},
-		{"verl_rs_seq_mean_k3_0.05", []offpolicy.Rejection{{Estimator: offpolicy.K3, Over: offpolicy.OverMean, High: 0.05}}},
-		{"verl_rs_seq_max_k2_0.5", []offpolicy.Rejection{{Estimator: offpolicy.K2, Over: offpolicy.OverMax, High: 0.5}}},
-		{"verl_rs_token_k1,seq_mean_k3_0.5_2.0,0.2", []offpolicy.Rejection{token, {Estimator: offpolicy.K3, Over: offpolicy.OverMean, High: 0.2}}},
+		{"verl_rs_token_k2_0.1", []offpolicy.Rejection{{Estimator: "k2", High: 0.1}}},
+		{"verl_rs_token_k3_0.1", []offpolicy.Rejection{{Estimator: "k3", High: 0.1}}},
+		{"verl_rs_seq_sum_k1_0.5_2.0", []offpolicy.Rejection{{Estimator: "k1", Over: "sum", Low: 0.5, High: 2}}},
+		{"verl_rs_seq_mean_k1_0.99_1.01", []offpolicy.Rejection{{Estimator: "k1", Over: "mean", Low: 0.99, High: 1.01}}},
+		{"verl_rs_seq_mean_k3_0.05", []offpolicy.Rejection{{Estimator: "k3", Over: "mean", High: 0.05}}},
+		{"verl_rs_seq_max_k2_0.5", []offpolicy.Rejection{{Estimator: "k2", Over: "max", High: 0.5}}},
+		{"verl_rs_token_k1,seq_mean_k3_0.5_2.0,0.2", []offpolicy.Rejection{token, {Estimator: "k3", Over: "mean", High: 0.2}}},
 	} {
 		keep, err := offpolicy.Keep(rows, k.rules...)
 		if err != nil {
@@ -284,7 +284,7 @@ func filterLine(c *filterCase) (any, error) {
 		for i, d := range decisions {
 			keep[i], rows[i] = d.Keep, d.Rows
 		}
-		if out[f.name] = keep; f.rule.Test == filter.RowDeviation || f.rule.Test == filter.RowDeviationGroup {
+		if out[f.name] = keep; f.rule.Test == "row_deviation" || f.rule.Test == "row_deviation_group" {
 			out[f.name] = rows
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // votesVerb answers the three line shapes of the prm kit that need no prompt:
 // a judge text, the votes of a step, the step results of a rollout.
 func votesVerb() verb {
-	swe, chat, opd, terminal := mustRule(prm.RuleSWE()), mustRule(prm.RuleChat()), mustRule(prm.RuleOPD()), mustRule(prm.RuleTerminal())
+	swe, chat, opd, terminal := mustRule(prm.Rule{}), mustRule(prm.Rule{Kind: "boxed-last", Digit: true, Scale: prm.ScoreRange{Values: []float64{-1, 0, 1}}}), mustRule(prm.Rule{Kind: "boxed-last", Digit: true}), mustRule(prm.Rule{Kind: "tail"})
 	return lineVerb("votes", "judge text, votes of a step or step results → scores", func(_ context.Context, line []byte) (any, error) {
 		var in struct {
 			Text   *string         `json:"text"`
@@ -110,7 +110,7 @@ func voteLine(texts []*string, swe, chat, opd prm.Parser) any {
 	}
 	// The kit writes 0 where no vote is valid; the library says "not computed".
 	mean, _ := prm.Aggregate{}.Score(sweVotes, len(texts))
-	majority, _ := prm.Aggregate{Method: prm.Majority}.Score(chatVotes, len(texts))
+	majority, _ := prm.Aggregate{Method: "majority"}.Score(chatVotes, len(texts))
 	var hint *int
 	if i := prm.BestHint(plain, scores(ballots(texts, opd))); i >= 0 {
 		hint = &i
@@ -151,7 +151,7 @@ func combineLine(steps []int, raw json.RawMessage, outcome float64, coef *float6
 		}
 	}
 	slices.SortStableFunc(scores, func(a, b rollout.StepScore) int { return cmp.Compare(a.Step, b.Step) })
-	reward := prm.Combination{Coef: coef, Missing: prm.MissingZero}.Combine(outcome, scores)
+	reward := prm.Combination{Coef: coef, Missing: "zero"}.Combine(outcome, scores)
 	values, status := make([]float64, len(scores)), make([]string, len(scores))
 	for i, s := range scores {
 		values[i], status[i] = orZero(s.Score), "ok"
@@ -165,6 +165,21 @@ func combineLine(steps []int, raw json.RawMessage, outcome float64, coef *float6
 	}
 	return map[string]any{
 		"step_scores": values, "status": status, "step_mean": orZero(reward.Step), "score": reward.Total,
-		"acc": acc, "mask_spans": prm.Spans(mask),
+		"acc": acc, "mask_spans": spans(mask),
 	}, nil
+}
+
+// spans are the half-open runs [start, end) of non-zero entries of a mask.
+func spans(mask []int) [][2]int {
+	spans := [][2]int{}
+	for i := 0; i < len(mask); i++ {
+		start := i
+		for i < len(mask) && mask[i] != 0 {
+			i++
+		}
+		if i > start {
+			spans = append(spans, [2]int{start, i})
+		}
+	}
+	return spans
 }

@@ -30,7 +30,7 @@ func weightsLine(c *weightsCase) (any, error) {
 	if a.MicroBatch > 0 {
 		a.MicroBatch = max(c.MicroBatchSize, 1)
 	}
-	if a.Mode == weights.Constant {
+	if a.Mode == "constant" {
 		if a.Divisor = c.ScaleFactor; a.CountEmpty {
 			a.Divisor = float64(c.MaxSeqLen)
 		}

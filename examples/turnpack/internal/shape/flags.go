@@ -130,10 +130,7 @@ func (f *Flags) offPolicy() (*shaping.OffPolicy, error) {
 		if err != nil {
 			return nil, err
 		}
-		o.Weights = &offpolicy.Correction{Low: x[0], High: x[1]}
-		if zero {
-			o.Weights.Outside = offpolicy.Zero
-		}
+		o.Weights = &offpolicy.Correction{Low: x[0], High: x[1], Drop: zero}
 	}
 	if o == (shaping.OffPolicy{}) {
 		return nil, nil
@@ -171,8 +168,8 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 	}
 	off, err := f.offPolicy()
 	r.OffPolicy, errs = off, append(errs, err)
-	length, err := Choice("--length-of", f.LengthOf, shaping.LengthSampled.String(), shaping.LengthResponse.String())
-	r.LengthOf, errs = shaping.Length(length), append(errs, err)
+	length, err := Choice("--length-of", f.LengthOf, "sampled", "response")
+	r.ResponseLength, errs = length == 1, append(errs, err)
 	if text := given(f.RewardAffine); text != "" {
 		x, err := numbers("--reward-affine", text, 2, 2)
 		if err == nil {
@@ -182,8 +179,8 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 	}
 	r.Clip, err = Interval("--reward-clip", f.RewardClip)
 	errs = append(errs, err)
-	cut, err := Choice("--overlong", f.Overlong, shaping.CutTrains.String(), shaping.CutMasked.String())
-	r.Cut, errs = shaping.Cut(cut), append(errs, err)
+	cut, err := Choice("--overlong", f.Overlong, "train", "mask")
+	r.MaskTruncated, errs = cut == 1, append(errs, err)
 	if text := given(f.MaxAge); text != "" && text != "-1" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 {

@@ -92,7 +92,7 @@ func Print(out io.Writer, r recipe.Recipe, asJSON bool) error {
 	}
 	fmt.Fprintf(w, "\nleft to the trainer:\n")
 	if a, ok := weights.Preset(r.Loss); ok {
-		fmt.Fprintf(w, "loss averaged by\t%s (%s)\n", a.Name, strings.ReplaceAll(a.Mode.String(), "_", " "))
+		fmt.Fprintf(w, "loss averaged by\t%s (%s)\n", a.Name, strings.ReplaceAll(a.Mode, "_", " "))
 	}
 	for _, s := range r.Trainer {
 		fmt.Fprintf(w, "%s=%s\t%s\n", s.Flag, s.Value, s.Source)

@@ -45,7 +45,7 @@ func New(name string, perStep int) (*Weigher, error) {
 	w := &Weigher{perStep: perStep, stepOf: map[string]int{}}
 	// Weights whose mean over the trained tokens is 1: a trainer that averages over
 	// tokens then gets the mean that was asked for.
-	modes := map[string]weights.Mode{"rollout-mean": weights.RolloutMean, "prompt-mean": weights.PromptMean, "sequence-mean": weights.SequenceMean}
+	modes := map[string]string{"rollout-mean": "rollout_mean", "prompt-mean": "prompt_mean", "sequence-mean": "sequence_mean"}
 	if mode, ok := modes[name]; ok {
 		w.how = weights.Aggregation{Mode: mode, PerToken: true}
 		return w, nil
@@ -157,7 +157,7 @@ func (w *Weigher) add(row weights.Row) error {
 // Mean says whether the weights are those that a target brings into the form its
 // trainer reads.
 func (w *Weigher) Mean() bool {
-	return w != nil && w.how == weights.Aggregation{Mode: weights.RolloutMean, PerToken: true}
+	return w != nil && w.how == weights.Aggregation{Mode: "rollout_mean", PerToken: true}
 }
 
 // Totals are the counts of the step that a group belongs to.
