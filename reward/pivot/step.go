@@ -1,9 +1,10 @@
 package pivot
 
 import (
-	"errors"
+	"math"
 	"math/big"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -51,9 +52,6 @@ func toolCategory(name string) category {
 	return ""
 }
 
-// errShape marks arguments on which the reference raises an exception.
-var errShape = errors.New("arguments of an unexpected shape")
-
 // step is a call made ready for comparison. args is usually an object; any
 // other JSON value behaves as in the reference, which means that most lookups
 // fail.
@@ -61,106 +59,83 @@ type step struct {
 	name     string // lower case
 	category category
 	args     value
+	// raised: a lookup was made on which the reference raises an exception. What is
+	// found from there on means nothing.
+	raised bool
 }
 
-func newStep(c Call) step {
+func newStep(c Call) *step {
 	name := lower(c.Name)
 	args, err := decode(c.Arguments)
 	if err != nil {
 		args = emptyObject()
 	}
-	return step{name, toolCategory(name), args}
+	return &step{name: name, category: toolCategory(name), args: args}
 }
 
 // has is Python's `key in args`.
-func (s step) has(key string) (bool, error) {
+func (s *step) has(key string) bool {
 	switch s.args.kind {
 	case object:
 		_, ok := s.args.of[key]
-		return ok, nil
+		return ok
 	case list:
-		for _, e := range s.args.list {
-			if e.kind == text && e.text == key {
-				return true, nil
-			}
-		}
-		return false, nil
+		return slices.ContainsFunc(s.args.list, func(e value) bool { return e.kind == text && e.text == key })
 	case text:
-		return strings.Contains(s.args.text, key), nil
+		return strings.Contains(s.args.text, key)
 	}
-	return false, errShape
+	s.raised = true
+	return false
 }
 
 // index is Python's args[key] for a key that is there.
-func (s step) index(key string) (value, error) {
-	if s.args.kind != object {
-		return value{}, errShape
-	}
-	return s.args.of[key], nil
+func (s *step) index(key string) value {
+	s.raised = s.raised || s.args.kind != object
+	return s.args.of[key]
 }
 
 // get is Python's str(args.get(key, "")).
-func (s step) get(key string) (string, error) {
-	if s.args.kind != object {
-		return "", errShape
-	}
+func (s *step) get(key string) string {
+	s.raised = s.raised || s.args.kind != object
 	if v, ok := s.args.of[key]; ok {
-		return v.str(), nil
+		return v.str()
 	}
-	return "", nil
+	return ""
 }
 
 // firstOf is the trimmed text of the first of keys that is there, else "".
-func (s step) firstOf(keys ...string) (string, error) {
+func (s *step) firstOf(keys ...string) string {
 	for _, k := range keys {
-		ok, err := s.has(k)
-		if err != nil {
-			return "", err
-		}
-		if ok {
-			v, err := s.index(k)
-			return trim(v.str()), err
+		if s.has(k) {
+			return trim(s.index(k).str())
 		}
 	}
-	return "", nil
+	return ""
 }
 
-func (s step) file() (string, error) {
+func (s *step) file() string {
 	return s.firstOf("path", "file", "file_path", "filename", "file_name")
 }
 
-func (s step) command() (string, error) { return s.firstOf("command", "cmd") }
+func (s *step) command() string { return s.firstOf("command", "cmd") }
 
 // edit is the text that an edit writes, old text included.
-func (s step) edit() (string, error) {
+func (s *step) edit() string {
 	for _, k := range []string{"new_str", "patch", "diff"} {
-		ok, err := s.has(k)
-		if err != nil {
-			return "", err
+		switch {
+		case !s.has(k):
+		case k == "new_str":
+			return s.get("old_str") + "\n" + s.index(k).str()
+		default:
+			return s.index(k).str()
 		}
-		if !ok {
-			continue
-		}
-		old := ""
-		if k == "new_str" {
-			if old, err = s.get("old_str"); err != nil {
-				return "", err
-			}
-			old += "\n"
-		}
-		v, err := s.index(k)
-		return old + v.str(), err
 	}
 	for _, k := range []string{"content", "file_text"} {
-		ok, err := s.has(k)
-		if err != nil {
-			return "", err
-		}
-		if ok {
+		if s.has(k) {
 			return s.get(k)
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // pathSuffix is the last n components of a path, which survives different
@@ -216,72 +191,39 @@ func cappedRatio(a, b string) float64 {
 }
 
 // sameTarget asks whether two calls of the same family act on the same thing.
-func sameTarget(want, got step) (bool, error) {
+func sameTarget(want, got *step) bool {
 	searches := func(c category) bool { return c == catSearch || c == catRead }
 	switch {
 	case got.category == catEdit && want.category == catEdit:
 		return sameEditTarget(want, got)
 	case got.category == catBash && want.category == catBash:
-		return sameCommandTarget(want, got)
+		return sameCommandTarget(want.command(), got.command())
 	case searches(got.category) && searches(want.category):
-		g, err := got.file()
-		if err != nil {
-			return false, err
-		}
-		w, err := want.file()
-		return g == "" || w == "" || pathSuffix(g, 3) == pathSuffix(w, 3), err
+		g, w := got.file(), want.file()
+		return g == "" || w == "" || pathSuffix(g, 3) == pathSuffix(w, 3)
 	}
-	return true, nil
+	return true
 }
 
-func sameEditTarget(want, got step) (bool, error) {
-	gc, err := got.get("command")
-	if err != nil {
-		return false, err
-	}
-	wc, err := want.get("command")
-	if err != nil {
-		return false, err
-	}
+func sameEditTarget(want, got *step) bool {
+	gc, wc := got.get("command"), want.get("command")
 	if gc != "" && wc != "" && gc != wc {
-		return false, nil
+		return false
 	}
-	gf, err := got.file()
-	if err != nil {
-		return false, err
-	}
-	wf, err := want.file()
-	if err != nil {
-		return false, err
-	}
+	gf, wf := got.file(), want.file()
 	if gf != "" && wf != "" && pathSuffix(gf, 2) != pathSuffix(wf, 2) {
-		return false, nil
+		return false
 	}
 	if gc != "view" || wc != "view" {
-		return true, nil
+		return true
 	}
-	gr, err := viewRange(got)
-	if err != nil {
-		return false, err
-	}
-	wr, err := viewRange(want)
-	if err != nil || gr == nil || wr == nil {
-		return err == nil, err
-	}
-	return covers(gr, wr), nil
+	gr, wr := got.viewRange(), want.viewRange()
+	return gr == nil || wr == nil || covers(gr, wr)
 }
 
-func sameCommandTarget(want, got step) (bool, error) {
-	g, err := got.command()
-	if err != nil {
-		return false, err
-	}
-	w, err := want.command()
-	if err != nil {
-		return false, err
-	}
+func sameCommandTarget(w, g string) bool {
 	if gv, wv := verb(g), verb(w); gv != "" && wv != "" && gv != wv {
-		return false, nil
+		return false
 	}
 	gs, gAny := pathSuffixes(g)
 	ws, wAny := pathSuffixes(w)
@@ -291,62 +233,57 @@ func sameCommandTarget(want, got step) (bool, error) {
 			shared = shared || ws[s]
 		}
 		if !shared {
-			return false, nil
+			return false
 		}
 	}
-	return g == "" || w == "" || cappedRatio(g, w) >= minBashSimilarity, nil
+	return g == "" || w == "" || cappedRatio(g, w) >= minBashSimilarity
 }
 
 // viewRange reads view_range: a list of two numbers, or a string with one. nil
 // means that there is none that can be read.
-func viewRange(s step) ([]*big.Int, error) {
+func (s *step) viewRange() []*big.Int {
 	raw := s.args.of["view_range"]
 	if raw.kind == text {
 		parsed, err := decode(raw.text)
 		if err != nil {
-			return nil, nil
+			return nil
 		}
 		raw = parsed
 	}
 	if raw.kind != list || len(raw.list) != 2 {
-		return nil, nil
+		return nil
 	}
 	bounds := make([]*big.Int, 2)
 	for i, e := range raw.list {
-		n, err := toInt(e)
-		if err != nil || n == nil {
-			return nil, err
+		if bounds[i] = s.toInt(e); bounds[i] == nil {
+			return nil
 		}
-		bounds[i] = n
 	}
-	return bounds, nil
+	return bounds
 }
 
-// toInt is Python's int(): nil when it raises ValueError or TypeError, an error
-// when it raises OverflowError.
-func toInt(v value) (*big.Int, error) {
+// toInt is Python's int(): nil where that raises, of which only OverflowError is not
+// caught.
+func (s *step) toInt(v value) *big.Int {
 	switch v.kind {
 	case boolean:
 		if v.bool {
-			return big.NewInt(1), nil
+			return big.NewInt(1)
 		}
-		return new(big.Int), nil
+		return new(big.Int)
 	case integer:
-		return v.int, nil
+		return v.int
 	case float:
-		f := new(big.Float)
-		switch {
-		case v.float != v.float:
-			return nil, nil
-		case v.float-v.float != 0:
-			return nil, errShape
+		s.raised = s.raised || math.IsInf(v.float, 0)
+		if math.IsInf(v.float, 0) || math.IsNaN(v.float) {
+			return nil
 		}
-		n, _ := f.SetFloat64(v.float).Int(nil)
-		return n, nil
+		n, _ := big.NewFloat(v.float).Int(nil)
+		return n
 	case text:
-		return parseInt(trim(v.text)), nil
+		return parseInt(trim(v.text))
 	}
-	return nil, nil
+	return nil
 }
 
 // parseInt reads decimal digits with single underscores between them.
@@ -390,50 +327,26 @@ func covers(got, want []*big.Int) bool {
 }
 
 // stepSimilarity is how alike the edits or commands are, 1 where neither is.
-func stepSimilarity(want, got step) (float64, error) {
+func stepSimilarity(want, got *step) float64 {
 	switch {
 	case got.category == catEdit && want.category == catEdit:
 		return editSimilarity(want, got)
 	case got.category == catBash && want.category == catBash:
-		g, err := got.command()
-		if err != nil {
-			return 0, err
+		if g, w := got.command(), want.command(); g != "" && w != "" {
+			return cappedRatio(g, w)
 		}
-		w, err := want.command()
-		if err != nil || g == "" || w == "" {
-			return 1, err
-		}
-		return cappedRatio(g, w), nil
 	}
-	return 1, nil
+	return 1
 }
 
 // editSimilarity is the lesser of "found the place" (old text) and "wrote the
 // same" (new text), or the similarity of the written content.
-func editSimilarity(want, got step) (float64, error) {
-	var texts [4]string
-	for i, p := range []struct {
-		s   step
-		key string
-	}{{got, "old_str"}, {want, "old_str"}, {got, "new_str"}, {want, "new_str"}} {
-		var err error
-		if texts[i], err = p.s.get(p.key); err != nil {
-			return 0, err
-		}
-	}
-	gOld, wOld, gNew, wNew := texts[0], texts[1], texts[2], texts[3]
+func editSimilarity(want, got *step) float64 {
+	gOld, wOld, gNew, wNew := got.get("old_str"), want.get("old_str"), got.get("new_str"), want.get("new_str")
 	if gOld+gNew != "" && wOld+wNew != "" {
-		return min(partSimilarity(gOld, wOld), partSimilarity(gNew, wNew)), nil
+		return min(partSimilarity(gOld, wOld), partSimilarity(gNew, wNew))
 	}
-	g, err := got.edit()
-	if err != nil {
-		return 0, err
-	}
-	w, err := want.edit()
-	if err != nil {
-		return 0, err
-	}
-	return partSimilarity(g, w), nil
+	return partSimilarity(got.edit(), want.edit())
 }
 
 // partSimilarity compares two texts of which an empty one equals only itself.
@@ -450,13 +363,9 @@ func partSimilarity(got, want string) float64 {
 // fullPenaltyChars is the length of an edit that earns the whole penalty.
 const fullPenaltyChars = 500
 
-func diffPenalty(got step, alpha float64) (float64, error) {
+func diffPenalty(got *step, alpha float64) float64 {
 	if got.category != catEdit {
-		return 0, nil
+		return 0
 	}
-	content, err := got.edit()
-	if err != nil {
-		return 0, err
-	}
-	return alpha * min(float64(utf8.RuneCountInString(content))/fullPenaltyChars, 1), nil
+	return alpha * min(float64(utf8.RuneCountInString(got.edit()))/fullPenaltyChars, 1)
 }

@@ -91,7 +91,9 @@ func (v SWE) Verify(expected, actual *Call) (Score, error) {
 		return Score{Failure: failureOutputInvalid}, nil
 	}
 	s := Score{Failure: failureNone}
-	if err := v.levels(newStep(*expected), newStep(*actual), &s); err != nil {
+	want, got := newStep(*expected), newStep(*actual)
+	v.levels(want, got, &s)
+	if want.raised || got.raised {
 		s.Reward, s.Failure = 0, failureUnknown
 	}
 	return s, nil
@@ -104,29 +106,29 @@ func orDefault(p *float64, otherwise float64) float64 {
 	return *p
 }
 
-// levels runs the levels, cheap ones first, and stops at the first failure.
-func (v SWE) levels(want, got step, s *Score) error {
+// levels runs the levels, cheap ones first, and stops at the first failure, or where the
+// reference raises an exception.
+func (v SWE) levels(want, got *step, s *Score) {
 	s.ToolNameMatch = want.name == got.name || want.category == got.category && want.category != ""
 	if !s.ToolNameMatch {
 		s.Failure = failureToolName
-		return nil
+		return
 	}
 	if !v.SkipTarget {
-		same, err := sameTarget(want, got)
-		if err != nil {
-			return err
+		same := sameTarget(want, got)
+		if want.raised || got.raised {
+			return
 		}
-		s.TargetMatch = &same
-		if !same {
+		if s.TargetMatch = &same; !same {
 			s.Failure = failureTarget
-			return nil
+			return
 		}
 	}
 	s.Reward = 1
 	if !v.SkipSimilarity {
-		similarity, err := stepSimilarity(want, got)
-		if err != nil {
-			return err
+		similarity := stepSimilarity(want, got)
+		if want.raised || got.raised {
+			return
 		}
 		s.Similarity = &similarity
 		full, threshold := orDefault(v.FullCredit, 0.8), orDefault(v.Threshold, 0.4)
@@ -136,16 +138,13 @@ func (v SWE) levels(want, got step, s *Score) error {
 			s.Reward = 0.5 + 0.5*(similarity-threshold)/(full-threshold)
 		default:
 			s.Reward, s.Failure = 0, failureSimilarity
-			return nil
+			return
 		}
 	}
 	if !v.SkipDiffSize && v.Mode == Continuous {
-		penalty, err := diffPenalty(got, orDefault(v.DiffSizeAlpha, 0.1))
-		if err != nil {
-			return err
+		if penalty := diffPenalty(got, orDefault(v.DiffSizeAlpha, 0.1)); !got.raised {
+			s.DiffPenalty = &penalty
+			s.Reward *= 1 - penalty
 		}
-		s.DiffPenalty = &penalty
-		s.Reward *= 1 - penalty
 	}
-	return nil
 }
