@@ -25,7 +25,7 @@ func (p *pages) appendValues(enc encoding, data []byte, n int) error {
 		}
 		return appendDictValues(out, typ, data, n, p.dict)
 	case enc == byteStreamSplit:
-		return appendSplitValues(out, typ, data, n)
+		return appendSplitValues(out, &p.leaf, data, n)
 	case enc == deltaBinaryPacked && (typ == Int32 || typ == Int64):
 		v, _, err := readDelta(data, n)
 		for _, x := range v {
@@ -139,40 +139,26 @@ func grown[T any](s []T, n int) (all, added []T) {
 	return s, s[at:]
 }
 
-func appendSplitValues(out *Chunk, t Type, data []byte, n int) error {
+// appendSplitValues puts the bytes of each number together, which are apart.
+func appendSplitValues(out *Chunk, leaf *Leaf, data []byte, n int) error {
 	size := 4
-	if t == Int64 || t == Double {
+	switch leaf.Type {
+	case Int32, Float:
+	case Int64, Double:
 		size = 8
+	default:
+		return fmt.Errorf("BYTE_STREAM_SPLIT of type %s is not read", leaf.Type)
 	}
 	if n > len(data)/size {
 		return errShort
 	}
-	if t == Float {
-		b0, b1, b2, b3 := data[:n], data[n:2*n], data[2*n:3*n], data[3*n:4*n]
-		var at []float32
-		out.Floats, at = grown(out.Floats, n)
-		for i := range at {
-			at[i] = math.Float32frombits(uint32(b0[i]) | uint32(b1[i])<<8 | uint32(b2[i])<<16 | uint32(b3[i])<<24)
-		}
-		return nil
-	}
-	for i := range n {
-		var u uint64
-		for b := range size {
-			u |= uint64(data[b*n+i]) << (8 * b)
-		}
-		switch t {
-		case Double:
-			out.Doubles = append(out.Doubles, math.Float64frombits(u))
-		case Int32:
-			out.Ints = append(out.Ints, int32(uint32(u)))
-		case Int64:
-			out.Longs = append(out.Longs, int64(u))
-		default:
-			return fmt.Errorf("BYTE_STREAM_SPLIT of type %s is not read", t)
+	joined := make([]byte, n*size)
+	for b := range size {
+		for i, x := range data[b*n : (b+1)*n] {
+			joined[i*size+b] = x
 		}
 	}
-	return nil
+	return appendPlainValues(out, leaf, joined, n)
 }
 
 func appendDictValues(out *Chunk, t Type, data []byte, n int, dict *Chunk) error {

@@ -124,8 +124,6 @@ func (f *footer) read(c *compact) {
 			c.list(typ, func(typ byte) { f.groups = append(f.groups, readRowGroup(c, typ)) })
 		case 5:
 			c.list(typ, func(typ byte) { f.kv = append(f.kv, readKV(c, typ)) })
-		default:
-			c.skip(typ)
 		}
 	})
 }
@@ -149,8 +147,6 @@ func readElement(c *compact, typ byte) (out element) {
 			out.scale = c.i32(typ)
 		case 10:
 			out.readLogical(c, typ)
-		default:
-			c.skip(typ)
 		}
 	})
 	return out
@@ -187,23 +183,17 @@ func (e *element) readLogical(c *compact, typ byte) {
 			c.structure(typ, func(id int, typ byte) {
 				if id == 1 {
 					e.scale = c.i32(typ)
-					return
 				}
-				c.skip(typ)
 			})
-			return
 		case 10: // INTEGER
 			c.structure(typ, func(id int, typ byte) {
 				if id == 2 {
 					e.unsigned = typ == thriftFalse
 				}
-				c.skip(typ)
 			})
-			return
 		case 15:
 			e.half = true
 		}
-		c.skip(typ)
 	})
 }
 
@@ -214,8 +204,6 @@ func readRowGroup(c *compact, typ byte) (out rowGroup) {
 			c.list(typ, func(typ byte) { out.columns = append(out.columns, readColumnChunk(c, typ)) })
 		case 3:
 			out.rows = c.i64(typ)
-		default:
-			c.skip(typ)
 		}
 	})
 	return out
@@ -230,9 +218,6 @@ func readColumnChunk(c *compact, typ byte) (out columnChunk) {
 			readColumnMetaData(c, typ, &out)
 		case 8:
 			out.encrypted = true
-			c.skip(typ)
-		default:
-			c.skip(typ)
 		}
 	})
 	return out
@@ -251,8 +236,6 @@ func readColumnMetaData(c *compact, typ byte, out *columnChunk) {
 			out.data = c.i64(typ)
 		case 11:
 			out.dictionary = c.i64(typ)
-		default:
-			c.skip(typ)
 		}
 	})
 }
@@ -264,8 +247,6 @@ func readKV(c *compact, typ byte) (out KV) {
 			out.Key = c.text(typ)
 		case 2:
 			out.Value = c.text(typ)
-		default:
-			c.skip(typ)
 		}
 	})
 	return out

@@ -42,8 +42,6 @@ func readHeader(c *compact) (out header) {
 			out.readDictionary(c, typ)
 		case 8:
 			out.readDataV2(c, typ)
-		default:
-			c.skip(typ)
 		}
 	})
 	return out
@@ -60,8 +58,6 @@ func (h *header) readData(c *compact, typ byte) {
 			h.defEncoding = encoding(c.i32(typ))
 		case 4:
 			h.repEncoding = encoding(c.i32(typ))
-		default:
-			c.skip(typ)
 		}
 	})
 }
@@ -70,9 +66,7 @@ func (h *header) readDictionary(c *compact, typ byte) {
 	c.structure(typ, func(id int, typ byte) {
 		if id == 1 {
 			h.values = c.count(typ)
-			return
 		}
-		c.skip(typ)
 	})
 }
 
@@ -89,45 +83,108 @@ func (h *header) readDataV2(c *compact, typ byte) {
 			h.rep = c.count(typ)
 		case 7:
 			h.plain = typ == thriftFalse
-			c.skip(typ)
-		default:
-			c.skip(typ)
 		}
 	})
 }
 
-// pages decodes the pages of a column chunk.
+// pages reads the pages of a column chunk one after the other, and holds what they gave.
 type pages struct {
+	f      *File
 	leaf   Leaf
-	codec  codec
-	unpack *decompressor
-	left   int64 // bytes that may still be taken by what is decompressed
-	total  int64 // values of the chunk
 	levels levelSink
-	dict   *Chunk
 	out    *Chunk
+
+	codec   codec
+	left    int64 // bytes that may still be taken by what is decompressed
+	total   int64 // values of the chunk
+	dict    *Chunk
+	at, end int64  // of what comes next in the file, and of the chunk
+	window  []byte // bytes of the chunk from at on
+	buf     []byte
 }
 
-// read decodes the chunk stored in data.
-func (p *pages) read(data []byte) error {
-	c := compact{b: data}
-	for int64(p.levels.n) < p.total {
-		if len(c.b) == 0 {
+// open goes to the start of a chunk.
+func (p *pages) open(chunk *columnChunk) error {
+	if err := chunk.check(p.f.size); err != nil {
+		return err
+	}
+	p.codec, p.left, p.total, p.dict = chunk.codec, MostBytes(p.f.size), chunk.values, nil
+	p.at, p.end, p.window = chunk.start(), chunk.start()+chunk.size, nil
+	p.levels.n = 0
+	return nil
+}
+
+// next reads pages up to one that has values, which come after those that are there.
+func (p *pages) next() error {
+	for before := p.levels.n; p.levels.n == before; {
+		if p.at >= p.end {
 			return fmt.Errorf("the data end after %d of %d values", p.levels.n, p.total)
 		}
-		h := readHeader(&c)
-		body := c.take(uint64(h.packed))
-		if c.err != nil {
-			return fmt.Errorf("a page after %d of %d values: %w", p.levels.n, p.total, c.err)
+		h, body, err := p.read()
+		if err == nil {
+			err = p.page(&h, body)
 		}
-		if h.crc != nil && *h.crc != crc32.ChecksumIEEE(body) {
-			return fmt.Errorf("a page after %d of %d values: its checksum differs: the file is damaged", p.levels.n, p.total)
-		}
-		if err := p.page(&h, body); err != nil {
-			return err
+		if err != nil {
+			return fmt.Errorf("a page after %d of %d values: %w", before, p.total, err)
 		}
 	}
 	return nil
+}
+
+// firstWindow is how much of a chunk is read to find the header of a page.
+const firstWindow = 64 << 10
+
+// read is the header and the body of the next page.
+func (p *pages) read() (header, []byte, error) {
+	for want := int64(firstWindow); ; want *= 8 {
+		if err := p.look(want); err != nil {
+			return header{}, nil, err
+		}
+		t := compact{b: p.window}
+		h := readHeader(&t)
+		if t.err != nil {
+			if int64(len(p.window)) == p.end-p.at {
+				return h, nil, t.err
+			}
+			continue
+		}
+		head := int64(len(p.window) - len(t.b))
+		if int64(h.packed) > p.end-p.at-head {
+			return h, nil, errShort
+		}
+		all := head + int64(h.packed)
+		if err := p.look(all); err != nil {
+			return h, nil, err
+		}
+		body := p.window[head:all]
+		p.window = p.window[all:]
+		p.at += all
+		if h.crc != nil && *h.crc != crc32.ChecksumIEEE(body) {
+			return h, nil, errors.New("its checksum differs: the file is damaged")
+		}
+		return h, body, nil
+	}
+}
+
+// look has at least n bytes of the chunk in the window, or all that come.
+func (p *pages) look(n int64) error {
+	n = min(n, p.end-p.at)
+	if int64(len(p.window)) >= n {
+		return nil
+	}
+	have := len(p.window)
+	if int64(cap(p.buf)) < n {
+		bigger := make([]byte, max(n, firstWindow))
+		copy(bigger, p.window)
+		p.buf = bigger
+	} else {
+		p.buf = p.buf[:cap(p.buf)]
+		copy(p.buf, p.window)
+	}
+	// What the buffer holds beyond n saves a reading.
+	n = min(int64(len(p.buf)), p.end-p.at)
+	p.window = p.buf[:n]
+	return readAt(p.f.r, p.window[have:], p.at+int64(have))
 }
 
 func (p *pages) page(h *header, body []byte) error {
@@ -219,7 +276,7 @@ func (p *pages) uncompressed(body []byte, size int) ([]byte, error) {
 	if err := p.spend(size); err != nil {
 		return nil, err
 	}
-	return p.unpack.page(body, size, p.codec)
+	return p.f.unpack.page(body, size, p.codec)
 }
 
 // spend takes n bytes from what the chunk may need.

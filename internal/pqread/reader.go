@@ -8,16 +8,16 @@ import (
 
 // File is an open Parquet file by any writer. It must not be used concurrently.
 type File struct {
-	r      io.ReaderAt
-	size   int64
-	foot   *footer
-	packed []byte // of the chunk being read
-	unpack decompressor
+	r       io.ReaderAt
+	size    int64
+	foot    *footer
+	columns []*node
+	all     []Leaf
+	buf     []byte // of the chunk being read
+	unpack  decompressor
 
 	// Leaves are the columns that can be read: scalars and one-level lists.
 	Leaves []Leaf
-	// Skipped names the columns that cannot, with the reason.
-	Skipped []string
 }
 
 // Leaf is one column of a file.
@@ -63,11 +63,11 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &File{r: r, size: size, foot: foot}
-	if out.Leaves, out.Skipped, err = leaves(foot.schema); err != nil {
+	b, err := readTree(foot.schema)
+	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return &File{r: r, size: size, foot: foot, columns: b.columns, all: b.all, Leaves: b.flat}, nil
 }
 
 // Leaf returns the readable column of that name.
@@ -94,18 +94,16 @@ func (f *File) Read(g int, leaf Leaf) (*Chunk, error) {
 	if leaf.index >= len(columns) {
 		return nil, fmt.Errorf("row group %d has no column %s", g, leaf.Name)
 	}
-	at := columns[leaf.index]
-	if err := at.check(f.size); err != nil {
+	p := pages{f: f, leaf: leaf, out: &Chunk{}, buf: f.buf}
+	if err := p.open(&columns[leaf.index]); err != nil {
 		return nil, err
 	}
-	f.packed = slices.Grow(f.packed[:0], int(at.size))[:at.size]
-	if err := readAt(f.r, f.packed, at.start()); err != nil {
-		return nil, err
+	for int64(p.levels.n) < p.total {
+		if err := p.next(); err != nil {
+			return nil, err
+		}
 	}
-	p := pages{leaf: leaf, codec: at.codec, unpack: &f.unpack, left: MostBytes(f.size), total: at.values, out: &Chunk{}}
-	if err := p.read(f.packed); err != nil {
-		return nil, err
-	}
+	f.buf = p.buf
 	if err := p.levels.shape(leaf, p.out); err != nil {
 		return nil, err
 	}

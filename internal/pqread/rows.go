@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"unicode/utf8"
 
@@ -20,7 +19,6 @@ import (
 // Binary values that are no text are base64.
 type Rows struct {
 	f       *File
-	columns []*node
 	cursors []*cursor
 	group   int   // of the next row
 	left    int64 // rows of the group that come
@@ -47,17 +45,9 @@ func NewRows(f *File, most int) (*Rows, error) {
 	if most <= 0 {
 		most = 1 << 30
 	}
-	b := treeBuilder{rest: f.foot.schema[1:]}
 	out := &Rows{f: f, group: -1, most: most}
-	for range f.foot.schema[0].children {
-		n, err := b.build(level{})
-		if err != nil {
-			return nil, err
-		}
-		out.columns = append(out.columns, n)
-	}
-	for _, l := range b.leaves {
-		out.cursors = append(out.cursors, &cursor{f: f, pages: pages{leaf: l}})
+	for _, l := range f.all {
+		out.cursors = append(out.cursors, &cursor{pages: pages{f: f, leaf: l, out: &Chunk{}}})
 	}
 	return out, nil
 }
@@ -99,7 +89,7 @@ func (r *Rows) next() error {
 	}
 	var err error
 	r.given, r.held = r.given[:0], 0
-	if r.out, err = r.members(r.out[:0], r.columns, false); err != nil {
+	if r.out, err = r.members(r.out[:0], r.f.columns, false); err != nil {
 		return r.located(err)
 	}
 	return nil
@@ -301,114 +291,17 @@ func (r *Rows) pair(b []byte, n *node) (out []byte, there bool, err error) {
 	return r.field(b, n.kids[1])
 }
 
-// A cursor stands at an entry of a column.
+// A cursor stands at an entry of a column, and holds the page that it is in.
 type cursor struct {
 	pages
-	f      *File
 	loaded bool // a chunk is open
-	at     int64
-	end    int64
-	window []byte // bytes of the chunk from at on
-	buf    []byte
-	i, n   int // entry of the page, and how many it has
-	v      int // value of the page
+	i, n   int  // entry of the page, and how many it has
+	v      int  // value of the page
 }
 
 func (c *cursor) open(chunk *columnChunk) error {
-	if err := chunk.check(c.f.size); err != nil {
-		return err
-	}
-	unpack := c.unpack
-	if unpack == nil {
-		unpack = &decompressor{}
-	}
-	levels, out := c.levels, c.out
-	if out == nil {
-		out = &Chunk{}
-	}
-	levels.n = 0
-	c.pages = pages{leaf: c.leaf, codec: chunk.codec, unpack: unpack, left: MostBytes(c.f.size), total: chunk.values, levels: levels, out: out}
-	c.loaded, c.at, c.end, c.window = true, chunk.start(), chunk.start()+chunk.size, nil
-	c.i, c.n, c.v = 0, 0, 0
-	return nil
-}
-
-// firstWindow is how much of a chunk is read to find the header of a page.
-const firstWindow = 64 << 10
-
-// load reads pages up to the next that has entries.
-func (c *cursor) load() error {
-	c.levels.def, c.levels.rep = c.levels.def[:0], c.levels.rep[:0]
-	o := c.out
-	*o = Chunk{Bools: o.Bools[:0], Ints: o.Ints[:0], Longs: o.Longs[:0], Floats: o.Floats[:0], Doubles: o.Doubles[:0], Texts: o.Texts[:0]}
-	before := c.levels.n
-	for c.levels.n == before {
-		if c.at >= c.end {
-			return fmt.Errorf("column %s ends after %d of %d values", c.leaf.Name, c.levels.n, c.total)
-		}
-		h, body, err := c.page()
-		if err == nil {
-			err = c.pages.page(&h, body)
-		}
-		if err != nil {
-			return fmt.Errorf("column %s: a page after %d of %d values: %w", c.leaf.Name, before, c.total, err)
-		}
-	}
-	c.i, c.n, c.v = 0, c.levels.n-before, 0
-	return nil
-}
-
-// page reads the next page: its header and its body.
-func (c *cursor) page() (header, []byte, error) {
-	for want := int64(firstWindow); ; want *= 8 {
-		if err := c.look(want); err != nil {
-			return header{}, nil, err
-		}
-		t := compact{b: c.window}
-		h := readHeader(&t)
-		if t.err != nil {
-			if int64(len(c.window)) == c.end-c.at {
-				return h, nil, t.err
-			}
-			continue
-		}
-		head := int64(len(c.window) - len(t.b))
-		if int64(h.packed) > c.end-c.at-head {
-			return h, nil, errShort
-		}
-		all := head + int64(h.packed)
-		if err := c.look(all); err != nil {
-			return h, nil, err
-		}
-		body := c.window[head:all]
-		c.window = c.window[all:]
-		c.at += all
-		if h.crc != nil && *h.crc != crc32.ChecksumIEEE(body) {
-			return h, nil, errors.New("its checksum differs: the file is damaged")
-		}
-		return h, body, nil
-	}
-}
-
-// look has at least n bytes of the chunk in the window, or all that come.
-func (c *cursor) look(n int64) error {
-	n = min(n, c.end-c.at)
-	if int64(len(c.window)) >= n {
-		return nil
-	}
-	have := len(c.window)
-	if int64(cap(c.buf)) < n {
-		bigger := make([]byte, max(n, firstWindow))
-		copy(bigger, c.window)
-		c.buf = bigger
-	} else {
-		c.buf = c.buf[:cap(c.buf)]
-		copy(c.buf, c.window)
-	}
-	// What the buffer holds beyond n saves a reading.
-	n = min(int64(len(c.buf)), c.end-c.at)
-	c.window = c.buf[:n]
-	return readAt(c.f.r, c.window[have:], c.at+int64(have))
+	c.loaded, c.i, c.n, c.v = true, 0, 0, 0
+	return c.pages.open(chunk)
 }
 
 // more says whether an entry comes, and loads its page.
@@ -416,12 +309,17 @@ func (c *cursor) more() (bool, error) {
 	if c.i < c.n {
 		return true, nil
 	}
-	if int64(c.levels.n) >= c.total {
+	before := c.levels.n
+	if int64(before) >= c.total {
 		return false, nil
 	}
-	if err := c.load(); err != nil {
-		return false, err
+	c.levels.def, c.levels.rep = c.levels.def[:0], c.levels.rep[:0]
+	o := c.out
+	*o = Chunk{Bools: o.Bools[:0], Ints: o.Ints[:0], Longs: o.Longs[:0], Floats: o.Floats[:0], Doubles: o.Doubles[:0], Texts: o.Texts[:0]}
+	if err := c.next(); err != nil {
+		return false, fmt.Errorf("column %s: %w", c.leaf.Name, err)
 	}
+	c.i, c.n, c.v = 0, c.levels.n-before, 0
 	return true, nil
 }
 

@@ -87,8 +87,8 @@ func (c *compact) is(typ, want byte) bool {
 	return c.err == nil
 }
 
-// structure hands over the fields of a structure: field must read the value or
-// skip it.
+// structure hands over the fields of a structure. A value that field does not read is
+// passed over: all but truth values, which stand in the type, take a byte at least.
 func (c *compact) structure(typ byte, field func(id int, typ byte)) {
 	if !c.is(typ, thriftStruct) || !c.deeper() {
 		return
@@ -103,7 +103,10 @@ func (c *compact) structure(typ byte, field func(id int, typ byte)) {
 		} else {
 			id = int(int16(c.zigzag()))
 		}
-		field(id, head&15)
+		typ, left := head&15, len(c.b)
+		if field(id, typ); len(c.b) == left {
+			c.skip(typ)
+		}
 	}
 	c.depth--
 }
@@ -188,7 +191,7 @@ func (c *compact) skip(typ byte) {
 	case thriftMap:
 		c.skipMap()
 	case thriftStruct:
-		c.structure(typ, func(_ int, typ byte) { c.skip(typ) })
+		c.structure(typ, func(int, byte) {})
 	default:
 		c.fail("type %d is unknown", typ)
 	}

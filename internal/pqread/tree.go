@@ -3,6 +3,7 @@ package pqread
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -30,22 +31,41 @@ type node struct {
 // level is the levels of what is above a node.
 type level struct{ def, rep int16 }
 
-// treeBuilder makes nodes of a schema in the order of a walk.
-type treeBuilder struct {
-	rest   []element
-	leaves []Leaf
-	depth  int
+// tree is a schema as rows have it and as flat columns do.
+type tree struct {
+	columns   []*node
+	all, flat []Leaf    // the columns in the order of the file; those of scalars, or of lists of them
+	rest      []element // that come in the order of a walk
+	path      []element // to the element at hand
 }
 
-func (b *treeBuilder) build(above level) (*node, error) {
-	if len(b.rest) == 0 || b.depth > deepest {
+func readTree(schema []element) (*tree, error) {
+	if len(schema) == 0 {
+		return nil, errors.New("the schema is empty")
+	}
+	t := &tree{rest: schema[1:]}
+	for range schema[0].children {
+		n, err := t.build(level{})
+		if err != nil {
+			return nil, err
+		}
+		t.columns = append(t.columns, n)
+	}
+	if len(t.rest) > 0 {
+		return nil, fmt.Errorf("the schema has %d elements outside of its tree", len(t.rest))
+	}
+	return t, nil
+}
+
+func (t *tree) build(above level) (*node, error) {
+	if len(t.rest) == 0 || len(t.path) >= deepest {
 		return nil, errors.New("the schema ends before its tree does, or is too deep")
 	}
-	b.depth++
-	defer func() { b.depth-- }()
-	e := b.rest[0]
-	b.rest = b.rest[1:]
-	n := &node{schema: e, name: e.name, key: append(jsonscan.AppendText(nil, e.name), ':'), repetition: e.repetition, def: above.def, rep: above.rep, from: len(b.leaves)}
+	e := t.rest[0]
+	t.rest = t.rest[1:]
+	t.path = append(t.path, e)
+	defer func() { t.path = t.path[:len(t.path)-1] }()
+	n := &node{schema: e, name: e.name, key: append(jsonscan.AppendText(nil, e.name), ':'), repetition: e.repetition, def: above.def, rep: above.rep, from: len(t.all)}
 	switch e.repetition {
 	case optional:
 		n.def++
@@ -54,23 +74,59 @@ func (b *treeBuilder) build(above level) (*node, error) {
 		n.rep++
 	}
 	if e.children == 0 {
-		b.leaves = append(b.leaves, Leaf{Name: e.name, Type: e.typ, Text: e.text, maxDef: n.def, maxRep: n.rep, width: e.width})
-		n.to = len(b.leaves)
+		t.leaf(n)
+		n.to = len(t.all)
 		return n, nil
 	}
 	has := map[string]bool{}
 	for range e.children {
-		kid, err := b.build(level{n.def, n.rep})
+		kid, err := t.build(level{n.def, n.rep})
 		if err != nil {
 			return nil, err
 		}
 		has[kid.name] = true
 		n.kids = append(n.kids, kid)
 	}
-	n.to = len(b.leaves)
+	n.to = len(t.all)
 	n.message = has["role"] && has["content"]
 	n.container()
 	return n, nil
+}
+
+// leaf adds the column of n, to which the path leads.
+func (t *tree) leaf(n *node) {
+	l := Leaf{Name: n.name, Type: n.schema.typ, Text: n.schema.text, List: n.rep > 0, index: len(t.all), maxRep: n.rep, maxDef: n.def, width: n.schema.width}
+	t.all = append(t.all, l)
+	if l.Name = t.path[0].name; l.flat(t.path) {
+		t.flat = append(t.flat, l)
+	}
+}
+
+// flat reports whether the column at the end of a path is one of scalars or of lists of
+// them, and completes it.
+func (l *Leaf) flat(path []element) bool {
+	if l.Type == Fixed || l.Type == Int96 || l.maxRep > 1 || !l.List && len(path) > 1 {
+		return false
+	}
+	if !l.List {
+		l.Nullable = l.maxDef > 0
+		return true
+	}
+	at := slices.IndexFunc(path, func(e element) bool { return e.repetition == repeated })
+	inside := path[at+1:]
+	if len(inside) > 1 || path[at].children > 1 { // lists of structures
+		return false
+	}
+	if at > 1 || at == 1 && path[0].children > 1 { // lists in structures
+		return false
+	}
+	// The definition levels below the repeated element belong to the list's own.
+	l.repDef = l.maxDef
+	if len(inside) == 1 && inside[0].repetition == optional {
+		l.repDef--
+	}
+	l.Nullable = l.repDef > 1
+	return true
 }
 
 // container tells lists and maps from structures, as the writers of the time before the
