@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -132,6 +133,23 @@ func Errorf(kind Kind, where Where, format string, args ...any) *Error {
 func (e *Error) WithFix(format string, args ...any) *Error {
 	c := *e
 	c.Fix = fmt.Sprintf(format, args...)
+	return &c
+}
+
+// In returns err with the parts of where that it does not name itself, if it is an Error.
+func In(err error, where Where) error {
+	e, ok := err.(*Error)
+	if !ok {
+		return err
+	}
+	c := *e
+	w := &c.Where
+	if w.Line == 0 {
+		w.Line, w.Column = where.Line, where.Column
+	}
+	w.File, w.Rollout, w.Field = cmp.Or(w.File, where.File), cmp.Or(w.Rollout, where.Rollout), cmp.Or(w.Field, where.Field)
+	w.Message, w.Turn = cmp.Or(w.Message, where.Message), cmp.Or(w.Turn, where.Turn)
+	w.Token, w.Byte = cmp.Or(w.Token, where.Token), cmp.Or(w.Byte, where.Byte)
 	return &c
 }
 

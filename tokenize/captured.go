@@ -8,28 +8,13 @@ import (
 // recorded reports whether the engine recorded what turn i saw and sampled.
 func (j *job) recorded(i int) bool { return j.turns[i].Prompt.Captured() && j.turns[i].Output != nil }
 
-// captured expands the recorded prompt of turn i.
-func (j *job) captured(i int) []rollout.TokenID {
-	var chain []int
-	for k := i; ; {
-		chain = append(chain, k)
-		base, ok := j.turns[k].Prompt.Base.Get()
-		if !ok || base >= k {
-			break
-		}
-		k = base
-	}
-	var ids []rollout.TokenID
-	for c := len(chain) - 1; c >= 0; c-- {
-		p := &j.turns[chain[c]].Prompt
-		if c < len(chain)-1 {
-			ids = append(ids, j.turns[chain[c+1]].Output...)
-			ids = ids[:min(p.Keep, len(ids))]
-		}
-		ids = append(ids, p.Add...)
-	}
-	return ids
+// captured is the recorded prompt of turn i.
+func (j *job) captured(i int) ([]rollout.TokenID, error) {
+	return (&rollout.Rollout{ID: j.r.ID, Turns: j.turns}).PromptTokens(nil, i)
 }
+
+// unstopped reports whether no stop token ended turn t.
+func (j *job) unstopped(t *rollout.Turn) bool { return j.model.rule().Unstopped(t) }
 
 // capturedMatcher expands recorded prompts one after the other. Each mostly begins with
 // the prompt and the output of the turn before, and is compared with a rendered
@@ -58,7 +43,11 @@ func (c *capturedMatcher) attribute(i int, rendered *tokens.PromptEncoder) bool 
 		keep = min(t.Prompt.Keep, len(c.ids))
 		c.ids = append(c.ids[:keep], t.Prompt.Add...)
 	} else {
-		c.ids = append(c.ids[:0], c.captured(i)...)
+		var err error
+		if c.ids, err = c.captured(i); err != nil {
+			c.turn = -1
+			return false // whoever takes the ids says why
+		}
 	}
 	c.equal = min(c.equal, keep)
 	c.by.Forget(keep, len(shown))

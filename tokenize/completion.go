@@ -23,7 +23,7 @@ func (j *job) completion(t *rollout.Turn, c *tokens.Completion, prompt *render.R
 			reply = render.Rendering{}
 		}
 		reply.Before = prompt
-		if j.model.unstopped(t) {
+		if j.unstopped(t) {
 			c.Stop = ""
 		}
 		if first, _, ok := reply.Extent(c.Message, render.PartScaffold, 0); ok {
@@ -90,7 +90,7 @@ func (j *job) endsWith(ids []rollout.TokenID, stop string) bool {
 // What frames a reply of text alone is the same after the same generation
 // prompt, so it is asked once for each, with a text that no template rewrites.
 func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *render.Rendering, frames map[string]completion.Frame) (render.Rendering, string, error) {
-	cut := j.model.unstopped(t)
+	cut := j.unstopped(t)
 	f, err := j.plainFrame(t, m, prompt, frames)
 	if err != nil {
 		return render.Rendering{}, "", err
@@ -98,38 +98,33 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *render.Renderin
 	if err := j.rule.Opening().CheckLead(&f); err != nil && t.Output == nil {
 		return render.Rendering{}, "", err
 	}
-	if completion.PlainText(m) {
-		if cut && m.Content == "" {
-			return render.Rendering{}, "", nil
-		}
+	var out render.Rendering
+	plain := completion.PlainText(m)
+	switch {
+	case plain && cut && m.Content == "":
+		return out, "", nil
+	case plain:
 		if cut {
 			f.Tail = render.Rendering{}
 		}
-		out := f.Wrap(completion.OpenerTrimmed(prompt.Text, m.Content), int32(t.Message))
-		j.countOpenReasoning(t, prompt.Tail(), out.Text, cut)
-		return out, f.Stop, j.checkReply(t, &out, &f, prompt)
+		out = f.Wrap(completion.OpenerTrimmed(prompt.Text, m.Content), int32(t.Message))
+	default:
+		with, turn, err := j.replies.Answered(t, completion.AsSampled(m), prompt)
+		if err != nil {
+			return out, "", err
+		}
+		out, f = j.rule.SampledText(m, int32(t.Message), prompt, &with, turn, cut)
 	}
-	with, turn, err := j.replies.Answered(t, completion.AsSampled(m), prompt)
-	if err != nil {
-		return render.Rendering{}, "", err
-	}
-	out, f := j.rule.SampledText(m, int32(t.Message), prompt, &with, turn, cut)
 	if t.Output != nil {
 		return out, f.Stop, nil
 	}
-	j.countOpenReasoning(t, prompt.Tail(), out.Text, cut)
-	if err := j.checkReplyWritten(m, completion.WrittenOf(&out, int32(t.Message), 0, len(out.Text))); err != nil {
-		return out, f.Stop, err
+	j.countOpenReasoning(prompt, &out, cut)
+	if !plain {
+		if err := j.checkReplyWritten(m, completion.WrittenOf(&out, int32(t.Message), 0, len(out.Text))); err != nil {
+			return out, f.Stop, err
+		}
 	}
-	return out, f.Stop, j.checkReply(t, &out, &f, prompt)
-}
-
-// checkReply checks a reply that is trained from text.
-func (j *job) checkReply(t *rollout.Turn, out *render.Rendering, f *completion.Frame, prompt *render.Rendering) error {
-	if t.Output != nil {
-		return nil
-	}
-	return j.rule.CheckReply(out, int32(t.Message), f, prompt)
+	return out, f.Stop, j.rule.CheckReply(&out, int32(t.Message), &f, prompt)
 }
 
 // plainFrame is the frame of a reply of text alone that stands where m does.
@@ -149,23 +144,6 @@ func (j *job) plainFrame(t *rollout.Turn, m *rollout.Message, prompt *render.Ren
 		frames[strings.Clone(asked)] = f // the prompt's memory is used again
 	}
 	return f, nil
-}
-
-// unstopped reports whether the record of a turn says that no stop token was
-// sampled: a limit cut the reply, a filter or an interruption, or a text that the
-// request asked to stop at. That text may be the stop token's own.
-func (m *Model) unstopped(t *rollout.Turn) bool {
-	switch t.FinishReason {
-	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "limit", // of tokens
-		"content_filter", "refusal", // of a filter after the model
-		"abort", "error", "incomplete", "cancelled", "failed", "pause_turn", "insufficient_system_resource": // from outside
-		return true
-	}
-	if t.StopString == "" {
-		return t.FinishReason == "stop_sequence"
-	}
-	_, token := m.rule().Ends().Stops[t.StopString]
-	return !token
 }
 
 // Unwritten is a part of a message that the template leaves out.
@@ -207,20 +185,10 @@ func (r *Report) reportUnwritten(list ...Unwritten) {
 	r.UnwrittenAt = append(r.UnwrittenAt, list[:min(len(list), maxUnwritten-len(r.UnwrittenAt))]...)
 }
 
-// countOpenReasoning counts a reply from text that does not close the reasoning which the end of its
+// countOpenReasoning counts a reply from text that does not close the reasoning which its
 // prompt opens, save one that was cut: nobody sampled it there.
-func (j *job) countOpenReasoning(t *rollout.Turn, asked, reply string, cut bool) {
-	if t.Output != nil || cut || reply == "" {
-		return
-	}
-	closing := func(text string) func([]int) bool {
-		return func(at []int) bool { return text[at[0]+1] == '/' }
-	}
-	tags := completion.ThinkTags(asked)
-	if len(tags) == 0 || closing(asked)(tags[len(tags)-1]) {
-		return
-	}
-	if !slices.ContainsFunc(completion.ThinkTags(reply), closing(reply)) {
+func (j *job) countOpenReasoning(prompt, reply *render.Rendering, cut bool) {
+	if !cut && reply.Text != "" && completion.LeavesReasoningOpen(prompt.Tail(), reply.Text) {
 		j.report.OpenReasoning++
 	}
 }

@@ -37,7 +37,7 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 		if err := opts.needsModel(); err != nil {
 			return nil, err
 		}
-		model = withoutModel()
+		model = &Model{Tokenizer: idsAlone{}, rules: &rules{}}
 	}
 	if model.Tokenizer == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "an encoder needs a model with a tokenizer").WithFix("use tokenize.Load")
@@ -97,7 +97,7 @@ func (e *Encoder) each(ctx context.Context, r *rollout.Rollout, runs bool, yield
 	}
 	j := &job{Encoder: e, ctx: ctx, r: r, turns: rollout.TurnsOf(r), owner: map[int32]int32{}, runs: runs, yield: yield}
 	if err := j.run(); err != nil {
-		return Report{}, located(err, r.ID)
+		return Report{}, rollout.In(err, rollout.Where{Rollout: r.ID})
 	}
 	return j.report, nil
 }
@@ -137,16 +137,6 @@ func (j *job) dropFirst(seq *rollout.Sequence) {
 	if rep.Exact > 0 && j.recorded(int(seq.Turn[0])) {
 		rep.Exact--
 	}
-}
-
-// located adds the rollout to an error that does not name one.
-func located(err error, id string) error {
-	if e, ok := err.(*rollout.Error); ok && e.Where.Rollout == "" {
-		c := *e
-		c.Where.Rollout = id
-		return &c
-	}
-	return err
 }
 
 // job encodes one rollout.
@@ -225,11 +215,7 @@ func (j *job) run() error {
 	}
 	j.pieces.Written = make([]render.Parts, len(j.r.Messages))
 	if j.opts.Mode == Whole {
-		rows, err := j.whole()
-		if err != nil || len(rows) == 0 {
-			return err
-		}
-		return j.give(rows[0])
+		return whole(j)
 	}
 	if err := j.readable(); err != nil {
 		return err
@@ -246,6 +232,17 @@ func (j *job) run() error {
 	return j.merged()
 }
 
+// turnEncoder encodes the turns of a rollout one after the other.
+type turnEncoder struct {
+	*job
+	encoder *tokens.PromptEncoder // of prompts
+	matcher *capturedMatcher
+	frames  map[string]completion.Frame
+	memory  tokens.Columns // of completions
+	shown   int            // tokens of the prompts and replies so far
+	checked int            // as many are known to join into affordable rows
+}
+
 // encodeTurns fills j.encoded.
 func (j *job) encodeTurns() error {
 	prompts := &tokens.PromptEncoder{SegmentEncoder: tokens.NewSegmentEncoder(j.pieces, false), Apart: j.opts.Edges == EdgesSampled, Done: map[int32]*tokens.Completion{}}
@@ -259,125 +256,154 @@ func (j *job) encodeTurns() error {
 		j.render.Memory, free.rendered = free.rendered, render.Memory{}
 	}
 	defer j.giveBack(free, prompts)
-	matcher := &capturedMatcher{job: j, turn: -1, by: tokens.NewAlignment(j.model.Tokenizer, j.added), attributedTurn: -1}
-	frames := map[string]completion.Frame{}
-	var memory tokens.Columns // of completions
-	n, shown, checked := len(j.turns), 0, j.most
+	x := &turnEncoder{job: j, encoder: prompts, frames: map[string]completion.Frame{}, checked: j.most,
+		matcher: &capturedMatcher{job: j, turn: -1, by: tokens.NewAlignment(j.model.Tokenizer, j.added), attributedTurn: -1}}
+	n := len(j.turns)
 	j.encoded = encoded{prompts: make([]tokens.Prompt, n), attributed: make([]bool, n), completions: make([]tokens.Completion, n), plan: make([]lineage.Turn, n)}
 	for i := range j.turns {
 		if err := j.ctx.Err(); err != nil {
 			return err
 		}
-		t := &j.turns[i]
-		where := rollout.Where{Turn: rollout.At(i)}
-		if t.Message >= 0 {
-			where.Message = rollout.At(t.Message)
-		}
-		c := &j.completions[i]
-		*c = tokens.Completion{Message: int32(t.Message), Turn: int32(i), Cols: memory}
-		if i > 0 { // where none is rendered, the one before stays the last
-			j.prompts[i].Keep, j.prompts[i].N = j.prompts[i-1].N, j.prompts[i-1].N
-		}
-		captured := j.recorded(i)
-		if t.Incomplete != "" {
-			j.setAside(i, where, t.Incomplete)
-			continue
-		}
-		if t.Logprobs != nil && len(t.Logprobs) != len(t.Output) {
-			return rollout.Errorf(rollout.KindInput, where, "turn has %d log probabilities for %d output ids", len(t.Logprobs), len(t.Output)).WithFix("record one per output id, or none")
-		}
-		if err := j.checkTurn(i, where); err != nil {
-			if j.allForeign() {
-				return err
-			}
-			j.foreign = true
-			j.plan[i] = lineage.Turn{}
-			j.vacant++
-			j.incomplete(where, err.Msg)
-			continue
-		}
-		if t.Context.Unknown && !captured {
-			j.skipTurn(i, where)
-			continue
-		}
-		var text render.Rendering
-		rendered := false
-		if t.Message >= 0 && j.render != nil && !t.Context.Unknown {
-			var err error
-			text, err = j.render.Prompt(t)
-			if err != nil && !captured {
-				return render.Within(err, where)
-			}
-			if rendered = err == nil; rendered {
-				if j.prompts[i], err = prompts.Encode(text); err != nil {
-					return err
-				}
-				for _, c := range prompts.Shown {
-					j.plan[c.Turn].Output = c.Runs.IDs
-				}
-				matcher.rendered(j.prompts[i].Keep)
-			}
-		}
-		if !captured && !rendered && t.Message >= 0 && j.render == nil {
-			return render.Within(j.model.lacks(j.r), where)
-		}
-		if !captured && !rendered {
-			return rollout.Errorf(rollout.KindInput, where, "turn has neither captured prompt ids nor messages to render").
-				WithFix("record prompt_ids or messages")
-		}
-		if err := j.completion(t, c, &text, rendered, frames); err != nil {
-			return render.Within(err, where)
-		}
-		lt := lineage.Turn{Output: c.Cols.IDs, Logprobs: t.Logprobs, Stopped: c.Stopped(j.model.IsStop)}
-		switch {
-		case t.Prompt.Captured():
-			if lt.Prompt = t.Prompt; j.foreign { // it may be stored against what was left out
-				lt.Prompt = rollout.PromptIDs{Add: j.captured(i)}
-			}
-			j.attributed[i] = rendered && matcher.attribute(i, prompts)
-			if t.Message >= 0 && !j.attributed[i] {
-				j.report.Unattributed++
-			}
-		case i > 0 && j.renderedBase(i):
-			lt.Prompt = rollout.PromptIDs{Base: rollout.At(i - 1), Keep: j.prompts[i].Keep, Add: j.prompts[i].Add.IDs}
-			j.attributed[i] = true
-		default:
-			if lt.Prompt.Add = j.prompts[i].Add.IDs; j.prompts[i].Keep > 0 && !prompts.Passing {
-				lt.Prompt.Add = slices.Clone(prompts.IDs())
-			}
-			j.attributed[i] = true
-		}
-		if t.Output != nil {
-			j.report.Captured += len(t.Output)
-		} else {
-			j.report.Rendered += len(c.Cols.IDs)
-		}
-		j.plan[i] = lt
-		if shown += j.prompts[i].N + len(lt.Output); j.opts.Mode == Merged && shown > checked {
-			if err := j.joinable(i + 1); err != nil {
-				return err
-			}
-			checked = 2 * shown
-		}
-		if j.opts.Mode == PerStep {
-			prompts.Reserve(c.Cols.Len(), len(text.Text)+len(c.Text))
-			if err := j.step(i, &prompts.Runs, matcher); err != nil {
-				return err
-			}
-		}
-		memory = c.Pack()
-		j.plan[i].Output = c.Runs.IDs
-		if t.Message >= 0 {
-			prompts.Done[c.Message] = c
+		if err := x.encode(i); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// renderedBase reports whether turn i-1's full ids begin with its rendered
-// prompt, so that turn i can be stored against it.
-func (j *job) renderedBase(i int) bool {
-	return !j.turns[i-1].Prompt.Captured() && j.attributed[i-1]
+// encode encodes turn i, or keeps it out of training.
+func (x *turnEncoder) encode(i int) error {
+	t := &x.turns[i]
+	where := rollout.Where{Turn: rollout.At(i)}
+	if t.Message >= 0 {
+		where.Message = rollout.At(t.Message)
+	}
+	c := &x.completions[i]
+	*c = tokens.Completion{Message: int32(t.Message), Turn: int32(i), Cols: x.memory}
+	if i > 0 { // where none is rendered, the one before stays the last
+		x.prompts[i].Keep, x.prompts[i].N = x.prompts[i-1].N, x.prompts[i-1].N
+	}
+	if out, err := x.untrained(i, where); out || err != nil {
+		return err
+	}
+	text, rendered, err := x.prompt(i, where)
+	if err != nil {
+		return err
+	}
+	if err := x.completion(t, c, &text, rendered, x.frames); err != nil {
+		return rollout.In(err, where)
+	}
+	if t.Output != nil {
+		x.report.Captured += len(t.Output)
+	} else {
+		x.report.Rendered += len(c.Cols.IDs)
+	}
+	prompt, err := x.promptIDs(i, rendered)
+	if err != nil {
+		return err
+	}
+	x.plan[i] = lineage.Turn{Prompt: prompt, Output: c.Cols.IDs, Logprobs: t.Logprobs, Stopped: c.Stopped(x.model.IsStop)}
+	switch x.opts.Mode {
+	case Merged:
+		if x.shown += x.prompts[i].N + len(c.Cols.IDs); x.shown > x.checked {
+			if err := x.joinable(i + 1); err != nil {
+				return err
+			}
+			x.checked = 2 * x.shown
+		}
+	case PerStep:
+		x.encoder.Reserve(c.Cols.Len(), len(text.Text)+len(c.Text))
+		if err := x.step(i, &x.encoder.Runs, x.matcher); err != nil {
+			return err
+		}
+	}
+	x.memory = c.Pack()
+	x.plan[i].Output = c.Runs.IDs
+	if t.Message >= 0 {
+		x.encoder.Done[c.Message] = c
+	}
+	return nil
+}
+
+// untrained reports whether turn i is kept out of training, as its record has it.
+func (x *turnEncoder) untrained(i int, where rollout.Where) (bool, error) {
+	t := &x.turns[i]
+	if t.Incomplete != "" {
+		x.setAside(i, where, t.Incomplete)
+		return true, nil
+	}
+	if t.Logprobs != nil && len(t.Logprobs) != len(t.Output) {
+		return false, rollout.Errorf(rollout.KindInput, where, "turn has %d log probabilities for %d output ids", len(t.Logprobs), len(t.Output)).WithFix("record one per output id, or none")
+	}
+	if err := x.checkTurn(i, where); err != nil {
+		if x.allForeign() {
+			return false, err
+		}
+		x.foreign = true
+		x.plan[i] = lineage.Turn{}
+		x.vacant++
+		x.incomplete(where, err.Msg)
+		return true, nil
+	}
+	if t.Context.Unknown && !x.recorded(i) {
+		x.skipTurn(i, where)
+		return true, nil
+	}
+	return false, nil
+}
+
+// prompt renders and encodes the prompt of turn i, where it has messages, and reports
+// whether it did. It need not where the ids are recorded.
+func (x *turnEncoder) prompt(i int, where rollout.Where) (text render.Rendering, rendered bool, err error) {
+	t, captured := &x.turns[i], x.recorded(i)
+	if t.Message >= 0 && x.render != nil && !t.Context.Unknown {
+		text, err = x.render.Prompt(t)
+		if err != nil && !captured {
+			return text, false, rollout.In(err, where)
+		}
+		if rendered = err == nil; rendered {
+			if x.prompts[i], err = x.encoder.Encode(text); err != nil {
+				return text, true, err
+			}
+			for _, c := range x.encoder.Shown {
+				x.plan[c.Turn].Output = c.Runs.IDs
+			}
+			x.matcher.rendered(x.prompts[i].Keep)
+		}
+	}
+	switch {
+	case captured || rendered:
+		return text, rendered, nil
+	case t.Message >= 0 && x.render == nil:
+		return text, false, rollout.In(x.model.lacks(x.r), where)
+	}
+	return text, false, rollout.Errorf(rollout.KindInput, where, "turn has neither captured prompt ids nor messages to render").
+		WithFix("record prompt_ids or messages")
+}
+
+// promptIDs are those of turn i's prompt, as recorded or else as rendered, for lineage. It
+// fills attributed.
+func (x *turnEncoder) promptIDs(i int, rendered bool) (rollout.PromptIDs, error) {
+	t, p := &x.turns[i], &x.prompts[i]
+	if !t.Prompt.Captured() {
+		x.attributed[i] = true
+		switch {
+		case i > 0 && !x.turns[i-1].Prompt.Captured() && x.attributed[i-1]: // whose ids begin with its rendered prompt
+			return rollout.PromptIDs{Base: rollout.At(i - 1), Keep: p.Keep, Add: p.Add.IDs}, nil
+		case p.Keep > 0 && !x.encoder.Passing:
+			return rollout.PromptIDs{Add: slices.Clone(x.encoder.IDs())}, nil
+		}
+		return rollout.PromptIDs{Add: p.Add.IDs}, nil
+	}
+	x.attributed[i] = rendered && x.matcher.attribute(i, x.encoder)
+	if t.Message >= 0 && !x.attributed[i] {
+		x.report.Unattributed++
+	}
+	if x.foreign { // it may be stored against what was left out
+		ids, err := x.captured(i)
+		return rollout.PromptIDs{Add: ids}, err
+	}
+	return t.Prompt, nil
 }
 
 // pieces returns an encoder of pieces; release it when it is not used any more.

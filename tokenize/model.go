@@ -1,7 +1,6 @@
 package tokenize
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -155,14 +154,5 @@ func (m *Model) checkLimits() error {
 			return err
 		}
 	}
-	return inFile(m.rule().Limit(), m.templateFile)
-}
-
-func inFile(err error, name string) error {
-	if e, ok := errors.AsType[*rollout.Error](err); ok && e.Where.File == "" {
-		c := *e
-		c.Where.File = name
-		return &c
-	}
-	return err
+	return rollout.In(m.rule().Limit(), rollout.Where{File: m.templateFile})
 }

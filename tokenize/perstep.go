@@ -18,7 +18,11 @@ func (j *job) step(i int, rendered *tokens.Compact, matcher *capturedMatcher) er
 	}
 	switch {
 	case !j.attributed[i]:
-		prompt = tokens.Unattributed(j.captured(i))
+		ids, err := j.captured(i)
+		if err != nil {
+			return err
+		}
+		prompt = tokens.Unattributed(ids)
 	case matcher.attributedTurn == i:
 		prompt = tokens.CompactOf(matcher.by.Cols)
 	}

@@ -58,7 +58,7 @@ func (m *Model) addTemplates(f *folder.Folder, opts LoadOptions) error {
 // compile gives m a template.
 func (m *Model) compile(source folder.Template, opts chat.Options) (err error) {
 	if m.Template, err = chat.Compile(source.Text, opts); err != nil {
-		return inFile(err, source.File)
+		return rollout.In(err, rollout.Where{File: source.File})
 	}
 	m.templateDigest, m.templateFile, m.rules = digest(source.Text), source.File, &rules{}
 	return nil

@@ -46,33 +46,37 @@ func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prom
 	if r == nil {
 		return prompt, reply, zero.Rollout()
 	}
-	turns := rollout.TurnsOf(r)
-	if turn < 0 || turn >= len(turns) {
-		return prompt, reply, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "turn %d asked for, the rollout has %d", turn, len(turns))
+	j := &job{Encoder: e, ctx: ctx, r: r, turns: rollout.TurnsOf(r)}
+	prompt, reply, err = textsOf(j, turn)
+	return prompt, reply, rollout.In(err, rollout.Where{Rollout: r.ID})
+}
+
+// textsOf is Texts of a rollout whose job is not begun.
+func textsOf(j *job, turn int) (prompt, reply Text, err error) {
+	if turn < 0 || turn >= len(j.turns) {
+		return prompt, reply, rollout.Errorf(rollout.KindInput, rollout.Where{}, "turn %d asked for, the rollout has %d", turn, len(j.turns))
 	}
-	j := &job{Encoder: e, ctx: ctx, r: r, turns: turns}
 	if err := j.prepare(); err != nil {
-		return prompt, reply, located(err, r.ID)
+		return prompt, reply, err
 	}
-	x := j.render
-	t := &turns[turn]
+	x, r, t := j.render, j.r, &j.turns[turn]
 	if x == nil || t.Message < 0 || t.Context.Unknown {
-		return prompt, reply, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID, Turn: rollout.At(turn)}, "the turn has token ids only: no message or context to render")
+		return prompt, reply, rollout.Errorf(rollout.KindInput, rollout.Where{Turn: rollout.At(turn)}, "the turn has token ids only: no message or context to render")
 	}
-	if e.opts.Mode == Whole {
+	if j.opts.Mode == Whole {
 		res, err := x.Result(x.All, false)
 		if err != nil {
-			return prompt, reply, located(err, r.ID)
+			return prompt, reply, err
 		}
 		return textOf(res, x.Index, 0, len(res.Text)), reply, nil
 	}
 	c, index, err := x.Context(t)
 	if err != nil {
-		return prompt, reply, located(err, r.ID)
+		return prompt, reply, err
 	}
 	res, err := x.Result(c, true)
 	if err != nil {
-		return prompt, reply, located(err, r.ID)
+		return prompt, reply, err
 	}
 	prompt = textOf(res, index, 0, len(res.Text))
 	for _, p := range t.Context.Parts {
@@ -82,13 +86,13 @@ func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prom
 	}
 	a, err := x.Answered(t, completion.AsSampled(&r.Messages[t.Message]))
 	if err != nil {
-		return prompt, reply, located(err, r.ID)
+		return prompt, reply, err
 	}
-	at, ok, err := completion.FindLast(ctx, x.Template.Chat, a.Conversation, x.Input(false), a.Result, j.replies.Stops(), "", nil)
+	at, ok, err := completion.FindLast(j.ctx, x.Template.Chat, a.Conversation, x.Input(false), a.Result, j.replies.Stops(), "", nil)
 	if err != nil || !ok {
-		return prompt, reply, located(err, r.ID)
+		return prompt, reply, err
 	}
-	start, end := j.rule.SpanIn(&r.Messages[t.Message], int32(t.Message), &a.Rendering, at, e.model.unstopped(t))
+	start, end := j.rule.SpanIn(&r.Messages[t.Message], int32(t.Message), &a.Rendering, at, j.unstopped(t))
 	return prompt, textOf(a.Result, a.Index, start, max(start, end)), nil
 }
 

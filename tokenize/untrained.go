@@ -32,7 +32,8 @@ func (j *job) setAside(i int, where rollout.Where, why string) {
 func (j *job) incomplete(where rollout.Where, why string) {
 	j.report.Incomplete++
 	if j.report.FirstIncomplete == nil {
-		j.report.FirstIncomplete = located(rollout.Errorf(rollout.KindInput, where, "the record of the turn is not what was sampled, so it is not trained: %s", why), j.r.ID)
+		where.Rollout = j.r.ID
+		j.report.FirstIncomplete = rollout.Errorf(rollout.KindInput, where, "the record of the turn is not what was sampled, so it is not trained: %s", why)
 	}
 }
 
@@ -41,8 +42,9 @@ func (j *job) incomplete(where rollout.Where, why string) {
 func (j *job) unknownContext(where rollout.Where) {
 	j.report.UnknownContext++
 	if j.report.FirstUnknown == nil {
-		j.report.FirstUnknown = located(rollout.Errorf(rollout.KindInput, where, "the record shows that the model did not see the plain history here, but not what it saw, so the turn is not trained").
-			WithFix("give the turn's context, or its captured prompt ids"), j.r.ID)
+		where.Rollout = j.r.ID
+		j.report.FirstUnknown = rollout.Errorf(rollout.KindInput, where, "the record shows that the model did not see the plain history here, but not what it saw, so the turn is not trained").
+			WithFix("give the turn's context, or its captured prompt ids")
 	}
 }
 
@@ -69,7 +71,7 @@ func (j *job) checkTurn(i int, where rollout.Where) *rollout.Error {
 	}
 	prompt := t.Prompt.Add
 	if j.foreign && t.Prompt.Captured() {
-		prompt = j.captured(i)
+		prompt, _ = j.captured(i) // whoever takes the ids says what is wrong
 	}
 	return checkIDs(prompt, size, where, "prompt")
 }

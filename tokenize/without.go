@@ -23,11 +23,6 @@ func (idsAlone) ID(string) (rollout.TokenID, bool)                           { r
 func (idsAlone) Token(rollout.TokenID) (string, bool)                        { return "", false }
 func (idsAlone) Added() []engine.AddedToken                                  { return nil }
 
-// withoutModel is the model of an encoder that was given none.
-func withoutModel() *Model {
-	return &Model{Tokenizer: idsAlone{}, rules: &rules{}}
-}
-
 // given reports whether m is one of a user's.
 func given(m *Model) bool { _, none := m.Tokenizer.(idsAlone); return !none }
 

@@ -217,7 +217,7 @@ func readRows[T any](r io.Reader, keyed bool) ([]T, error) {
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			var row T
 			if err := json.Unmarshal(line, &row); err != nil {
-				return nil, atLine(jsonError("expected one row a line", err), n)
+				return nil, rollout.In(jsonError("expected one row a line", err), rollout.Where{Line: n})
 			}
 			rows = append(rows, row)
 		}
@@ -225,15 +225,6 @@ func readRows[T any](r io.Reader, keyed bool) ([]T, error) {
 			return rows, nil
 		}
 	}
-}
-
-func atLine(err error, line int) error {
-	if e, ok := errors.AsType[*rollout.Error](err); ok {
-		c := *e
-		c.Where.Line = line
-		return &c
-	}
-	return err
 }
 
 // readKeyed reads an object of objects. ok is false when the data is something

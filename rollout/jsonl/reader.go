@@ -55,24 +55,13 @@ func (r *Reader) Next() (*rollout.Rollout, error) {
 	for {
 		line, err := r.lines.Next()
 		if err != nil {
-			return nil, r.located(err)
+			return nil, rollout.In(err, rollout.Where{File: r.opt.File})
 		}
 		if len(bytes.TrimSpace(line.Text)) == 0 {
 			continue
 		}
 		return r.decode(line)
 	}
-}
-
-func (r *Reader) located(err error) error {
-	if e, ok := errors.AsType[*rollout.Error](err); ok {
-		c := *e
-		if c.Where.File == "" {
-			c.Where.File = r.opt.File
-		}
-		return &c
-	}
-	return err
 }
 
 // All yields every rollout and every error; it ends at the end of the stream or

@@ -79,7 +79,7 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	}
 	if rd.opt.Strict {
 		if err := r.Validate(); err != nil {
-			return located(err, here)
+			return rollout.Errorf(rollout.KindInput, rollout.Where{File: here.File, Line: here.Line}, "%v", err)
 		}
 	}
 	rd.report.Rollouts++
@@ -164,10 +164,6 @@ func compactPrompts(turns []rollout.Turn) {
 	for i := range turns {
 		turns[i].Prompt = x.Add(turns[i].Prompt.Add, turns[i].Output)
 	}
-}
-
-func located(err error, at rollout.Origin) error {
-	return &rollout.Error{Kind: rollout.KindInput, Where: rollout.Where{File: at.File, Line: at.Line}, Msg: err.Error()}
 }
 
 // Digest is the content of a rollout in 16 bytes: roles, texts, and names and

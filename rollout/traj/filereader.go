@@ -141,18 +141,10 @@ func (fr *fileReader) Failed(err error) error {
 
 // locate adds what an error does not say about its place.
 func (fr *fileReader) locate(err error) error {
-	e, ok := errors.AsType[*rollout.Error](err)
-	if !ok {
-		return err
+	if e, ok := errors.AsType[*rollout.Error](err); ok {
+		return rollout.In(e, rollout.Where{File: fr.Name, Line: fr.Where.Line})
 	}
-	c := *e
-	if c.Where.File == "" {
-		c.Where.File = fr.Name
-	}
-	if c.Where.Line == 0 {
-		c.Where.Line = fr.Where.Line
-	}
-	return &c
+	return err
 }
 
 func (fr *fileReader) finish() error {

@@ -40,6 +40,16 @@ func ThinkTags(text string) [][]int {
 	return nil
 }
 
+// LeavesReasoningOpen reports whether a reply does not close the reasoning that the end of
+// its prompt opens.
+func LeavesReasoningOpen(prompt, reply string) bool {
+	closing := func(text string) func([]int) bool {
+		return func(at []int) bool { return text[at[0]+1] == '/' }
+	}
+	tags := ThinkTags(prompt)
+	return len(tags) > 0 && !closing(prompt)(tags[len(tags)-1]) && !slices.ContainsFunc(ThinkTags(reply), closing(reply))
+}
+
 // SampledText returns the completion for message m with index i.
 //
 // prompt is the text the model saw; with is the same conversation with m as its

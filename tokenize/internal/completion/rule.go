@@ -311,6 +311,23 @@ func (f *Finder) Document() (render.Rendering, []Span, error) {
 	return doc, turns, err
 }
 
+// Unstopped reports whether the record of a turn says that no stop token was
+// sampled: a limit cut the reply, a filter or an interruption, or a text that the
+// request asked to stop at. That text may be the stop token's own.
+func (rr *Rule) Unstopped(t *rollout.Turn) bool {
+	switch t.FinishReason {
+	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "limit", // of tokens
+		"content_filter", "refusal", // of a filter after the model
+		"abort", "error", "incomplete", "cancelled", "failed", "pause_turn", "insufficient_system_resource": // from outside
+		return true
+	}
+	if t.StopString == "" {
+		return t.FinishReason == "stop_sequence"
+	}
+	_, token := rr.Ends().Stops[t.StopString]
+	return !token
+}
+
 // SpecialTexts are those of the control tokens.
 func (rr *Rule) SpecialTexts() []string {
 	var texts []string

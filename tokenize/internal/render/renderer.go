@@ -116,7 +116,7 @@ func newAs(ctx context.Context, t *Template, s shape, r *rollout.Rollout, o Opti
 		}
 		v, err := messageValue(m, &x.Shape)
 		if err != nil {
-			return nil, Within(err, rollout.Where{Message: rollout.At(i)})
+			return nil, rollout.In(err, rollout.Where{Message: rollout.At(i)})
 		}
 		x.place[i] = len(history)
 		history = append(history, v)
@@ -331,22 +331,6 @@ func (x *Renderer) showPlain(n int) {
 	for ; x.shownPlain < n; x.shownPlain++ {
 		x.show(x.Index[x.shownPlain])
 	}
-}
-
-// Within adds the turn and message to an error that does not name them.
-func Within(err error, where rollout.Where) error {
-	e, ok := err.(*rollout.Error)
-	if !ok {
-		return err
-	}
-	c := *e
-	if _, ok := c.Where.Turn.Get(); !ok {
-		c.Where.Turn = where.Turn
-	}
-	if _, ok := c.Where.Message.Get(); !ok {
-		c.Where.Message = where.Message
-	}
-	return &c
 }
 
 // Shown counts the messages that turns of r show, each at every turn that shows it, and

@@ -341,3 +341,22 @@ func flagOf(p render.Part) rollout.Flag {
 	}
 	return 0
 }
+
+// TokensWithin returns the range of the tokens of the last text, numbered from base on, that
+// lie wholly inside its bytes [from, to). A token across an edge belongs to neither side.
+// The encoder must be Whole.
+func (e *Encoder) TokensWithin(base, from, to int) (int, int) {
+	first, last, offsets := -1, -1, e.Buf.Offsets
+	for i := 0; i+1 < len(offsets); i += 2 {
+		if int(offsets[i]) >= from && int(offsets[i+1]) <= to && offsets[i] < offsets[i+1] {
+			if first < 0 {
+				first = i / 2
+			}
+			last = i/2 + 1
+		}
+	}
+	if first < 0 {
+		return 0, 0
+	}
+	return base + first, base + last
+}

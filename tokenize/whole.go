@@ -1,0 +1,198 @@
+package tokenize
+
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/internal/spool"
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/tokenize/internal/completion"
+	"github.com/turnpack/turnpack/tokenize/internal/render"
+	"github.com/turnpack/turnpack/tokenize/internal/tokens"
+)
+
+// document is a conversation rendered once, and what the policy sampled in it.
+type document struct {
+	*job
+	text  render.Rendering
+	found map[int]completion.Span // replies by turn, where the text has them
+	spans []turnSpan
+	cols  tokens.Columns
+	turn  []int32 // by token
+	last  int     // token with which the part that was encoded last begins
+}
+
+// turnSpan is what a turn sampled: tokens where the document was cut at its edges
+// (EdgesSampled), else bytes.
+type turnSpan struct{ turn, start, end int }
+
+// whole renders the conversation once and marks what the policy sampled in it.
+func whole(j *job) error {
+	if len(j.turns) == 0 {
+		return nil
+	}
+	if j.render == nil {
+		if len(j.r.Messages) > 0 {
+			return j.model.lacks(j.r)
+		}
+		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "Whole mode renders the conversation, but the rollout has no messages").WithFix("use Merged or PerStep, which take its captured ids")
+	}
+	if o := j.rule.Opening(); o.Fault != nil && o.Lead == "" {
+		return o.Fault
+	}
+	free := j.take()
+	j.render.Scratch = free.Scratch
+	text, replies, err := j.replies.Document()
+	if err != nil {
+		return err
+	}
+	d := &document{job: j, text: text, found: map[int]completion.Span{}, cols: free.cols, turn: free.turn}
+	defer d.giveBack(free)
+	if err := d.encode(replies); err != nil {
+		return err
+	}
+	if err := d.check(); err != nil {
+		return err
+	}
+	id, err := d.mark()
+	if err != nil || id.FirstTurn < 0 { // none has a token
+		return err
+	}
+	j.report.Rows, j.report.RowTokens = 1, d.cols.Len()
+	cols, turn := d.cols, d.turn
+	if cols.Len() <= maxFreed { // else nobody uses their memory again
+		cols, turn = cols.Clone(), slices.Clone(turn)
+	}
+	var b rollout.SequenceBuilder
+	b.AddColumns(cols.IDs, cols.Source, cols.Flags, turn)
+	seq, err := b.Build(id)
+	if err != nil {
+		return err
+	}
+	return j.give(spool.Row{Sample: rollout.Sample{Sequence: seq}})
+}
+
+// encode finds what each turn sampled, and encodes the text.
+func (d *document) encode(replies []completion.Span) error {
+	d.pieces.Whole = d.opts.Edges == EdgesDocument
+	at := 0
+	for _, reply := range replies {
+		owner, ok := d.owner[int32(reply.Message)]
+		if !ok || reply.Start < at {
+			continue
+		}
+		t := &d.turns[owner]
+		if t.Context.Unknown || t.Incomplete != "" {
+			continue
+		}
+		start, end := d.rule.SpanIn(&d.r.Messages[reply.Message], int32(reply.Message), &d.text, reply, d.unstopped(t))
+		if start >= end {
+			continue
+		}
+		if err := d.rule.CheckSpan(&d.text, int32(reply.Message), start, end); err != nil {
+			return rollout.In(err, rollout.Where{Turn: rollout.At(int(owner)), Message: rollout.At(reply.Message)})
+		}
+		d.found[int(owner)] = reply
+		if d.opts.Edges == EdgesDocument {
+			d.spans = append(d.spans, turnSpan{int(owner), start, end})
+			continue
+		}
+		if err := d.part(at, start); err != nil {
+			return err
+		}
+		if err := d.part(start, end); err != nil {
+			return err
+		}
+		d.spans, at = append(d.spans, turnSpan{int(owner), d.last, d.cols.Len()}), end
+		d.cols.Reserve(at, len(d.text.Text))
+	}
+	return d.part(at, len(d.text.Text))
+}
+
+// part encodes bytes [from, to) of the text as they stand after those before them.
+func (d *document) part(from, to int) error {
+	d.last = d.cols.Len()
+	return d.pieces.Encode(&d.cols, &d.text, from, to, d.pieces.PrecedingContext(&d.text, from))
+}
+
+// check reports turns that are not trained, and refuses replies of which the text does not
+// hold what was sampled.
+func (d *document) check() error {
+	for i := range d.turns {
+		t, where := &d.turns[i], rollout.Where{Turn: rollout.At(i)}
+		if t.Message >= 0 {
+			where.Message = rollout.At(t.Message)
+		}
+		switch {
+		case t.Context.Unknown:
+			d.unknownContext(where)
+			continue
+		case t.Incomplete != "":
+			d.incomplete(where, t.Incomplete)
+			continue
+		case t.Message < 0:
+			continue
+		}
+		reply, ok := d.found[i]
+		if !ok {
+			reply.Stop = len(d.text.Text)
+		}
+		if err := d.checkReplyWritten(&d.r.Messages[t.Message], completion.WrittenOf(&d.text, int32(t.Message), reply.Start, reply.Stop)); err != nil {
+			return rollout.In(err, where)
+		}
+	}
+	d.unwritten()
+	d.report.Turns = len(d.turns)
+	d.report.EmptyTurns = len(d.turns) - len(d.spans) - d.report.UnknownContext - d.report.Incomplete
+	return nil
+}
+
+// mark says of each token which turn sampled it, and returns whose row that is; its
+// FirstTurn is −1 if no token was sampled.
+func (d *document) mark() (rollout.Identity, error) {
+	id := d.identity()
+	id.Fidelity = rollout.FidelityRendered
+	d.turn = slices.Grow(d.turn[:0], d.cols.Len())[:d.cols.Len()]
+	for k := range d.turn {
+		d.turn[k] = -1
+	}
+	for _, s := range d.spans {
+		from, to := s.start, s.end
+		if d.opts.Edges == EdgesDocument {
+			from, to = d.pieces.TokensWithin(d.last, from, to)
+		}
+		if from >= to { // its only token belongs to the text before it, too
+			d.report.EmptyTurns++
+			continue
+		}
+		t := &d.turns[s.turn]
+		c := tokens.Completion{Message: int32(t.Message), Cols: d.cols.Slice(from, to)}
+		c.Mark(d.model.IsStop)
+		if err := c.CheckSampled(d.model.Tokenizer.Vocab(), d.model.IsStop); err != nil {
+			return id, rollout.In(err, rollout.Where{Turn: rollout.At(s.turn), Message: rollout.At(t.Message)})
+		}
+		if c.Stopped(d.model.IsStop) {
+			d.report.Stops++
+		}
+		for k := from; k < to; k++ {
+			d.turn[k] = int32(s.turn)
+		}
+		if id.FirstTurn < 0 {
+			id.FirstTurn, id.FirstStep = s.turn, t.Step
+		}
+		id.LastTurn, id.LastStep = s.turn, t.Step
+		d.report.Sampled += to - from
+		d.report.Trained += to - from
+		d.report.Rendered += to - from
+	}
+	return id, nil
+}
+
+// giveBack leaves the memory to the next conversation.
+func (d *document) giveBack(free *freed) {
+	if d.cols.Len() > maxFreed {
+		return
+	}
+	d.cols.Truncate(0)
+	free.Scratch, free.cols, free.turn = render.Scratch{Result: d.render.Last, Fields: d.text.Fields[:0]}, d.cols, d.turn
+	d.freed.Put(free)
+}
