@@ -41,6 +41,24 @@ type result struct {
 	earlier  *made // by an earlier run, in place of rows and report; nil = none
 }
 
+// task is a rollout to encode.
+type task struct {
+	r      *rollout.Rollout
+	at     rolloutAt
+	passed bool // over by the source
+	out    chan result
+}
+
+// feeder hands out the rollouts of the second pass in the order of the source.
+type feeder struct {
+	*run
+	ctx   context.Context
+	tasks chan task
+	queue chan chan result // in that order; its room bounds how far reading runs ahead of writing
+	first []int            // where a group begins in given
+	given []bool
+}
+
 // write is the second pass: workers encode, one goroutine writes in order.
 func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -49,75 +67,17 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	if x.heldLimit != 0 {
 		x.spools.tokens, x.spools.bytes = int(x.heldLimit), x.heldLimit
 	}
-	type task struct {
-		r      *rollout.Rollout
-		at     rolloutAt
-		passed bool // over by the source
-		out    chan result
-	}
 	workers := x.workers()
-	tasks := make(chan task)
-	// The queue bounds how far reading runs ahead of writing and keeps the order.
-	queue := make(chan chan result, 2*workers)
+	f := &feeder{run: x, ctx: ctx, tasks: make(chan task), queue: make(chan chan result, 2*workers)}
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		defer close(queue)
-		defer close(tasks)
-		first, all := make([]int, len(x.groups)), 0 // places of a group in done
-		for i, g := range x.groups {
-			first[i], all = all, all+g.count
-		}
-		done := make([]bool, all)
-		give := func(r *rollout.Rollout, at rolloutAt, passed bool) bool {
-			done[first[at.group]+int(at.index)] = true
-			out := make(chan result, 1)
-			select {
-			case queue <- out:
-			case <-ctx.Done():
-				return false
-			}
-			select {
-			case tasks <- task{r, at, passed, out}:
-			case <-ctx.Done():
-				return false
-			}
-			return true
-		}
-		pass := func(r *rollout.Rollout) bool {
-			at, _ := x.seen.of(r.ID)
-			return !x.past(r.ID) || give(r, at, true)
-		}
-		order := passedOver{from: x.before}
-		for r, err := range x.rest(ctx, src) {
-			if err != nil || r == nil || ctx.Err() != nil {
-				continue // booked in the first pass
-			}
-			at, ok := x.seen.of(r.ID)
-			if !ok || done[first[at.group]+int(at.index)] {
-				continue
-			}
-			if r.Validate() != nil {
-				continue
-			}
-			for passed := order.now(); passed != nil && passed.ID != r.ID; passed = order.now() {
-				if order.take(); !pass(passed) {
-					return
-				}
-			}
-			order.take()
-			if !give(r, at, false) {
-				return
-			}
-		}
-		for r := order.take(); r != nil; r = order.take() {
-			if !pass(r) {
-				return
-			}
-		}
+		defer close(f.queue)
+		defer close(f.tasks)
+		f.feed(src)
 	})
 	for range workers {
 		wg.Go(func() {
-			for t := range tasks {
+			for t := range f.tasks {
 				if t.passed {
 					t.out <- x.passed(t.r, t.at)
 				} else {
@@ -126,13 +86,71 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 			}
 		})
 	}
-	err := x.collect(ctx, queue, dst)
+	err := x.collect(ctx, f.queue, dst)
 	cancel()
-	for range queue {
+	for range f.queue {
 	}
 	wg.Wait()
 	x.spools.close()
 	return err
+}
+
+// feed reads the source once more. What it passes over, since an earlier run wrote it,
+// keeps its place.
+func (f *feeder) feed(src Source) {
+	all := 0
+	f.first = make([]int, len(f.groups))
+	for i, g := range f.groups {
+		f.first[i], all = all, all+g.count
+	}
+	f.given = make([]bool, all)
+	order := passedOver{from: f.before}
+	for r, err := range f.rest(f.ctx, src) {
+		if err != nil || r == nil || f.ctx.Err() != nil {
+			continue // booked in the first pass
+		}
+		at, ok := f.seen.of(r.ID)
+		if !ok || f.given[f.first[at.group]+int(at.index)] || r.Validate() != nil {
+			continue
+		}
+		for passed := order.now(); passed != nil && passed.ID != r.ID; passed = order.now() {
+			if order.take(); !f.pass(passed) {
+				return
+			}
+		}
+		order.take()
+		if !f.give(r, at, false) {
+			return
+		}
+	}
+	for r := order.take(); r != nil; r = order.take() {
+		if !f.pass(r) {
+			return
+		}
+	}
+}
+
+// give hands out a rollout, and reports whether the run goes on.
+func (f *feeder) give(r *rollout.Rollout, at rolloutAt, passed bool) bool {
+	f.given[f.first[at.group]+int(at.index)] = true
+	out := make(chan result, 1)
+	select {
+	case f.queue <- out:
+	case <-f.ctx.Done():
+		return false
+	}
+	select {
+	case f.tasks <- task{r, at, passed, out}:
+	case <-f.ctx.Done():
+		return false
+	}
+	return true
+}
+
+// pass hands out a rollout that the source passed over.
+func (f *feeder) pass(r *rollout.Rollout) bool {
+	at, _ := f.seen.of(r.ID)
+	return !f.past(r.ID) || f.give(r, at, true)
 }
 
 // collect writes results in order; groups that come interleaved are held back
@@ -298,30 +316,8 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout, at rolloutAt) resu
 		return res
 	}
 	c := credits{at: at, reward: got, applied: applied}
-	switch {
-	case x.NoAdvantages:
-	case x.rowless(r.ID):
-		if e, ours := x.record(); got.Excluded != "" && ours && e.Population == "" {
-			res.why = reward.DroppedExcluded + ": " + got.Excluded
-			return res
-		}
-	case x.Tokens != nil || x.stepwise():
-		if c.parts, res.why = x.partsOf(r); res.why != "" {
-			if got.Excluded != "" {
-				res.why = got.Excluded
-			}
-			return res
-		}
-	default:
-		var err error
-		if c.advantage, err = x.advantageOf(key, x.rolloutReward(r, got), at); err != nil {
-			res.err = err
-			return res
-		}
-		if res.why = c.advantage.Dropped; res.why != "" {
-			return res
-		}
-		res.overview.Advantage = &c.advantage.Value
+	if !x.credit(r, key, &c, &res) {
+		return res
 	}
 	if x.Window != nil {
 		windowed, report, err := x.windowed(ctx, r)
@@ -339,10 +335,51 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout, at rolloutAt) resu
 		res.why = shaping.ReasonZero
 		return res
 	}
-	given, reason := 0, ""
+	if err := x.makeRows(ctx, r, key, &c, &res); err != nil {
+		res.err, res.masked, res.faults, res.rows, res.noTrain = err, nil, nil, rolloutRows{}, 0
+		return res
+	}
+	res.unscored = c.unscored
+	if c.n > 0 {
+		mean := c.sum / float64(c.n)
+		res.overview.Advantage = &mean
+	}
+	return res
+}
+
+// credit finds the advantages of a rollout, and reports whether it has rows: else res says
+// why not.
+func (x *run) credit(r *rollout.Rollout, key string, c *credits, res *result) bool {
+	excluded := c.reward.Excluded
+	switch {
+	case x.NoAdvantages:
+	case x.rowless(r.ID):
+		if e, ours := x.record(); excluded != "" && ours && e.Population == "" {
+			res.why = reward.DroppedExcluded + ": " + excluded
+		}
+	case x.Tokens != nil || x.stepwise():
+		if c.parts, res.why = x.partsOf(r); res.why != "" && excluded != "" {
+			res.why = excluded
+		}
+	default:
+		c.advantage, res.err = x.advantageOf(key, x.rolloutReward(r, c.reward), c.at)
+		if res.why = c.advantage.Dropped; res.err == nil && res.why == "" {
+			res.overview.Advantage = &c.advantage.Value
+		}
+	}
+	return res.why == "" && res.err == nil
+}
+
+// makeRows fills res.rows, or says why there are none.
+func (x *run) makeRows(ctx context.Context, r *rollout.Rollout, key string, c *credits, res *result) error {
+	given, masked := 0, ""
+	mask := func(why string) {
+		count(&res.masked, why, 1)
+		masked = why
+	}
 	report, err := x.sequences(ctx, r, func(made spool.Row) error {
 		given++
-		row, err := x.sample(r, key, made, &c)
+		row, err := x.sample(r, key, made, c)
 		if err != nil {
 			return err
 		}
@@ -351,8 +388,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout, at rolloutAt) resu
 			return err
 		}
 		if why != "" {
-			count(&res.masked, why, 1)
-			reason = why
+			mask(why)
 			return nil
 		}
 		// Settled, it is as long as it is written, without what follows the last trained
@@ -360,8 +396,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout, at rolloutAt) resu
 		for _, finished := range rollout.FinishRows([]rollout.Sample{row}) {
 			row := made.Finish(finished)
 			if why := x.Mask.RowReason(row.Len(), row.Status); why != "" {
-				count(&res.masked, why, 1)
-				reason = why
+				mask(why)
 				continue
 			}
 			return res.rows.add(row, x.spools)
@@ -369,31 +404,25 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout, at rolloutAt) resu
 		return nil
 	})
 	if err != nil {
-		res.err, res.masked, res.faults, res.rows, res.noTrain = err, nil, nil, rolloutRows{}, 0
-		return res
+		return err
 	}
-	res.report, res.unscored = report, c.unscored
-	if c.n > 0 {
-		mean := c.sum / float64(c.n)
-		res.overview.Advantage = &mean
+	res.report = report
+	switch {
+	case res.rows.n > 0:
+	case given == 0 && report.UnknownContext > 0:
+		res.why = "what the model saw is not known"
+	case given == 0 && report.Unmarked > 0:
+		res.why = "no reply is marked as sampled"
+	case given == 0 && report.Incomplete > 0:
+		res.why = "the record of its turns is not what was sampled"
+	case given == 0:
+		res.why = "no sampled token"
+	case masked != "":
+		res.why = "masked: " + masked
+	default:
+		res.why = "no trained token"
 	}
-	if res.rows.n == 0 {
-		switch {
-		case given == 0 && report.UnknownContext > 0:
-			res.why = "what the model saw is not known"
-		case given == 0 && report.Unmarked > 0:
-			res.why = "no reply is marked as sampled"
-		case given == 0 && report.Incomplete > 0:
-			res.why = "the record of its turns is not what was sampled"
-		case given == 0:
-			res.why = "no sampled token"
-		case reason != "":
-			res.why = "masked: " + reason
-		default:
-			res.why = "no trained token"
-		}
-	}
-	return res
+	return nil
 }
 
 // flag finds the sampled messages of r that are at fault.
