@@ -303,11 +303,13 @@ func (e *encoder) scan(text *norm.Text) error {
 		return e.endSection()
 	}
 	for i := 0; i < n; {
-		if e.wide {
-			e.ids, e.offsets, i = e.worker.AppendRanges(e.ids, e.offsets, text.Buf, i, i+sectionBytes, base, t.splitter)
-		} else {
-			e.ids, i = e.worker.Append(e.ids, text.Buf, i, i+sectionBytes, t.splitter)
+		to := i + sectionBytes
+		for e.wide && i < min(n, to) { // while the ids are in cache
+			first, at := len(e.ids), i
+			e.ids, i = e.worker.Append(e.ids, text.Buf, i, i+rangedBytes, t.splitter)
+			e.offsets = t.model.AppendRanges(e.offsets, e.ids[first:], text.Buf, at, base)
 		}
+		e.ids, i = e.worker.Append(e.ids, text.Buf, i, to, t.splitter)
 		if err := e.endSection(); err != nil {
 			return err
 		}
@@ -315,8 +317,12 @@ func (e *encoder) scan(text *norm.Text) error {
 	return nil
 }
 
-// sectionBytes is how much text is encoded before its tokens are handed over.
-const sectionBytes = 64 << 10
+const (
+	// sectionBytes is how much text is encoded before its tokens are handed over, and
+	// rangedBytes how much before they get their ranges.
+	sectionBytes = 64 << 10
+	rangedBytes  = 2 << 10
+)
 
 // endSection hands over the tokens so far, if they are many.
 func (e *encoder) endSection() error {

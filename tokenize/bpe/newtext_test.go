@@ -141,6 +141,7 @@ func BenchmarkNewTextWorkers(b *testing.B) {
 					b.StopTimer()
 					tok, err := bpe.Parse("qwen3", def)
 					require.NoError(b, err)
+					runtime.GC() // as above
 					b.StartTimer()
 					var next atomic.Int64
 					var wg sync.WaitGroup

@@ -112,10 +112,13 @@ func (m *merger) shrink(ids *[smallLen]int32, n int) *[smallLen]uint8 {
 			keys[i&mask] = m.pairs.key(ids[i&mask], ids[(i+1)&mask], uint32(i))
 		}
 	}
+	for i := n; i < fan || i%fan != 0; i++ {
+		keys[i&mask] = noPair
+	}
 	for {
-		top := noPair
-		for _, k := range keys[:n] {
-			top = min(top, k)
+		top := least((*[fan]uint64)(keys[:]))
+		for i := fan; i < n; i += fan {
+			top = min(top, least((*[fan]uint64)(keys[i&mask:])))
 		}
 		if top >= noPair {
 			return next

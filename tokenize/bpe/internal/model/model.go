@@ -2,7 +2,9 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
+	"slices"
 	"sync"
 	"unicode/utf8"
 )
@@ -32,6 +34,7 @@ type Model struct {
 	fallback [256]int32
 	ascii    [128]int32
 	width    []int32 // by id, bytes of a piece that the token covers: of raw bytes where raw, else of the spelling
+	near     []uint8 // the same, or wide, which stays in cache
 	widest   int     // the greatest width
 	cuts     *cuts
 	chars    *chars
@@ -91,7 +94,7 @@ func (m *Model) symbols(spell func(byte) rune) {
 
 // measure fills what else depends on the vocabulary alone.
 func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) []charBytes {
-	m.width = make([]int32, m.Vocab.Size())
+	m.width, m.near = make([]int32, m.Vocab.Size()), make([]uint8, m.Vocab.Size())
 	var tokens []charBytes
 	if m.raw {
 		tokens = make([]charBytes, m.Vocab.Size())
@@ -107,7 +110,7 @@ func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) []cha
 				b, scratch = raw, raw
 			}
 		}
-		m.width[id] = int32(len(b))
+		m.width[id], m.near[id] = int32(len(b)), uint8(min(len(b), wide))
 		m.widest = max(m.widest, len(b))
 		if m.raw && len(b) > 0 {
 			tokens[id] = newCharBytes(b)
@@ -155,18 +158,29 @@ func (m *Model) Raw() bool { return m.raw }
 // byte-level model.
 func (m *Model) Width(id ID) int { return int(m.width[id]) }
 
-// appendRanges appends the ranges of ids, those of piece, plus shift: of whole
-// characters, unless the model has exact ranges.
-func (m *Model) appendRanges(dst []int32, ids []ID, piece []byte, shift int32) []int32 {
-	at, begin := 0, 0
-	for _, id := range ids {
-		at += m.Width(id)
-		end, next := m.seam(piece, at)
-		dst = append(dst, shift+int32(begin), shift+int32(end))
+// AppendRanges appends the ranges of ids, those of text from byte at on, plus shift: of
+// whole characters, unless the model has exact ranges.
+func (m *Model) AppendRanges(dst []int32, ids []ID, text []byte, at, shift int) []int32 {
+	first, begin := len(dst), at
+	dst = slices.Grow(dst, 2*len(ids))[:first+2*len(ids)]
+	for k, to := 0, dst[first:]; k < len(ids); k++ {
+		n := int(m.near[ids[k]])
+		if n == wide {
+			n = m.Width(ids[k])
+		}
+		at += n
+		end, next := at, at
+		if inside(text, at) {
+			end, next = m.seam(text, at)
+		}
+		to[2*k], to[2*k+1] = int32(begin+shift), int32(end+shift)
 		begin = next
 	}
 	return dst
 }
+
+// wide is in place of a width that is not less.
+const wide = math.MaxUint8
 
 // seam returns where the range of a token that ends at a byte of piece ends, and the
 // range of the next one begins.

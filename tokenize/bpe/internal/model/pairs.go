@@ -12,7 +12,7 @@ type Pairs struct {
 	added []addedPair // until done
 	left  []rights    // by left token
 	// slots holds the pairs of each left token in turn, by open addressing: the right
-	// token plus one, then the rank; 0 where it is free.
+	// token plus one, then the rank; noRank where it is free, as half of them are or more.
 	slots []uint64
 	// into has the product of the pairs of a rank, nil where that is the rank.
 	into []int32
@@ -154,20 +154,23 @@ func (p *Pairs) build(pairs []addedPair) {
 	size := uint32(1) // the first slot stays free
 	for i := range p.left {
 		if l := &p.left[i]; l.mask > 0 {
-			l.first, l.mask = size, 1<<bits.Len32(l.mask+l.mask/3)-1
+			l.first, l.mask = size, 1<<bits.Len32(2*l.mask)-1
 			size += l.mask + 1
 		}
 	}
-	p.slots = table[uint64](int(size))
+	p.slots = slices.Repeat([]uint64{uint64(noRank)}, int(size))
 	for _, x := range pairs {
-		*p.slot(&p.left[x.a], rightHash(x.b), x.b) = uint64(x.b+1)<<32 | uint64(x.rank)
+		*p.slot(x.a, x.b) = uint64(x.b+1)<<32 | uint64(x.rank)
 	}
 }
 
-// slot returns the slot of a right token, or the free one where it would go.
-func (p *Pairs) slot(l *rights, h uint32, b int32) *uint64 {
-	for i := h; ; i++ {
-		if s := &p.slots[l.first+i&l.mask]; *s == 0 || int32(*s>>32) == b+1 {
+// slot returns the slot of a pair, or the free one where it would go.
+func (p *Pairs) slot(a, b int32) *uint64 {
+	l := &p.left[a]
+	for i := uint32(b) * 0x9E3779B1 >> 6; ; i++ {
+		s := &p.slots[l.first+i&l.mask]
+		// free or found in one branch: which of them it is, is anyone's guess
+		if right := *s >> 32; right*(right^uint64(uint32(b+1))) == 0 {
 			return s
 		}
 	}
@@ -177,24 +180,19 @@ func (p *Pairs) slot(l *rights, h uint32, b int32) *uint64 {
 func (p *Pairs) each(visit func(a, b int32, rank uint32)) {
 	for a, l := range p.left {
 		for _, s := range p.slots[l.first : l.first+l.mask+1] {
-			if s != 0 {
+			if s>>32 != 0 {
 				visit(int32(a), int32(s>>32)-1, uint32(s))
 			}
 		}
 	}
 }
 
-func rightHash(b int32) uint32 { return uint32(b) * 0x9E3779B1 >> 6 }
-
 // find returns the rank of a and b, noRank for none.
 func (p *Pairs) find(a, b int32) uint32 {
 	if uint(a) >= uint(len(p.left)) {
 		return noRank
 	}
-	if s := *p.slot(&p.left[a], rightHash(b), b); s != 0 {
-		return uint32(s)
-	}
-	return noRank
+	return uint32(*p.slot(a, b))
 }
 
 // merge is find with the product, −1 for none.

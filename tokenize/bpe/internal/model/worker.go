@@ -2,7 +2,6 @@ package model
 
 import (
 	"encoding/binary"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -31,7 +30,7 @@ type Worker struct {
 type slot struct {
 	a, b uint64          // the bytes of the piece, then zeros
 	ids  [maxShortIDs]ID // of more, where longStore holds them
-	meta uint32          // bytes, ids (0 for more than 3), ranges: see remember; 0 for a free slot
+	meta uint32          // bytes, and ids (0 for more than 3); 0 for a free slot
 }
 
 const (
@@ -151,39 +150,6 @@ func (w *Worker) Append(dst []ID, s []byte, i, to int, sp Splitter) ([]ID, int) 
 	return dst, i
 }
 
-// AppendRanges is Append with the range in s of each id, plus shift, appended to
-// ranges.
-func (w *Worker) AppendRanges(dst []ID, ranges []int32, s []byte, i, to, shift int, sp Splitter) ([]ID, []int32, int) {
-	for i < min(to, len(s)) {
-		for _, end := range sp.Ends(w.ends[:0], s, i) {
-			j, at, first := int(end), int32(shift+i), len(dst)
-			if n := j - i; n <= maxShortKey {
-				k := keyOf(s, i, n)
-				x := w.find(&k, n)
-				if x != nil && x.count() > 0 {
-					count, meta, l, m := x.count(), x.meta>>7, len(dst), len(ranges)
-					dst = slices.Grow(dst, maxShortIDs)
-					*(*[maxShortIDs]ID)(dst[l : l+maxShortIDs]) = x.ids
-					dst = dst[:l+count]
-					ranges = slices.Grow(ranges, 2*maxShortIDs)
-					to := (*[2 * maxShortIDs]int32)(ranges[m : m+2*maxShortIDs])
-					to[0], to[1], to[2] = at, at+int32(meta&31), at+int32(meta>>5&31)
-					to[3], to[4], to[5] = at+int32(meta>>10&31), at+int32(meta>>15&31), at+int32(n)
-					ranges = ranges[:m+2*count]
-					i = j
-					continue
-				}
-				dst = w.appendNew(dst, s[i:j], &k, x)
-			} else {
-				dst = w.appendLong(dst, s[i:j])
-			}
-			ranges = w.m.appendRanges(ranges, dst[first:], s[i:j], at)
-			i = j
-		}
-	}
-	return dst, ranges, i
-}
-
 // AppendPiece appends the ids of one piece.
 func (w *Worker) AppendPiece(dst []ID, piece []byte) []ID {
 	n := len(piece)
@@ -210,12 +176,12 @@ func (w *Worker) appendNew(dst []ID, piece []byte, k *key, x *slot) []ID {
 	}
 	first := len(dst)
 	dst = w.merged(dst, piece)
-	w.remember(k, piece, len(piece), dst[first:], x)
+	w.remember(k, len(piece), dst[first:], x)
 	return dst
 }
 
 // remember puts a piece, or a part of one, into slot x, nil for a new one.
-func (w *Worker) remember(k *key, piece []byte, n int, ids []ID, x *slot) {
+func (w *Worker) remember(k *key, n int, ids []ID, x *slot) {
 	if x == nil {
 		if w.used++; 2*w.used > len(w.slots) && len(w.slots) < mostSlots {
 			w.grow()
@@ -232,17 +198,6 @@ func (w *Worker) remember(k *key, piece []byte, n int, ids []ID, x *slot) {
 	}
 	copy(x.ids[:], ids)
 	x.meta |= uint32(len(ids)) << 5
-	// where the first range ends, the next one begins and ends, and the last one
-	// begins, of 5 bits each; of fewer ids that is the end of the piece
-	at := 0
-	for i := range maxShortIDs - 1 {
-		end, begin := len(piece), len(piece)
-		if i+1 < len(ids) {
-			at += w.m.Width(ids[i])
-			end, begin = w.m.seam(piece, at)
-		}
-		x.meta |= uint32(end|begin<<5) << (7 + 10*i)
-	}
 }
 
 // grow makes four times as many slots.
@@ -346,7 +301,7 @@ func (w *Worker) part(dst []ID, piece []byte, from, to int) []ID {
 	first := len(dst)
 	dst = w.merge1(dst, part)
 	if ids := dst[first:]; len(ids) <= maxShortIDs {
-		w.remember(&k, part, n+partTag, ids, nil)
+		w.remember(&k, n+partTag, ids, nil)
 	}
 	return dst
 }
