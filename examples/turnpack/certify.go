@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/show"
+	"github.com/turnpack/turnpack/internal/modelfolder"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/certify"
@@ -30,7 +32,7 @@ func (c *certifyCmd) Help() string {
 // Run certifies a model's chat template; a needed property that fails is an
 // error.
 func (c *certifyCmd) Run(p *program) error {
-	model, err := loadModel(c.Model, c.Template, c.Engine)
+	model, err := modelfolder.Load(c.Model, c.Template, c.Engine)
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
@@ -89,7 +91,7 @@ func certificates(cert *certify.Certificate, mode tokenize.Mode) string {
 // a property fails the conversation that shows it and what to do.
 func certificate(cert *certify.Certificate, mode tokenize.Mode) string {
 	const indent = 31
-	text := printer{width: 80 - indent}
+	text := show.Printer{Width: 80 - indent}
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %-17s   %-7s  what was seen\n", "property", "")
 	for _, f := range cert.Findings {
@@ -97,13 +99,13 @@ func certificate(cert *certify.Certificate, mode tokenize.Mode) string {
 		if slices.Contains(certify.Needed(mode), f.Property) {
 			needed = "*"
 		}
-		lines := []string{visible(f.Detail)}
+		lines := []string{show.Visible(f.Detail)}
 		if f.Verdict == certify.Fails {
 			lines = append(lines, "shown by: "+witness(f.Witness), "advice: "+f.Advice)
 		}
 		var said []string
 		for _, l := range lines {
-			said = append(said, strings.Split(text.wrap(l), "\n")...)
+			said = append(said, strings.Split(text.Wrap(l), "\n")...)
 		}
 		head := fmt.Sprintf("  %-17s %s %-7s  ", f.Property, needed, f.Verdict)
 		for _, l := range said {

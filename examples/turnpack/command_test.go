@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -11,16 +10,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
-	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // call runs the command line and returns exit code, stdout and stderr.
@@ -84,7 +82,7 @@ func TestConvert(t *testing.T) {
 	code, stdout, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out)
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "2 in 1 groups")
-	require.NoError(t, os.Remove(filepath.Join(out, recordName)))
+	require.NoError(t, os.Remove(filepath.Join(out, cli.RecordName)))
 	rows, _, err := export.ReadAll(filepath.Join(out, "batch.parquet"))
 	require.NoError(t, err)
 	require.Len(t, rows, 2)
@@ -286,47 +284,11 @@ func TestShowModes(t *testing.T) {
 	require.Contains(t, stderr, "--by mask")
 }
 
-// Printing the same row with logprobs, control characters, and a narrow
-// terminal.
-func TestPrinter(t *testing.T) {
-	m, err := embeddedModel()
-	require.NoError(t, err)
-	var e engine.Encoding
-	require.NoError(t, m.Tokenizer.Encode(&e, "<|im_start|>user\n\x1b[31mred 🙂\x07\u202e<|im_end|>\n<|im_start|>assistant\nok 🙂<|im_end|>", engine.EncodeOptions{}))
-	s := rollout.Sample{ID: "a-rather-long-row-name#0", Status: rollout.StatusCompleted}
-	s.IDs = e.IDs
-	s.Weight, s.Logprob = make([]float32, len(e.IDs)), make([]float32, len(e.IDs))
-	for i := len(e.IDs) - 4; i < len(e.IDs); i++ {
-		s.Weight[i], s.Logprob[i] = 1, -3
-	}
-	print := func(v printer) string {
-		var b bytes.Buffer
-		require.NoError(t, v.row(&b, m, &s))
-		return b.String()
-	}
-	plain := print(printer{by: "logprob", width: 30})
-	require.Contains(t, plain, "␛[31mred 🙂␇\ufffd<|im_end|>\n", "recorded text does not steer the terminal")
-	require.Contains(t, plain, "message 1 assistant, token \n20, logprob mean -3.000, least \n-3.000 ─")
-	for _, line := range strings.Split(plain, "\n") {
-		if strings.HasPrefix(line, "──") {
-			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimRight(line, " ")), 30)
-		}
-	}
-	coloured := print(printer{by: "logprob", color: true, width: 80})
-	require.Contains(t, coloured, "\x1b[30;48;5;208m")
-	require.True(t, utf8.ValidString(coloured), "no escape stands inside a character")
-	require.NotContains(t, coloured, "\x1b[31m")
-	for _, line := range strings.Split(coloured, "\n") {
-		require.Equal(t, strings.Count(line, "\x1b["), 2*strings.Count(line, styleNone), "colours end on their line: %q", line)
-	}
-	require.Error(t, printer{by: "advantage"}.row(io.Discard, m, &s))
-}
-
 func TestHelpListsEveryCommand(t *testing.T) {
 	_, stdout, _ := call(t, "--help")
-	for name := range filters() {
-		if name != "plumb" { // a binary of its own, kept for scripts that know the old name
-			require.Contains(t, stdout, name)
+	for _, f := range filters() {
+		if f.name != "plumb" { // a binary of its own, kept for scripts that know the old name
+			require.Contains(t, stdout, "  "+f.name+" ")
 		}
 	}
 }
@@ -488,25 +450,6 @@ func TestMistakes(t *testing.T) {
 	require.Contains(t, stdout, "2 rows equal, 0 differ")
 }
 
-// No line that show lays out is wider than the terminal, whatever the script.
-func TestWidths(t *testing.T) {
-	m, err := embeddedModel()
-	require.NoError(t, err)
-	var e engine.Encoding
-	require.NoError(t, m.Tokenizer.Encode(&e, "<|im_start|>user\nhi<|im_end|>", engine.EncodeOptions{}))
-	s := rollout.Sample{ID: "漢字かな 👩‍👩‍👧‍👦 交じり文 e\u0301te\u0301#0", Status: rollout.StatusCompleted, FinishReason: "stop"}
-	s.Group, s.IDs, s.Weight = "組 分け 🙂 グループ", e.IDs, make([]float32, len(e.IDs))
-	for width := 20; width <= 200; width++ {
-		var b bytes.Buffer
-		require.NoError(t, printer{by: "mask", width: width}.row(&b, m, &s))
-		for line := range strings.Lines(b.String()) {
-			if line = strings.TrimRight(line, " \n"); strings.Contains(line, " ") && !strings.HasPrefix(line, "<") {
-				require.LessOrEqual(t, uniseg.StringWidth(line), max(width, 28), "%q", line)
-			}
-		}
-	}
-}
-
 // The help of every command fits a terminal of 80 columns.
 func TestHelpWidth(t *testing.T) {
 	for _, name := range []string{"", "convert", "certify", "show", "demo", "audit", "diff", "score", "view"} {
@@ -516,21 +459,6 @@ func TestHelpWidth(t *testing.T) {
 			require.LessOrEqual(t, uniseg.StringWidth(strings.TrimRight(line, "\n")), 80, "turnpack %s --help: %s", name, line)
 		}
 	}
-}
-
-// Tabs go to the stops of the line that is shown, marks and wide characters
-// counted; in a label they are spelled.
-func TestTabs(t *testing.T) {
-	var b bytes.Buffer
-	out := bufio.NewWriter(&b)
-	v := printer{width: 80}
-	column := v.run(out, "", "ab\tc\n\t\td", false, 0)
-	require.Equal(t, 17, column)
-	column = v.run(out, "", "x\t漢\ty", true, column)
-	require.NoError(t, out.Flush())
-	require.Equal(t, "ab      c\n"+strings.Repeat(" ", 16)+"d«x     漢      y»", b.String())
-	require.Equal(t, 17+7+8+2, column)
-	require.Equal(t, "a␉b", visible("a\tb"))
 }
 
 // Messages at fault get the advantage of their own, in the columns that hold one for

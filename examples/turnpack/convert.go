@@ -15,6 +15,7 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/ahead"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/place"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/step"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/weigh"
@@ -22,6 +23,7 @@ import (
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/target"
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/modelfolder"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
@@ -97,7 +99,7 @@ func (c *convertCmd) Run(p *program) error {
 	defer src.Stop()
 	var model *tokenize.Model // nil: recorded ids alone
 	if c.Model != "" {
-		if model, err = loadModel(c.Model, c.Template, c.Engine); err != nil {
+		if model, err = modelfolder.Load(c.Model, c.Template, c.Engine); err != nil {
 			return err
 		}
 	}
@@ -152,19 +154,19 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *ahead.Source, 
 		s, _, err := c.convert(p, model, src, "")
 		return s.read(src.Source, c), err
 	}
-	dst, err := open(p.ctx, c.Out, p.errOut)
+	dst, err := place.Open(p.ctx, c.Out, p.errOut)
 	if err != nil {
 		return nil, err
 	}
-	defer dst.close() //nolint:errcheck // what it holds is whole or the run has failed
+	defer dst.Close() //nolint:errcheck // what it holds is whole or the run has failed
 	rec, err := c.record(model, in)
 	if err != nil {
 		return nil, err
 	}
 	if c.source = rec.source(); !c.one() {
-		c.counts = filepath.Join(dst.dir(), rec.beside("weights"))
+		c.counts = filepath.Join(dst.Dir(), rec.beside("weights"))
 	} else {
-		c.marker = filepath.Join(dst.dir(), rec.beside("begun"))
+		c.marker = filepath.Join(dst.Dir(), rec.beside("begun"))
 		_, err := os.Lstat(c.marker)
 		c.begun = err == nil
 	}
@@ -179,9 +181,9 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *ahead.Source, 
 			return nil, c.nothingToDo(p, made, dst)
 		}
 	}
-	s, files, err := c.convert(p, model, src, dst.dir())
+	s, files, err := c.convert(p, model, src, dst.Dir())
 	if err != nil {
-		switch _, cut := os.Stat(filepath.Join(dst.join(""), shard.ProgressName)); {
+		switch _, cut := os.Stat(filepath.Join(dst.Join(""), shard.ProgressName)); {
 		case cut != nil:
 			c.uncount()
 		case p.ctx.Err() != nil:
@@ -195,17 +197,17 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *ahead.Source, 
 			return nil, err
 		}
 	}
-	if err := rec.finish(dst.dir(), files, *s, c.Force); err != nil {
+	if err := rec.finish(dst.Dir(), files, *s, c.Force); err != nil {
 		return nil, err
 	}
 	c.unmark()
 	c.uncount()
-	s.Output = dst.join(s.Output)
-	return s, dst.publish(files)
+	s.Output = dst.Join(s.Output)
+	return s, dst.Publish(files)
 }
 
 // nothingToDo tells that the batch is there.
-func (c *convertCmd) nothingToDo(p *program, made *record, dst destination) error {
+func (c *convertCmd) nothingToDo(p *program, made *record, dst place.Place) error {
 	var err error
 	if c.JSON {
 		made.Summary.Output, made.Summary.Complete = dst.String(), true
@@ -304,7 +306,7 @@ func (c *convertCmd) destination(dir string, t *target.Target, o target.Options,
 		dst, err = c.try(t, opts, w)
 		return dst, undo, err
 	}
-	made, err := makeFolder(dir)
+	made, err := place.MakeFolder(dir)
 	undo = func() { c.unmark(); made() }
 	if err == nil {
 		cli.Sweep(errOut, dir, "")

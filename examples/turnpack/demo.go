@@ -7,10 +7,13 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/alecthomas/kong"
+
+	"github.com/turnpack/turnpack/examples/turnpack/internal/place"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/show"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
-	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
 
@@ -27,7 +30,7 @@ func (c *demoCmd) Run(p *program) error {
 	if err := copyDumps(dumps); err != nil {
 		return err
 	}
-	model, err := embeddedModel()
+	model, err := embedded.Model()
 	if err != nil {
 		return err
 	}
@@ -36,7 +39,11 @@ func (c *demoCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	convert := convertCmd{Out: c.Out, Force: true, Mode: "merged", Specials: "guard", Edges: "sampled", PromptsBy: "record", Drift: "fork", Estimator: "grpo", Scale: "auto", UnknownStatus: "completed", GroupBy: "auto", OnError: "report", MaxStopLoss: 1, outputFlags: outputFlags{Target: "none", Trace: "auto", Weights: "none"}}
+	convert := convertCmd{}
+	if err := kong.ApplyDefaults(&convert); err != nil {
+		return err
+	}
+	convert.Out, convert.Force = c.Out, true
 	s, _, err := convert.convert(p, model, src, c.Out)
 	if err != nil {
 		return err
@@ -51,8 +58,8 @@ func (c *demoCmd) Run(p *program) error {
 		return err
 	}
 	fmt.Fprintln(p.out)
-	show := showCmd{Color: "auto"}
-	if err := (printer{by: "mask", color: show.color(p.out), width: show.width(p.out)}).row(p.out, model, &rows[0]); err != nil {
+	look := showCmd{Color: "auto"}
+	if err := (show.Printer{By: "mask", Color: look.color(p.out), Width: look.width(p.out)}).Row(p.out, model, &rows[0]); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.out, "\nThe batch: %s\n", rollout.Printable(path))
@@ -60,7 +67,7 @@ func (c *demoCmd) Run(p *program) error {
 }
 
 func copyDumps(dir string) error {
-	if _, err := makeFolder(dir); err != nil {
+	if _, err := place.MakeFolder(dir); err != nil {
 		return err
 	}
 	entries, err := fs.ReadDir(demoDumps, "demo/dumps")
@@ -78,5 +85,3 @@ func copyDumps(dir string) error {
 	}
 	return nil
 }
-
-func embeddedModel() (*tokenize.Model, error) { return embedded.Model() }

@@ -3,6 +3,8 @@ package main
 import (
 	_ "embed"
 	"io"
+
+	"github.com/turnpack/turnpack/internal/modelfolder"
 )
 
 // notices are the terms of the modules linked into the command: make notices writes them.
@@ -14,6 +16,6 @@ type licencesCmd struct{}
 
 // Run prints the licences.
 func (licencesCmd) Run(p *program) error {
-	_, err := io.WriteString(p.out, notices+engineNotices())
+	_, err := io.WriteString(p.out, notices+modelfolder.Notices())
 	return err
 }

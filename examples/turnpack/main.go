@@ -13,20 +13,25 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/turnpack/turnpack/examples/turnpack/audit"
 	"github.com/turnpack/turnpack/examples/turnpack/grade"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/heap"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/examples/turnpack/pivot"
 	"github.com/turnpack/turnpack/examples/turnpack/score"
+	"github.com/turnpack/turnpack/examples/turnpack/view"
+	rules "github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/internal/modelfolder"
 	"github.com/turnpack/turnpack/internal/plumb/verbs"
 )
 
 // Exit codes of every command, beside cli.Interrupted.
 const (
-	exitOK     = 0
-	exitFailed = 1 // the input or the result is bad
-	exitUsage  = 2 // the command line is bad
+	exitOK     = cli.OK
+	exitFailed = cli.Failed
+	exitUsage  = cli.Usage
 	// The batch is written, without records that are listed: convert --on-error report.
 	exitLeftOut = 3
 )
@@ -58,23 +63,43 @@ func main() {
 	os.Exit(cli.Await(ctx, func() int { return run(p, os.Args[1:]) }, 3*time.Second, os.Stderr))
 }
 
-// filters are the commands with a command line of their own.
-func filters() map[string]func(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	return map[string]func(context.Context, []string, io.Reader, io.Writer, io.Writer) int{
-		"audit": auditMain,
-		"diff":  diffMain,
-		"grade": grade.Main,
-		"pivot": pivot.Main,
-		"plumb": verbs.Main, // scripts call bin/plumb; this name stays for those that know it
-		"score": score.Main,
-		"view":  viewMain,
+// filter is a command with a command line of its own.
+type filter struct {
+	name, about string // no about: it is not listed
+	main        func(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int
+}
+
+func filters() []filter {
+	return []filter{
+		{"view", "Write a batch as one page for the browser.", func(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
+			return view.Main(ctx, args, tracersOf, out, errOut)
+		}},
+		{"audit", "Say what would crash a trainer or train wrongly, in any batch.", func(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
+			return audit.Main(ctx, args, func(dir, template string) (*rules.Model, error) { return modelFacts(ctx, dir, template) }, out, errOut)
+		}},
+		{"diff", "Compare two batches row by row.", func(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
+			return audit.Diff(ctx, args, out, errOut)
+		}},
+		{"grade", "Grade SWE-bench test logs: verdicts and the report of a run.", grade.Main},
+		{"pivot", "Score single steps by the recorded step (pivot score).", pivot.Main},
+		{"score", "Score every step of every rollout with an LLM judge.", score.Main},
+		{"plumb", "", verbs.Main}, // scripts call bin/plumb; this name stays for those that know it
 	}
 }
 
+// modelFacts is what the audit rules want to know of a model.
+func modelFacts(ctx context.Context, dir, template string) (*rules.Model, error) {
+	m, err := modelfolder.Load(dir, template, "")
+	if err != nil {
+		return nil, err
+	}
+	return tokens.Facts(ctx, m)
+}
+
 func run(p *program, args []string) int {
-	if len(args) > 0 {
-		if f, ok := filters()[args[0]]; ok {
-			return f(p.ctx, args[1:], p.in, p.out, p.errOut)
+	for _, f := range filters() {
+		if len(args) > 0 && f.name == args[0] {
+			return f.main(p.ctx, args[1:], p.in, p.out, p.errOut)
 		}
 	}
 	exit := -1
@@ -112,16 +137,6 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// about says in a line what each filter does.
-var about = [][2]string{
-	{"view", "Write a batch as one page for the browser."},
-	{"audit", "Say what would crash a trainer or train wrongly, in any batch."},
-	{"diff", "Compare two batches row by row."},
-	{"grade", "Grade SWE-bench test logs: verdicts and the report of a run."},
-	{"pivot", "Score single steps by the recorded step (pivot score)."},
-	{"score", "Score every step of every rollout with an LLM judge."},
-}
-
 // help is that of kong; the list of commands goes on with the filters.
 func help(o kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(o, ctx); err != nil || ctx.Selected() != nil {
@@ -129,8 +144,10 @@ func help(o kong.HelpOptions, ctx *kong.Context) error {
 	}
 	w := ctx.Stdout
 	fmt.Fprintln(w, "\nFurther commands, each with its own --help:")
-	for _, c := range about {
-		fmt.Fprintf(w, "  %-8s %s\n", c[0], c[1])
+	for _, f := range filters() {
+		if f.about != "" {
+			fmt.Fprintf(w, "  %-8s %s\n", f.name, f.about)
+		}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/stretchr/testify/require"
+
 	"github.com/turnpack/turnpack/internal/kit"
 )
 

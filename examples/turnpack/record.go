@@ -5,9 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"reflect"
 	"runtime/debug"
@@ -15,13 +13,12 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/place"
 	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
 )
-
-const recordName = cli.RecordName
 
 // record says what made a batch: a later run with the same record has nothing
 // to do.
@@ -31,7 +28,7 @@ type record struct {
 	Tokenizer string         `json:"tokenizer"`
 	Template  string         `json:"template"`
 	Inputs    []input        `json:"inputs"`
-	Files     []madeFile     `json:"files"`
+	Files     []place.File   `json:"files"`
 	Summary   summary        `json:"summary"` // without times and places
 }
 
@@ -39,13 +36,6 @@ type record struct {
 type input struct {
 	Path   string `json:"path"`
 	Files  int    `json:"files"`
-	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256"`
-}
-
-// madeFile is a file of the batch, named as seen from the record.
-type madeFile struct {
-	File   string `json:"file"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
@@ -166,25 +156,25 @@ func value(v any) string {
 // complete returns the record of the batch at dst when the run that made it is
 // r's, nil when there is none, and an error when it is the batch of another run
 // or no longer as it was made.
-func (r *record) complete(dst destination) (*record, error) {
-	text, err := dst.read(recordName)
+func (r *record) complete(dst place.Place) (*record, error) {
+	text, err := dst.Read(cli.RecordName)
 	if err != nil {
 		return nil, err
 	}
 	if text == nil {
-		return nil, dst.vacant()
+		return nil, dst.Vacant()
 	}
 	where := rollout.Where{File: dst.String()}
 	made := &record{}
 	if err := json.Unmarshal(text, made); err != nil || made.Version != r.Version {
-		return nil, rollout.Errorf(rollout.KindFormat, where, "%s cannot be read, so nothing tells what made the batch", recordName).WithFix("choose another --out, or replace the batch with --force")
+		return nil, rollout.Errorf(rollout.KindFormat, where, "%s cannot be read, so nothing tells what made the batch", cli.RecordName).WithFix("choose another --out, or replace the batch with --force")
 	}
 	if d := r.differs(made); len(d) > 0 {
 		return nil, rollout.Errorf(rollout.KindInput, where, "another run made the batch that is there: %s", strings.Join(d, "; ")).
 			WithFix("choose another --out, or replace the batch with --force")
 	}
 	for _, f := range made.Files {
-		same, err := dst.holds(f)
+		same, err := dst.Holds(f)
 		if err != nil {
 			return nil, err
 		}
@@ -197,9 +187,9 @@ func (r *record) complete(dst destination) (*record, error) {
 
 // replace removes the files at dst that an earlier run made, as it made them, and this
 // one does not: a trainer would go on reading them.
-func replace(dst destination, files []string) error {
+func replace(dst place.Place, files []string) error {
 	var made record
-	text, err := dst.read(recordName)
+	text, err := dst.Read(cli.RecordName)
 	if err != nil || json.Unmarshal(text, &made) != nil {
 		return err // without a record nothing tells whose files are there
 	}
@@ -207,10 +197,10 @@ func replace(dst destination, files []string) error {
 		if slices.Contains(files, f.File) || !filepath.IsLocal(filepath.FromSlash(f.File)) {
 			continue
 		}
-		if same, err := dst.holds(f); err != nil || !same {
+		if same, err := dst.Holds(f); err != nil || !same {
 			continue
 		}
-		if err := dst.remove(f.File); err != nil {
+		if err := dst.Remove(f.File); err != nil {
 			return err
 		}
 	}
@@ -223,7 +213,7 @@ func (r *record) finish(dir string, files []string, s summary, force bool) error
 	s.Seconds, s.TokensPerSec, s.Output = 0, 0, ""
 	r.Summary = s
 	for _, name := range files {
-		f, err := digest(dir, name)
+		f, err := place.Digest(dir, name)
 		if err != nil {
 			return err
 		}
@@ -233,16 +223,5 @@ func (r *record) finish(dir string, files []string, s summary, force bool) error
 	if err != nil {
 		return err
 	}
-	return atomic.WriteFile(filepath.Join(dir, recordName), append(text, '\n'), force)
-}
-
-func digest(dir, name string) (madeFile, error) {
-	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
-	if err != nil {
-		return madeFile{}, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, f)
-	return madeFile{name, n, hex.EncodeToString(h.Sum(nil))}, err
+	return atomic.WriteFile(filepath.Join(dir, cli.RecordName), append(text, '\n'), force)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/internal/kit"
 )
@@ -217,7 +218,7 @@ func TestObjectStore(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "--dedup was unset, is true")
 
-	delete(objects, "run/1/"+recordName) // as an upload that was cut off leaves it
+	delete(objects, "run/1/"+cli.RecordName) // as an upload that was cut off leaves it
 	code, _, stderr = convert(out)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "is there and no complete run made it")

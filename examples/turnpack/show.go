@@ -8,6 +8,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/show"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 )
 
@@ -46,13 +47,17 @@ func (c *showCmd) Run(p *program) error {
 		fmt.Fprintln(p.errOut, note)
 	}
 	if c.Token < 0 {
-		return printer{by: c.By, color: c.color(p.out), width: c.width(p.out)}.row(p.out, model, &row)
+		return show.Printer{By: c.By, Color: c.color(p.out), Width: c.width(p.out)}.Row(p.out, model, &row)
 	}
-	src, err := sourceOf(p.ctx, model, c.File, c.In, &row)
+	var src *show.Source
+	sources, err := sourcesOf(p.ctx, model, c.File, c.In, map[string]bool{row.Rollout: true})
+	if sources != nil {
+		src, err = sources(&row)
+	}
 	if err != nil {
 		return err
 	}
-	return printToken(p.ctx, p.out, model, &row, c.Token, src)
+	return show.Token(p.ctx, p.out, model, &row, c.Token, src)
 }
 
 func (c *showCmd) color(w io.Writer) bool {

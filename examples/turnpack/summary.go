@@ -11,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/show"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/step"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/prm"
@@ -211,12 +212,10 @@ func (s *summary) read(src *traj.Source, c *convertCmd) *summary {
 		s.UnreadFiles = append(s.UnreadFiles, x.Path+": "+x.Why)
 	}
 	for _, x := range r.Repeats {
-		s.Repeats = append(s.Repeats, fmt.Sprintf("%s equals %s", place(x.This), place(x.Of)))
+		s.Repeats = append(s.Repeats, fmt.Sprintf("%s equals %s", show.Place(x.This), show.Place(x.Of)))
 	}
 	return s
 }
-
-func place(o rollout.Origin) string { return fmt.Sprintf("%s#%d", o.File, o.Index) }
 
 func (s *summary) json(w io.Writer) error {
 	e := json.NewEncoder(w)
@@ -255,7 +254,7 @@ func (s *summary) table(w io.Writer) error {
 				row("", "… and %s more (in --json)", cli.Number(s.Unread-i))
 				break
 			}
-			row("", "%s", visible(file))
+			row("", "%s", show.Visible(file))
 		}
 	}
 	few("duplicates left out", s.Repeats)

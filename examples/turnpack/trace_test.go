@@ -12,11 +12,13 @@ import (
 
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/embedded"
 )
 
 // recordedText is the text at a field of a message, as the dump holds it.
@@ -59,7 +61,7 @@ func recordedText(t *testing.T, m *rollout.Message, field string) string {
 // and captured as well as rendered ids.
 func TestTrace(t *testing.T) {
 	kit.Long(t)
-	embedded, err := embeddedModel()
+	embedded, err := embedded.Model()
 	require.NoError(t, err)
 	marked := modelDir(t, func(dir string) {
 		const template = `{% for m in messages %}[{{ m.role | upper }}] {{ (m.content or '') | trim }}{% for c in m.tool_calls or [] %}{{ c.function.name }}({% for k, v in c.function.arguments | items %}{{ k }}={{ v }};{% endfor %}){% endfor %}{% if m.role == 'assistant' %}<|im_end|>{% endif %}
@@ -121,7 +123,7 @@ func traceAll(t *testing.T, p turnpack.Pipeline, dumps []string) (traced, unknow
 			src, err := encoded(t.Context(), p, r, &row)
 			require.NoError(t, err)
 			for at, id := range row.IDs {
-				origins, known, err := src.tracer.At(t.Context(), at)
+				origins, known, err := src.Tracer.At(t.Context(), at)
 				require.NoError(t, err)
 				if !known {
 					unknown++
@@ -175,13 +177,13 @@ func TestShowToken(t *testing.T) {
 	require.Regexp(t, `field      content, bytes \d+ to \d+\n`, stdout)
 	require.Contains(t, stdout, "weight     0, not trained: the policy read it")
 
-	require.NoError(t, os.Remove(filepath.Join(out, recordName)))
+	require.NoError(t, os.Remove(filepath.Join(out, cli.RecordName)))
 	code, stdout, stderr = show("--token", "60")
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "field      unknown: name the dumps with --in")
 	code, _, stderr = call(t, "convert", "--model", modelDir(t, nil), "--in", filepath.Join("demo", "dumps"), "--out", out, "--force", "--mode", "perstep", "--window", "headtail:300")
 	require.Zero(t, code, stderr)
-	require.NoError(t, os.Remove(filepath.Join(out, recordName)))
+	require.NoError(t, os.Remove(filepath.Join(out, cli.RecordName)))
 	code, _, stderr = call(t, "show", batch, "3", "--token", "60", "--in", filepath.Join("demo", "dumps"))
 	require.Equal(t, exitFailed, code, "without its record, nothing tells that the batch has a window")
 	require.Contains(t, stderr, "gives other rows than the batch holds")
@@ -207,7 +209,7 @@ func TestPageFields(t *testing.T) {
 		return len(stdout)
 	}
 	with := size()
-	require.NoError(t, os.Remove(filepath.Join(out, recordName)))
+	require.NoError(t, os.Remove(filepath.Join(out, cli.RecordName)))
 	without := size()
 	code, stdout, stderr := call(t, "view", out, "--model", model, "--out", "-", "--in", filepath.Join(tutorial, "dumps"))
 	require.Zero(t, code, stderr)

@@ -23,8 +23,6 @@ var largePackages = map[string]struct {
 	lines int
 	why   string
 }{
-	"examples/turnpack":           {3200, "the verbs of the command, a file each"},
-	"internal/plumb/verbs":        {3260, "the black-box verbs, a file each, that share nothing but their lines"},
 	"tokenize/chat/internal/eval": {2960, "scopes and statements, expressions and loops"},
 	"tokenize/lineage":            {2650, "one algorithm and its proofs of the fewest rows"},
 }

@@ -2,6 +2,7 @@
 package modelfolder
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,14 +10,17 @@ import (
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
-	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// Load reads a model folder with a tokenizer engine, nil for the default one.
+// Load reads a model folder with the tokenizer engine of that name, "" for the default one.
 // template is the name of a chat template in it, or, with a dot or a path separator,
 // a file in place of them; "" takes those that rollouts with tools and without take.
-func Load(dir, template string, engine func(name string, tokenizerJSON []byte) (engine.Tokenizer, error)) (*tokenize.Model, error) {
-	o := tokenize.LoadOptions{Engine: engine, Template: template}
+func Load(dir, template, engine string) (*tokenize.Model, error) {
+	load, err := EngineOf(cmp.Or(engine, "bpe"))
+	if err != nil {
+		return nil, err
+	}
+	o := tokenize.LoadOptions{Engine: load, Template: template}
 	if !strings.ContainsAny(template, `./\`) {
 		return tokenize.Load(dir, o)
 	}

@@ -6,17 +6,18 @@ import (
 	"os"
 
 	"github.com/turnpack/turnpack/export/chats"
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
 // writeSet writes the rollouts of dumps as a Parquet data set of chats.
-func writeSet(opt traj.Options, root, path, to string) (running, error) {
+func writeSet(opt traj.Options, root, path, to string) (pipe.Run, error) {
 	layout, ok := map[string]chats.Layout{"chat": chats.OpenAI, "sharegpt": chats.ShareGPT}[to]
 	if !ok {
-		return running{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--to"}, "found %q, expected chat or sharegpt for a Parquet file", to)
+		return pipe.Run{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--to"}, "found %q, expected chat or sharegpt for a Parquet file", to)
 	}
-	return running{files: func(ctx context.Context, paths []string, emit func(any) error) error {
+	return pipe.Run{Files: func(ctx context.Context, paths []string, emit func(any) error) error {
 		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if err != nil {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be written: %w", err)

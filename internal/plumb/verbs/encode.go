@@ -8,6 +8,7 @@ import (
 
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/internal/modelfolder"
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/lossmask"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
@@ -34,8 +35,8 @@ type encodeAnswer struct {
 }
 
 // encodeVerb turns native rollout lines into rows.
-func encodeVerb() verb {
-	return verb{name: "encode", help: "native rollout line to token rows with loss masks", setup: func(fs *flag.FlagSet) starter {
+func encodeVerb() pipe.Verb {
+	return pipe.Verb{Name: "encode", Help: "native rollout line to token rows with loss masks", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		dir := fs.String("model", "", "model folder")
 		template := fs.String("template", "", "chat template of the folder by its name, or a file in its place")
 		mode := fs.String("mode", "merged", "merged, perstep or whole")
@@ -44,36 +45,36 @@ func encodeVerb() verb {
 		by := fs.String("prompts-by", "record", "what made the prompts: record, vllm, sglang or transformers")
 		drift := fs.String("drift", "fork", "drift policy of merged rows")
 		window := fs.String("window", "none", "context window: none, headtail:N, tail:N, refill:N, swe-rl:N")
-		return func(context.Context) (running, error) {
-			model, err := modelfolder.Load(*dir, *template, nil)
+		return func() (pipe.Run, error) {
+			model, err := modelfolder.Load(*dir, *template, "")
 			if err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
 			var o tokenize.Options
 			if o.Mode, err = tokenize.ParseMode(*mode); err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
 			if o.Specials, err = tokenize.ParseSpecials(*specials); err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
 			if o.Edges, err = tokenize.ParseEdges(*edges); err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
 			if o.PromptsBy, err = tokenize.ParsePromptsBy(*by); err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
 			if o.Drift.Drift, err = lineage.ParseDriftPolicy(*drift); err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
 			enc, err := tokenize.NewEncoder(model, o)
 			if err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
 			policy, err := ctxwindow.Parse(*window)
 			if err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
-			return running{lines: func(ctx context.Context, line []byte) (any, error) {
+			return pipe.Run{Lines: func(ctx context.Context, line []byte) (any, error) {
 				r, err := jsonl.NewReader(bytes.NewReader(line), jsonl.Options{}).Next()
 				if err != nil {
 					return nil, err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 )
 
 // A line that cannot be answered gives an error object, and the line after it is
@@ -35,7 +36,7 @@ func TestBadLinesFailAlone(t *testing.T) {
 			require.Len(t, lines, 2)
 			var bad, good struct {
 				ID    json.RawMessage
-				Error *failureDetail
+				Error *pipe.Detail
 			}
 			require.NoError(t, json.Unmarshal([]byte(lines[0]), &bad))
 			require.NoError(t, json.Unmarshal([]byte(lines[1]), &good))

@@ -5,39 +5,38 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
-	"maps"
+	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/modelfolder"
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/bpe"
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// engines lists the tokenizer engines of this build by name. Each opens a
-// tokenizer.json, a rank file or a model folder.
-func engines() map[string]func(path string) (engine.Tokenizer, error) {
-	table := map[string]func(path string) (engine.Tokenizer, error){"bpe": openBPE}
-	maps.Copy(table, cgoEngines())
-	return table
-}
-
-func openBPE(path string) (engine.Tokenizer, error) {
-	if ext := filepath.Ext(path); ext != ".gz" && ext != ".zst" {
-		return orNil(bpe.Open(path))
-	}
-	r, err := openMaybeCompressed(path)
+// openTokenizer opens a tokenizer.json, a rank file or a model folder with the named engine.
+func openTokenizer(path, name string) (engine.Tokenizer, error) {
+	load, err := modelfolder.EngineOf(name)
 	if err != nil {
 		return nil, err
 	}
-	defer r.Close()
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	ext := filepath.Ext(path)
+	if load == nil && ext != ".gz" && ext != ".zst" {
+		return orNil(bpe.Open(path))
 	}
-	return orNil(bpe.Parse(path, data))
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, "tokenizer.json")
+	}
+	data, err := pipe.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if load == nil {
+		return orNil(bpe.Parse(path, data))
+	}
+	return load(path, data)
 }
 
 // orNil keeps a nil pointer from becoming an interface that is not nil.
@@ -51,16 +50,12 @@ func orNil[T engine.Tokenizer](t T, err error) (engine.Tokenizer, error) {
 // tokenizerFlags registers the flags that choose a tokenizer.
 func tokenizerFlags(fs *flag.FlagSet) func() (engine.Tokenizer, error) {
 	path := fs.String("tokenizer", "", "tokenizer.json (also .gz, .zst), tiktoken.model, or the folder of one")
-	name := fs.String("engine", "bpe", "tokenizer engine: "+strings.Join(slices.Sorted(maps.Keys(engines())), " or "))
+	name := fs.String("engine", "bpe", "tokenizer engine: "+strings.Join(modelfolder.Engines(), " or "))
 	return func() (engine.Tokenizer, error) {
 		if *path == "" {
 			return nil, fmt.Errorf("--tokenizer is missing")
 		}
-		open, ok := engines()[*name]
-		if !ok {
-			return nil, fmt.Errorf("--engine is %q, and this build has %s", *name, strings.Join(slices.Sorted(maps.Keys(engines())), " and "))
-		}
-		return open(*path)
+		return openTokenizer(*path, *name)
 	}
 }
 
@@ -69,16 +64,16 @@ type idsOut struct {
 	Offsets *[]int32          `json:"offsets,omitempty"` // nil: not asked for
 }
 
-func idsVerb() verb {
-	return verb{name: "ids", help: "encode text", setup: func(fs *flag.FlagSet) starter {
+func idsVerb() pipe.Verb {
+	return pipe.Verb{Name: "ids", Help: "encode text", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		open := tokenizerFlags(fs)
 		literal := fs.Bool("literal", false, "take special added tokens for plain text")
 		plain := fs.Bool("plain", false, "take every added token for plain text")
 		offsets := fs.Bool("offsets", false, "give byte ranges, too")
-		return func(context.Context) (running, error) {
+		return func() (pipe.Run, error) {
 			tok, err := open()
 			if err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
 			opts := engine.EncodeOptions{Offsets: *offsets}
 			switch {
@@ -87,7 +82,7 @@ func idsVerb() verb {
 			case *literal:
 				opts.Added = func(m engine.AddedMatch) bool { return !m.Token.Special }
 			}
-			return running{lines: func(_ context.Context, line []byte) (any, error) {
+			return pipe.Run{Lines: func(_ context.Context, line []byte) (any, error) {
 				var in struct {
 					Text *string `json:"text"`
 				}
@@ -108,15 +103,15 @@ func idsVerb() verb {
 	}}
 }
 
-func decodeVerb() verb {
-	return verb{name: "decode", help: "decode ids", setup: func(fs *flag.FlagSet) starter {
+func decodeVerb() pipe.Verb {
+	return pipe.Verb{Name: "decode", Help: "decode ids", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		open := tokenizerFlags(fs)
-		return func(context.Context) (running, error) {
+		return func() (pipe.Run, error) {
 			tok, err := open()
 			if err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
-			return running{lines: func(_ context.Context, line []byte) (any, error) {
+			return pipe.Run{Lines: func(_ context.Context, line []byte) (any, error) {
 				var in struct {
 					IDs []rollout.TokenID `json:"ids"`
 				}

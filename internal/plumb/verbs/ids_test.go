@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 )
 
 // TestIDsKit runs the stored tokenizers of the kit through ids and decode.
@@ -26,7 +27,7 @@ func TestIDsKit(t *testing.T) {
 			literal := runLines(t, "ids", "--literal", "--tokenizer", tokenizer, cases)
 			plain := runLines(t, "ids", "--plain", "--tokenizer", tokenizer, cases)
 			decoded := runLines(t, "decode", "--tokenizer", tokenizer, cases)
-			r, err := openMaybeCompressed(cases)
+			r, err := pipe.Open(cases)
 			require.NoError(t, err)
 			defer r.Close()
 			dec := json.NewDecoder(r)

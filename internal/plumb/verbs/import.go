@@ -13,6 +13,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/traj"
@@ -20,8 +21,8 @@ import (
 
 // importVerb reads dumps and answers one line of facts per trajectory, in the
 // normal form of the trajectories kit. A failure is a line of its own.
-func importVerb() verb {
-	return verb{name: "import", help: "dump files -> one line of facts per trajectory", setup: func(fs *flag.FlagSet) starter {
+func importVerb() pipe.Verb {
+	return pipe.Verb{Name: "import", Help: "dump files -> one line of facts per trajectory", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		format := fs.String("format", "auto", "importer to use; auto tells by content")
 		root := fs.String("root", "", "folder that ids are relative to; default: paths as given, below a folder called trajectories if there is one")
 		to := fs.String("to", "facts", "what to print: facts, or the rollouts as native, chat or atif; with --parquet chat or sharegpt")
@@ -31,26 +32,26 @@ func importVerb() verb {
 		groupBy := fs.String("group-by", "", "group key: instance, file, prompt, none or metadata:<key>; default: the data's own")
 		dedup := fs.Bool("dedup", false, "pass over rollouts equal to an earlier one")
 		joinCalls := fs.Bool("join-calls", false, "make one rollout of the recorded calls in a folder")
-		return func(context.Context) (running, error) {
+		return func() (pipe.Run, error) {
 			opt := traj.Options{Format: *format, Alone: !*neighbours, GroupBy: *groupBy, Dedup: *dedup, JoinCalls: *joinCalls}
 			if *rewards != "" {
 				x, err := traj.LoadRewards(strings.Split(*rewards, ","))
 				if err != nil {
-					return running{}, err
+					return pipe.Run{}, err
 				}
 				opt.Rewards = []*traj.Rewards{x}
 			}
 			if err := opt.Validate(); err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
 			if *set != "" {
 				return writeSet(opt, *root, *set, *to)
 			}
 			form, ok := importForms[*to]
 			if !ok {
-				return running{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--to"}, "found %q, expected facts, native, chat or atif", *to)
+				return pipe.Run{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--to"}, "found %q, expected facts, native, chat or atif", *to)
 			}
-			return running{files: func(ctx context.Context, paths []string, emit func(any) error) error {
+			return pipe.Run{Files: func(ctx context.Context, paths []string, emit func(any) error) error {
 				return importFiles(ctx, opt, form, *root, paths, emit)
 			}}, nil
 		}
@@ -109,12 +110,12 @@ func importFiles(ctx context.Context, opt traj.Options, form func(*rollout.Rollo
 }
 
 type importError struct {
-	ID    string        `json:"id"`
-	Error failureDetail `json:"error"`
+	ID    string      `json:"id"`
+	Error pipe.Detail `json:"error"`
 }
 
 // failed makes the run answer with exit status 1.
-func (importError) failed() bool { return true }
+func (importError) Failed() bool { return true }
 
 func ignoreEOF(err error) error {
 	if err == io.EOF {
@@ -124,7 +125,7 @@ func ignoreEOF(err error) error {
 }
 
 func importFailure(err error, root string) importError {
-	f := importError{Error: failure(err).Error}
+	f := importError{Error: pipe.FailureOf(err).Error}
 	if e, ok := errors.AsType[*rollout.Error](err); ok {
 		f.ID = shownPath(e.Where.File, root)
 		if e.Where.Line > 0 {

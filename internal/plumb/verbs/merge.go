@@ -2,16 +2,16 @@ package verbs
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-func mergeVerb() verb {
-	return verb{name: "merge", help: "merge recorded turns into rows (lineage kit cases, or plain prompt_ids)", setup: func(fs *flag.FlagSet) starter {
+func mergeVerb() pipe.Verb {
+	return pipe.Verb{Name: "merge", Help: "merge recorded turns into rows (lineage kit cases, or plain prompt_ids)", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		drift := fs.String("drift", "fork", "fork|splice|realign|auto|refuse (also repair = auto, fail = refuse)")
 		maxDrop := fs.Int("max-drop-tokens", lineage.DefaultMaxDropTokens, "most sampled tokens one realigned join may give up")
 		maxFrac := fs.Float64("max-drop-frac", lineage.DefaultMaxDropFrac, "largest share of a response that a join may give up")
@@ -19,7 +19,7 @@ func mergeVerb() verb {
 		maxStop := fs.Float64("max-stop-loss-share", lineage.DefaultMaxStopLossShare, "largest share of stop tokens that a rollout may lose")
 		maxRow := fs.Int("max-row-tokens", 0, "cut longer rows and declare what falls off (0: no limit)")
 		erase := fs.Bool("allow-erase", false, "let a join give up every sampled token of a turn")
-		return func(context.Context) (running, error) {
+		return func() (pipe.Run, error) {
 			name := *drift
 			switch name {
 			case "repair":
@@ -29,7 +29,7 @@ func mergeVerb() verb {
 			}
 			policy, err := lineage.ParseDriftPolicy(name)
 			if err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
 			opts := lineage.Options{Drift: policy, MaxDropTokens: *maxDrop, MaxDropFrac: *maxFrac, MaxSubTokens: *maxSub,
 				MaxStopLossShare: *maxStop, MaxRowTokens: *maxRow, AllowErase: *erase, Text: kitText}
@@ -45,9 +45,9 @@ func mergeVerb() verb {
 				}
 			}
 			if err := opts.Validate(); err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
-			return running{lines: func(_ context.Context, line []byte) (any, error) { return mergeLine(line, opts) }}, nil
+			return pipe.Run{Lines: pipe.Cases(func(_ context.Context, c *mergeCase) (any, error) { return c.merge(opts) })}, nil
 		}
 	}}
 }
@@ -133,13 +133,11 @@ type mergeAnswer struct {
 	Error      *string        `json:"error"`
 }
 
-func mergeLine(line []byte, opts lineage.Options) (any, error) {
-	var c struct {
-		Turns []mergeTurn `json:"turns"`
-	}
-	if err := json.Unmarshal(line, &c); err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "turns"}, "not a merge case: %w", err)
-	}
+type mergeCase struct {
+	Turns []mergeTurn `json:"turns"`
+}
+
+func (c *mergeCase) merge(opts lineage.Options) (any, error) {
 	if c.Turns == nil {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "turns"}, "a merge case lists its turns, this one has none")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 )
 
 // runPRMKit pipes a kit file through a verb and compares every expected field
@@ -18,7 +19,7 @@ import (
 func runPRMKit(t *testing.T, file, verb string, want int, skip ...string) {
 	t.Helper()
 	path := kit.Dir(t, "conformance", "prm", file)
-	r, err := openMaybeCompressed(path)
+	r, err := pipe.Open(path)
 	require.NoError(t, err)
 	defer r.Close()
 	var stripped, out, errs bytes.Buffer

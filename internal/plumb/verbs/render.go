@@ -1,17 +1,18 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/chat"
@@ -48,7 +49,7 @@ type renderAnswer struct {
 
 // templateError is a template's failure with its 1-based place in the source.
 type templateError struct {
-	failureDetail
+	pipe.Detail
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
 }
@@ -69,37 +70,37 @@ type renderer struct {
 	conversations map[string]renderData
 }
 
-func renderVerb() verb {
-	return verb{name: "render", help: "render conversations with chat templates", setup: func(fs *flag.FlagSet) starter {
+func renderVerb() pipe.Verb {
+	return pipe.Verb{Name: "render", Help: "render conversations with chat templates", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		dir := fs.String("templates", "", "folder of NAME.jinja files")
 		file := fs.String("template", "", "one template for all lines")
 		convs := fs.String("conversations", "", "JSON file of conversations that lines name by id")
 		now := fs.String("now", "", "what strftime_now sees, as 2006-01-02T15:04:05 (default: the clock)")
 		snippets := fs.Bool("snippets", false, "lines hold template_text (or template) and context")
-		return func(context.Context) (running, error) {
+		return func() (pipe.Run, error) {
 			r := &renderer{dir: *dir, templates: map[string]*chat.Template{}}
 			if *now != "" {
 				t, err := time.Parse("2006-01-02T15:04:05", *now)
 				if err != nil {
-					return running{}, fmt.Errorf("--now is %q, want a time like 2026-01-15T12:00:00", *now)
+					return pipe.Run{}, fmt.Errorf("--now is %q, want a time like 2026-01-15T12:00:00", *now)
 				}
 				r.now = t
 			}
 			if *file != "" {
 				var err error
 				if r.single, err = compileFile(*file); err != nil {
-					return running{}, err
+					return pipe.Run{}, err
 				}
 			}
 			if *convs != "" {
 				if err := r.readConversations(*convs); err != nil {
-					return running{}, err
+					return pipe.Run{}, err
 				}
 			}
 			if *snippets {
-				return running{lines: r.snippet}, nil
+				return pipe.Run{Lines: pipe.Cases(r.snippet)}, nil
 			}
-			return running{lines: r.line}, nil
+			return pipe.Run{Lines: pipe.Cases(r.line)}, nil
 		}
 	}}
 }
@@ -113,12 +114,7 @@ func compileFile(path string) (*chat.Template, error) {
 }
 
 func (r *renderer) readConversations(path string) error {
-	f, err := openMaybeCompressed(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(f)
+	data, err := pipe.ReadFile(path)
 	if err != nil {
 		return err
 	}
@@ -160,11 +156,7 @@ func (r *renderer) template(in *renderLine) (*chat.Template, error) {
 	return t, err
 }
 
-func (r *renderer) line(ctx context.Context, line []byte) (any, error) {
-	var in renderLine
-	if err := json.Unmarshal(line, &in); err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "malformed case: %w", err)
-	}
+func (r *renderer) line(ctx context.Context, in *renderLine) (any, error) {
 	if in.Conversation != "" && in.Messages == nil {
 		data, ok := r.conversations[in.Conversation]
 		if !ok {
@@ -180,7 +172,7 @@ func (r *renderer) line(ctx context.Context, line []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := r.template(&in)
+	t, err := r.template(in)
 	if err != nil {
 		return refusal(err)
 	}
@@ -236,15 +228,7 @@ func (in *renderLine) input(now time.Time) (chat.Input, error) {
 	return out, nil
 }
 
-func (r *renderer) snippet(ctx context.Context, line []byte) (any, error) {
-	var in renderLine
-	if err := json.Unmarshal(line, &in); err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "malformed case: %w", err)
-	}
-	src := in.TemplateText
-	if src == "" {
-		src = in.Template
-	}
+func (r *renderer) snippet(ctx context.Context, in *renderLine) (any, error) {
 	vars := chat.Object()
 	if in.Context != nil {
 		var err error
@@ -252,7 +236,7 @@ func (r *renderer) snippet(ctx context.Context, line []byte) (any, error) {
 			return nil, err
 		}
 	}
-	t, err := chat.Compile(src, chat.Options{})
+	t, err := chat.Compile(cmp.Or(in.TemplateText, in.Template), chat.Options{})
 	if err != nil {
 		return refusal(err)
 	}
@@ -266,7 +250,7 @@ func (r *renderer) snippet(ctx context.Context, line []byte) (any, error) {
 // refusal answers with the template's error; any other error is passed on.
 func refusal(err error) (any, error) {
 	if e, ok := errors.AsType[*chat.Error](err); ok {
-		return renderAnswer{Error: &templateError{failureDetail{Kind: string(e.Class), Message: e.Message}, e.Line, e.Column}}, nil
+		return renderAnswer{Error: &templateError{pipe.Detail{Kind: string(e.Class), Message: e.Message}, e.Line, e.Column}}, nil
 	}
 	return nil, err
 }

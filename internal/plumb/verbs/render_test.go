@@ -12,13 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 )
 
 type renderWant struct {
 	ID    string
 	OK    bool
 	Text  string
-	Error *failureDetail
+	Error *pipe.Detail
 	Gens  *[][2]int `json:"generation_spans"`
 }
 
@@ -109,7 +110,7 @@ func checkProvenance(t *testing.T, path string, answers map[string]*renderAnswer
 
 func eachLine(t *testing.T, path string, each func([]byte)) {
 	t.Helper()
-	r, err := openMaybeCompressed(path)
+	r, err := pipe.Open(path)
 	require.NoError(t, err)
 	defer r.Close()
 	var data bytes.Buffer

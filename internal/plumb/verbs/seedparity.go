@@ -6,6 +6,7 @@ import (
 	"flag"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/internal/swerl"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
@@ -59,28 +60,24 @@ type seedAnswer struct {
 }
 
 // seedParityVerb encodes conversations as swe-rl@0d034dd did.
-func seedParityVerb() verb {
-	return verb{name: "seed-parity", help: "what swe-rl@0d034dd made of a conversation (seed_parity kit cases)", setup: func(fs *flag.FlagSet) starter {
+func seedParityVerb() pipe.Verb {
+	return pipe.Verb{Name: "seed-parity", Help: "what swe-rl@0d034dd made of a conversation (seed_parity kit cases)", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		dir := fs.String("model", "", "model folder")
-		return func(context.Context) (running, error) {
+		return func() (pipe.Run, error) {
 			model, err := tokenize.Load(*dir, tokenize.LoadOptions{})
 			if err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
 			enc, err := tokenize.NewEncoder(model, tokenize.Options{Specials: tokenize.SpecialsParity})
 			if err != nil {
-				return running{}, err
+				return pipe.Run{}, err
 			}
-			return running{lines: func(ctx context.Context, line []byte) (any, error) { return seedLine(ctx, model, enc, line) }}, nil
+			return pipe.Run{Lines: pipe.Cases(func(ctx context.Context, c *seedCase) (any, error) { return c.encode(ctx, model, enc) })}, nil
 		}
 	}}
 }
 
-func seedLine(ctx context.Context, model *tokenize.Model, enc *tokenize.Encoder, line []byte) (any, error) {
-	var c seedCase
-	if err := json.Unmarshal(line, &c); err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "messages"}, "not a seed parity case: %w", err)
-	}
+func (c *seedCase) encode(ctx context.Context, model *tokenize.Model, enc *tokenize.Encoder) (any, error) {
 	r := &rollout.Rollout{ID: c.ID, Messages: make([]rollout.Message, len(c.Messages))}
 	for i, m := range c.Messages {
 		r.Messages[i] = rollout.Message{Role: rollout.Role(m.Role), Content: m.Content}

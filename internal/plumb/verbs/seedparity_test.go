@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 )
 
 // TestSeedParityKit answers each case with its inputs alone, so that no stored
@@ -17,14 +18,14 @@ import (
 func TestSeedParityKit(t *testing.T) {
 	dir := t.TempDir()
 	for to, from := range map[string]string{"tokenizer.json": "qwen3.tokenizer.json.zst", "tokenizer_config.json": "qwen3.tokenizer_config.json"} {
-		r, err := openMaybeCompressed(kit.Dir(t, "conformance", "tokenizers", from))
+		r, err := pipe.Open(kit.Dir(t, "conformance", "tokenizers", from))
 		require.NoError(t, err)
 		b, err := io.ReadAll(r)
 		require.NoError(t, err)
 		require.NoError(t, r.Close())
 		require.NoError(t, os.WriteFile(filepath.Join(dir, to), b, 0o600))
 	}
-	r, err := openMaybeCompressed(kit.Dir(t, "conformance", "seed_parity", "seed_parity.jsonl.gz"))
+	r, err := pipe.Open(kit.Dir(t, "conformance", "seed_parity", "seed_parity.jsonl.gz"))
 	require.NoError(t, err)
 	defer r.Close()
 	inputs, err := os.Create(filepath.Join(dir, "cases.jsonl"))

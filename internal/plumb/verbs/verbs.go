@@ -1,24 +1,18 @@
+// Package verbs holds the commands of plumb: each verb of the library as a filter of JSON
+// lines. Those about text, tokens and rows are here, those about rewards in rewards.
 package verbs
 
-// verbs lists the plumbing commands; each entry has its own file.
-func verbs() []verb {
-	return []verb{
-		importVerb(),
-		encodeVerb(),
-		mergeVerb(),
-		windowVerb(),
-		votesVerb(),
-		caseVerb("advantage", "group advantages of rewards under a named estimator", advantageLine),
-		caseVerb("grade", "grade a test log against an instance's test lists", gradeLine),
-		lineVerb("pivot", "score one step against the reference trajectory's step", pivotLine),
-		idsVerb(),
-		decodeVerb(),
-		judgePromptVerb(),
-		caseVerb("weights", "weight of every token under a loss aggregation", weightsLine),
-		caseVerb("shape", "length and truncation shaping, overrides, off-policy weights", shapeLine),
-		caseVerb("filter", "which groups each system's filter keeps", filterLine),
-		lineVerb("ssr", "self-play SWE-RL: rewards, their expectation, artifact checks", ssrLine),
-		renderVerb(),
-		seedParityVerb(),
-	}
+import (
+	"context"
+	"io"
+
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
+	"github.com/turnpack/turnpack/internal/plumb/rewards"
+)
+
+// Main runs one plumbing command and returns the process exit code:
+// 0 all lines answered, 1 some line failed, 2 usage or start-up failure.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	table := append(rewards.Verbs(), importVerb(), encodeVerb(), mergeVerb(), windowVerb(), idsVerb(), decodeVerb(), renderVerb(), seedParityVerb())
+	return pipe.Main(ctx, table, args, stdin, stdout, stderr)
 }

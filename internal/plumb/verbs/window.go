@@ -2,26 +2,26 @@ package verbs
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/rollout"
 )
 
-func windowVerb() verb {
-	return verb{name: "window", help: "what a context window keeps (context_manager kit cases)", setup: func(fs *flag.FlagSet) starter {
+func windowVerb() pipe.Verb {
+	return pipe.Verb{Name: "window", Help: "what a context window keeps (context_manager kit cases)", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		policy := fs.String("policy", "swe-rl", "swe-rl|head_tail|tail|refill|none; all but swe-rl answer with the messages shown")
-		return func(context.Context) (running, error) {
+		return func() (pipe.Run, error) {
 			switch *policy {
 			case "swe-rl", "head_tail", "tail", "refill", "none":
 			default:
-				return running{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "policy"}, "unknown policy %q", *policy)
+				return pipe.Run{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "policy"}, "unknown policy %q", *policy)
 			}
-			return running{lines: func(ctx context.Context, line []byte) (any, error) { return windowLine(ctx, line, *policy) }}, nil
+			return pipe.Run{Lines: pipe.Cases(func(ctx context.Context, c *windowCase) (any, error) { return c.window(ctx, *policy) })}, nil
 		}
 	}}
 }
@@ -80,11 +80,7 @@ type windowFit struct {
 	Messages  []rollout.Message `json:"messages"`
 }
 
-func windowLine(ctx context.Context, line []byte, policy string) (any, error) {
-	var c windowCase
-	if err := json.Unmarshal(line, &c); err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "messages"}, "not a window case: %w", err)
-	}
+func (c *windowCase) window(ctx context.Context, policy string) (any, error) {
 	counter, err := newWindowCounter(c.Counter)
 	if err != nil {
 		return nil, err

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 )
 
 func TestWindowKit(t *testing.T) {
@@ -65,7 +66,7 @@ func TestWindowPoliciesStayInBudget(t *testing.T) {
 		for k, line := range strings.Split(strings.TrimSpace(string(cases)), "\n") {
 			var c windowCase
 			var answer struct {
-				Error *failureDetail
+				Error *pipe.Detail
 				After int `json:"tokens_after"`
 			}
 			require.NoError(t, json.Unmarshal([]byte(line), &c))

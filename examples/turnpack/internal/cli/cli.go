@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -31,7 +32,7 @@ func Parse(name, about string, flags any, args []string, stdout, stderr io.Write
 	if err != nil {
 		return Mistake(name, stderr, err), true
 	}
-	args = filesLast(parser.Model.Flags, args)
+	args = filesLast(parser, args)
 	_, err = Read(parser, args)
 	if exit >= 0 {
 		return exit, true
@@ -47,31 +48,15 @@ func Parse(name, about string, flags any, args []string, stdout, stderr io.Write
 
 // filesLast moves what is no flag to the end, since kong takes a list of files in one
 // piece only.
-func filesLast(known []*kong.Flag, args []string) []string {
-	takesValue := map[string]bool{}
-	for _, f := range known {
-		takesValue["--"+f.Name] = !f.IsBool()
+func filesLast(parser *kong.Kong, args []string) []string {
+	flags, files := split(parser, args)
+	if at := slices.Index(files, "--"); at >= 0 {
+		files = slices.Delete(files, at, at+1)
 	}
-	var flags, files []string
-	for i := 0; i < len(args); i++ {
-		switch arg := args[i]; {
-		case arg == "--":
-			files = append(files, args[i+1:]...)
-			i = len(args)
-		case arg == "-" || !strings.HasPrefix(arg, "-"):
-			files = append(files, arg)
-		default:
-			flags = append(flags, arg)
-			if takesValue[arg] && i+1 < len(args) {
-				i++
-				flags = append(flags, args[i])
-			}
-		}
+	if len(files) > 0 {
+		files = append([]string{"--"}, files...)
 	}
-	if len(files) == 0 {
-		return flags
-	}
-	return append(append(flags, "--"), files...)
+	return append(slices.Concat(flags...), files...)
 }
 
 // Mistake says what is wrong with the command line of the subcommand name and returns

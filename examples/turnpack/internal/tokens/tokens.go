@@ -22,7 +22,7 @@ func ModelOf(dir, template, digest string) (*tokenize.Model, error) {
 	var err error
 	switch {
 	case dir != "":
-		m, err = modelfolder.Load(dir, template, nil)
+		m, err = modelfolder.Load(dir, template, "")
 	case template != "":
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--template"}, "it is of a model folder, and none is named").WithFix("name the folder with --model")
 	default:

@@ -81,7 +81,7 @@ func TestLoadTemplate(t *testing.T) {
 		{write(elsewhere, "bad.jinja", "x\n{% y"), "", "bad.jinja:2:"},
 		{"./", "", "cannot be read"},
 	} {
-		m, err := modelfolder.Load(dir, row.template, nil)
+		m, err := modelfolder.Load(dir, row.template, "")
 		if row.fail != "" {
 			require.ErrorContains(t, err, row.fail, row.template)
 			continue

@@ -1,8 +1,10 @@
-package verbs
+package rewards
 
 import (
 	"encoding/json"
 	"math"
+
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/filter"
@@ -93,7 +95,7 @@ func shapeLine(c *shapeCase) (any, error) {
 		}
 		return expected(out)
 	case c.Rule != "":
-		return nil, unsupported("shaping rule " + c.Rule)
+		return nil, pipe.Unsupported("shaping rule " + c.Rule)
 	case c.Rows != nil:
 		return c.override()
 	case c.TrainLogprobs != nil:

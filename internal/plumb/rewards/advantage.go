@@ -1,6 +1,7 @@
-package verbs
+package rewards
 
 import (
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/rollout"
@@ -103,7 +104,7 @@ func (c *advantageCase) answer() (any, error) {
 	}
 	e, ok := reward.Preset(name)
 	if !ok {
-		return nil, unsupported("estimator " + c.Estimator)
+		return nil, pipe.Unsupported("estimator " + c.Estimator)
 	}
 	if e.Grouping == "position" {
 		e.Size = c.SamplesPerPrompt

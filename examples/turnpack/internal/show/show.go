@@ -1,4 +1,5 @@
-package main
+// Package show prints rows of a batch, and what is known of one token, for a terminal.
+package show
 
 import (
 	"bufio"
@@ -16,11 +17,11 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// printer prints rows for a terminal or a pager.
-type printer struct {
-	by    string // what colours a token: mask, source, logprob, advantage
-	color bool
-	width int
+// Printer prints rows for a terminal or a pager.
+type Printer struct {
+	By    string // what colours a token: mask, source, logprob, advantage
+	Color bool
+	Width int
 }
 
 const (
@@ -37,29 +38,29 @@ var heat = []struct {
 	style string
 }{{-0.1, "\x1b[1;32m"}, {-0.7, "\x1b[30;48;5;229m"}, {-2, "\x1b[30;48;5;221m"}, {-4, "\x1b[30;48;5;208m"}, {math.Inf(-1), "\x1b[97;48;5;160m"}}
 
-func (v printer) paint(style, s string) string {
-	if !v.color || s == "" {
+func (v Printer) paint(style, s string) string {
+	if !v.Color || s == "" {
 		return s
 	}
 	return style + s + styleNone
 }
 
-// row prints the facts of a row and its text: trained tokens coloured, or
+// Row prints the facts of a row and its text: trained tokens coloured, or
 // between «» without colour, with a rule before each message.
-func (v printer) row(w io.Writer, m *tokenize.Model, s *rollout.Sample) error {
-	if v.by == "source" && !tokens.Traced(s) {
+func (v Printer) Row(w io.Writer, m *tokenize.Model, s *rollout.Sample) error {
+	if v.By == "source" && !tokens.Traced(s) {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: s.Rollout, Field: "--by"}, "the batch does not say where its tokens are from").WithFix("convert again with --trace on, or use --by mask")
 	}
-	if v.by == "logprob" && s.Logprob == nil || v.by == "advantage" && s.Credit == nil && s.Advantage == nil {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: s.Rollout, Field: "--by"}, "the batch holds no %s", v.by).WithFix("use --by mask")
+	if v.By == "logprob" && s.Logprob == nil || v.By == "advantage" && s.Credit == nil && s.Advantage == nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: s.Rollout, Field: "--by"}, "the batch holds no %s", v.By).WithFix("use --by mask")
 	}
 	out := bufio.NewWriter(w)
 	adv := "none"
 	if s.Advantage != nil {
 		adv = fmt.Sprintf("%+.4f", *s.Advantage)
 	}
-	fmt.Fprintln(out, v.wrap(fmt.Sprintf("row %s  group %s  %s  status %s (%s)", visible(s.ID), orNone(visible(s.Group)), steps(s), s.Status, orNone(visible(s.FinishReason)))))
-	fmt.Fprintln(out, v.wrap(fmt.Sprintf("%d tokens, %d trained  reward %s  advantage %s", s.Len(), s.Trained(), rewardOf(s), adv)))
+	fmt.Fprintln(out, v.Wrap(fmt.Sprintf("row %s  group %s  %s  status %s (%s)", Visible(s.ID), orNone(Visible(s.Group)), steps(s), s.Status, orNone(Visible(s.FinishReason)))))
+	fmt.Fprintln(out, v.Wrap(fmt.Sprintf("%d tokens, %d trained  reward %s  advantage %s", s.Len(), s.Trained(), rewardOf(s), adv)))
 	cut := tokens.NewBoundaries(m)
 	cut.Learn(s.IDs)
 	spell := tokens.NewSpeller(m.Tokenizer)
@@ -98,7 +99,7 @@ func orNone(s string) string {
 }
 
 // message prints the tokens of a message, runs of one style at a time.
-func (v printer) message(out *bufio.Writer, spell *tokens.Speller, m tokens.Message, s *rollout.Sample) error {
+func (v Printer) message(out *bufio.Writer, spell *tokens.Speller, m tokens.Message, s *rollout.Sample) error {
 	var text []byte
 	column := 0
 	for i := m.From; i < m.To; {
@@ -127,8 +128,8 @@ func (v printer) message(out *bufio.Writer, spell *tokens.Speller, m tokens.Mess
 // run prints text in one style from a column on and returns the column after
 // it. Line breaks stay outside the escapes, so that a pager that cuts lines keeps
 // the colours right.
-func (v printer) run(out *bufio.Writer, style, text string, trained bool, column int) int {
-	if !v.color && trained {
+func (v Printer) run(out *bufio.Writer, style, text string, trained bool, column int) int {
+	if !v.Color && trained {
 		text = "«" + text + "»"
 	}
 	for k, line := range strings.Split(text, "\n") {
@@ -154,7 +155,7 @@ func untabbed(line string, column int) (string, int) {
 			b.WriteString(strings.Repeat(" ", n))
 			column += n
 		}
-		part = visible(part)
+		part = Visible(part)
 		b.WriteString(part)
 		column += uniseg.StringWidth(part)
 	}
@@ -165,8 +166,8 @@ func untabbed(line string, column int) (string, int) {
 var roleStyles = map[string]string{"system": "35", "developer": "35", "user": "34", "assistant": "32", "tool": "33"}
 
 // style is the style of token i, which stands in a message of role.
-func (v printer) style(s *rollout.Sample, i int, role string) string {
-	if v.by == "source" && v.color && s.Source[i] >= 0 {
+func (v Printer) style(s *rollout.Sample, i int, role string) string {
+	if v.By == "source" && v.Color && s.Source[i] >= 0 {
 		code, ok := roleStyles[role]
 		if !ok {
 			code = "36"
@@ -180,15 +181,15 @@ func (v printer) style(s *rollout.Sample, i int, role string) string {
 		return styleContext
 	}
 	switch {
-	case !v.color:
-	case v.by == "logprob":
+	case !v.Color:
+	case v.By == "logprob":
 		for _, h := range heat {
 			if float64(s.Logprob[i]) > h.above {
 				return h.style
 			}
 		}
 		return heat[len(heat)-1].style
-	case v.by == "advantage":
+	case v.By == "advantage":
 		switch a := advantage(s, i); {
 		case a > 0:
 			return "\x1b[1;94m"
@@ -217,15 +218,15 @@ func title(n int, m tokens.Message) string {
 	if m.Index >= 0 {
 		n = m.Index
 	}
-	return strings.TrimRight(fmt.Sprintf("message %d %s", n, visible(m.Role)), " ")
+	return strings.TrimRight(fmt.Sprintf("message %d %s", n, Visible(m.Role)), " ")
 }
 
 // rule is the line before a message. It fills the width; a longer one wraps.
-func (v printer) rule(n int, m tokens.Message, s *rollout.Sample) string {
+func (v Printer) rule(n int, m tokens.Message, s *rollout.Sample) string {
 	head := fmt.Sprintf("── %s, token %d%s ", title(n, m), m.From, v.spread(m, s))
-	lines := strings.Split(v.wrap(head), "\n")
+	lines := strings.Split(v.Wrap(head), "\n")
 	last := len(lines) - 1
-	lines[last] += strings.Repeat("─", max(0, v.width-uniseg.StringWidth(lines[last])))
+	lines[last] += strings.Repeat("─", max(0, v.Width-uniseg.StringWidth(lines[last])))
 	for i := range lines {
 		lines[i] = v.paint(styleRule, lines[i])
 	}
@@ -233,8 +234,8 @@ func (v printer) rule(n int, m tokens.Message, s *rollout.Sample) string {
 }
 
 // spread tells the values that colour the trained tokens of a message.
-func (v printer) spread(m tokens.Message, s *rollout.Sample) string {
-	if v.by != "logprob" && v.by != "advantage" {
+func (v Printer) spread(m tokens.Message, s *rollout.Sample) string {
+	if v.By != "logprob" && v.By != "advantage" {
 		return ""
 	}
 	n, sum, lo, hi := 0, 0.0, math.Inf(1), math.Inf(-1)
@@ -243,7 +244,7 @@ func (v printer) spread(m tokens.Message, s *rollout.Sample) string {
 			continue
 		}
 		x := advantage(s, i)
-		if v.by == "logprob" {
+		if v.By == "logprob" {
 			x = float64(s.Logprob[i])
 		}
 		n, sum, lo, hi = n+1, sum+x, min(lo, x), max(hi, x)
@@ -251,7 +252,7 @@ func (v printer) spread(m tokens.Message, s *rollout.Sample) string {
 	switch {
 	case n == 0:
 		return ""
-	case v.by == "logprob":
+	case v.By == "logprob":
 		return fmt.Sprintf(", logprob mean %.3f, least %.3f", sum/float64(n), lo)
 	case lo == hi:
 		return fmt.Sprintf(", advantage %+.4f", lo)
@@ -259,14 +260,14 @@ func (v printer) spread(m tokens.Message, s *rollout.Sample) string {
 	return fmt.Sprintf(", advantage %+.4f to %+.4f", lo, hi)
 }
 
-// wrap breaks a line at blanks so that it fits the width, a word that is longer
+// Wrap breaks a line at blanks so that it fits the width, a word that is longer
 // stays whole.
-func (v printer) wrap(s string) string {
+func (v Printer) Wrap(s string) string {
 	var b strings.Builder
 	column := 0
 	for word := range strings.SplitAfterSeq(s, " ") {
 		n := uniseg.StringWidth(strings.TrimRight(word, " "))
-		if column > 0 && n > 0 && column+n > v.width {
+		if column > 0 && n > 0 && column+n > v.Width {
 			b.WriteByte('\n')
 			column = 0
 		}
@@ -276,9 +277,9 @@ func (v printer) wrap(s string) string {
 	return b.String()
 }
 
-// visible spells control characters, so that recorded text cannot steer the
+// Visible spells control characters, so that recorded text cannot steer the
 // terminal, and replaces what is not UTF-8.
-func visible(s string) string {
+func Visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r < ' ':

@@ -1,4 +1,4 @@
-package verbs
+package rewards
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -15,9 +16,9 @@ import (
 // judgePromptVerb shows what the swe-rl limits leave of a trajectory at one
 // step. The words around the sections are this module's own, so the complete
 // prompt is written with them and has no digest to compare.
-func judgePromptVerb() verb {
+func judgePromptVerb() pipe.Verb {
 	builder, err := prm.Prompt{Limits: prm.SWERL().Limits, Raw: true}.Compile()
-	return lineVerb("judge-prompt", "trajectory and step → sections of the judge prompt (swe-rl limits)", func(_ context.Context, line []byte) (any, error) {
+	return pipe.Plain("judge-prompt", "trajectory and step → sections of the judge prompt (swe-rl limits)", func(_ context.Context, line []byte) (any, error) {
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,9 @@
-package verbs
+package rewards
 
 import (
 	"strconv"
+
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 
 	"github.com/turnpack/turnpack/reward/weights"
 )
@@ -23,7 +25,7 @@ type weightsCase struct {
 func weightsLine(c *weightsCase) (any, error) {
 	a, ok := weights.Preset(c.Mode)
 	if !ok {
-		return nil, unsupported("loss aggregation " + c.Mode)
+		return nil, pipe.Unsupported("loss aggregation " + c.Mode)
 	}
 	rows := c.rows()
 	a.Sequences, a.Tokens = c.GlobalBatchSize, int(c.BatchTokens)

@@ -1,7 +1,10 @@
-package main
+// Package place has the places where a batch ends up: folders and object stores.
+package place
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -20,28 +23,47 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// destination is where a batch ends up.
-type destination interface {
-	// dir is the local folder that the run writes to.
-	dir() string
-	// read gives a file of the place, nil when there is none.
-	read(name string) ([]byte, error)
-	// holds says whether a file is there as it was made.
-	holds(f madeFile) (bool, error)
-	// remove removes a file of the place, and folders that are empty without it.
-	remove(name string) error
-	// vacant refuses a place without a record that holds other things.
-	vacant() error
-	// publish makes the files of dir, the record last, part of the place.
-	publish(files []string) error
-	close() error
-	// join names a file of the place, "" the place.
-	join(name string) string
+// Place is where a batch ends up.
+type Place interface {
+	// Dir is the local folder that the run writes to.
+	Dir() string
+	// Read gives a file of the place, nil when there is none.
+	Read(name string) ([]byte, error)
+	// Holds says whether a file is there as it was made.
+	Holds(f File) (bool, error)
+	// Remove removes a file of the place, and folders that are empty without it.
+	Remove(name string) error
+	// Vacant refuses a place without a record that holds other things.
+	Vacant() error
+	// Publish makes the files of Dir, the record last, part of the place.
+	Publish(files []string) error
+	Close() error
+	// Join names a file of the place, "" the place.
+	Join(name string) string
 	String() string
 }
 
-// open returns the destination that --out names, a folder or a URL of an object store.
-func open(ctx context.Context, out string, errOut io.Writer) (destination, error) {
+// File is a file of a batch, named as seen from its record.
+type File struct {
+	File   string `json:"file"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Digest is the file of that name in a folder.
+func Digest(dir, name string) (File, error) {
+	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
+	if err != nil {
+		return File{}, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	return File{name, n, hex.EncodeToString(h.Sum(nil))}, err
+}
+
+// Open returns the place that --out names, a folder or a URL of an object store.
+func Open(ctx context.Context, out string, errOut io.Writer) (Place, error) {
 	if !strings.Contains(out, "://") {
 		return folder(out), nil
 	}
@@ -77,14 +99,14 @@ const checksums = "response_checksum_validation"
 // folder is a place on this machine.
 type folder string
 
-func (f folder) dir() string             { return string(f) }
+func (f folder) Dir() string             { return string(f) }
 func (f folder) String() string          { return string(f) }
-func (f folder) join(name string) string { return filepath.Join(string(f), name) }
-func (f folder) publish([]string) error  { return nil }
-func (f folder) close() error            { return nil }
-func (f folder) vacant() error           { return nil } // each writer knows what it may go on with
+func (f folder) Join(name string) string { return filepath.Join(string(f), name) }
+func (f folder) Publish([]string) error  { return nil }
+func (f folder) Close() error            { return nil }
+func (f folder) Vacant() error           { return nil } // each writer knows what it may go on with
 
-func (f folder) read(name string) ([]byte, error) {
+func (f folder) Read(name string) ([]byte, error) {
 	if info, err := os.Stat(string(f)); err != nil || !info.IsDir() {
 		return nil, nil // whether it can be made is seen when it is
 	}
@@ -95,17 +117,17 @@ func (f folder) read(name string) ([]byte, error) {
 	return text, err
 }
 
-func (f folder) holds(made madeFile) (bool, error) {
-	is, err := digest(string(f), made.File)
+func (f folder) Holds(made File) (bool, error) {
+	is, err := Digest(string(f), made.File)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	return is == made, err
 }
 
-func (f folder) remove(name string) error {
-	err := os.Remove(f.join(name))
-	for up := filepath.Dir(name); err == nil && up != "." && os.Remove(f.join(up)) == nil; up = filepath.Dir(up) {
+func (f folder) Remove(name string) error {
+	err := os.Remove(f.Join(name))
+	for up := filepath.Dir(name); err == nil && up != "." && os.Remove(f.Join(up)) == nil; up = filepath.Dir(up) {
 	}
 	return err
 }
@@ -120,16 +142,16 @@ type bucketPlace struct {
 	name   string
 }
 
-func (b *bucketPlace) dir() string             { return filepath.Join(b.stage.Path, "batch") }
+func (b *bucketPlace) Dir() string             { return filepath.Join(b.stage.Path, "batch") }
 func (b *bucketPlace) String() string          { return b.name }
-func (b *bucketPlace) join(name string) string { return b.name + strings.TrimSuffix("/"+name, "/") }
-func (b *bucketPlace) close() error            { return errors.Join(b.stage.Remove(), b.bucket.Close()) }
+func (b *bucketPlace) Join(name string) string { return b.name + strings.TrimSuffix("/"+name, "/") }
+func (b *bucketPlace) Close() error            { return errors.Join(b.stage.Remove(), b.bucket.Close()) }
 
-func (b *bucketPlace) read(name string) ([]byte, error) {
+func (b *bucketPlace) Read(name string) ([]byte, error) {
 	return blobstore.Read(b.ctx, b.bucket, path.Join(b.prefix, name))
 }
 
-func (b *bucketPlace) vacant() error {
+func (b *bucketPlace) Vacant() error {
 	key, err := blobstore.First(b.ctx, b.bucket, b.prefix)
 	if err != nil || key == "" {
 		return err
@@ -138,30 +160,30 @@ func (b *bucketPlace) vacant() error {
 		WithFix("choose another --out, or write over it with --force")
 }
 
-func (b *bucketPlace) holds(made madeFile) (bool, error) {
+func (b *bucketPlace) Holds(made File) (bool, error) {
 	return blobstore.Holds(b.ctx, b.bucket, path.Join(b.prefix, made.File), made.Bytes, made.SHA256)
 }
 
-func (b *bucketPlace) remove(name string) error {
+func (b *bucketPlace) Remove(name string) error {
 	return blobstore.Remove(b.ctx, b.bucket, path.Join(b.prefix, name))
 }
 
-func (b *bucketPlace) publish(files []string) error {
+func (b *bucketPlace) Publish(files []string) error {
 	// A batch that is replaced is none any more before its first file goes.
-	if err := blobstore.Remove(b.ctx, b.bucket, path.Join(b.prefix, recordName)); err != nil {
+	if err := blobstore.Remove(b.ctx, b.bucket, path.Join(b.prefix, cli.RecordName)); err != nil {
 		return err
 	}
-	for _, name := range append(files, recordName) {
-		if err := blobstore.Put(b.ctx, b.bucket, path.Join(b.prefix, name), filepath.Join(b.dir(), filepath.FromSlash(name))); err != nil {
+	for _, name := range append(files, cli.RecordName) {
+		if err := blobstore.Put(b.ctx, b.bucket, path.Join(b.prefix, name), filepath.Join(b.Dir(), filepath.FromSlash(name))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// makeFolder makes dir and the folders above it. undo removes those it made that
+// MakeFolder makes dir and the folders above it. undo removes those it made that
 // are empty again.
-func makeFolder(dir string) (undo func(), err error) {
+func MakeFolder(dir string) (undo func(), err error) {
 	var made []string
 	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {
 		if _, err := os.Lstat(d); !errors.Is(err, fs.ErrNotExist) {

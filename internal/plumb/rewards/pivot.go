@@ -1,10 +1,11 @@
-package verbs
+package rewards
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/reward/pivot"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -34,33 +35,30 @@ func (c sweConfig) verifier() pivot.SWE {
 }
 
 func pivotLine(_ context.Context, line []byte) (any, error) {
-	var head pivotHead
-	if err := decodeCase(line, &head); err != nil {
+	head := pivotHead{Config: json.RawMessage("{}")}
+	if err := pipe.Decode(line, &head); err != nil {
 		return nil, err
-	}
-	if head.Config == nil {
-		head.Config = json.RawMessage("{}")
 	}
 	switch head.Server {
 	case "swe_pivot":
 		var config sweConfig
-		if err := decodeCase(head.Config, &config); err != nil {
+		if err := pipe.Decode(head.Config, &config); err != nil {
 			return nil, err
 		}
 		var row pivot.Row
-		if err := decodeCase(line, &row); err != nil {
+		if err := pipe.Decode(line, &row); err != nil {
 			return nil, err
 		}
 		return config.verifier().VerifyRow(row, head.ResponseOutput)
 	case "argument_comparison", "":
 		var comparator pivot.Comparator
-		if err := decodeCase(head.Config, &comparator); err != nil {
+		if err := pipe.Decode(head.Config, &comparator); err != nil {
 			return nil, err
 		}
 		var row struct {
 			Expected pivot.Action `json:"expected_action"`
 		}
-		if err := decodeCase(line, &row); err != nil {
+		if err := pipe.Decode(line, &row); err != nil {
 			return nil, err
 		}
 		r, err := comparator.Compare(row.Expected, pivot.ActionOf(head.ResponseOutput))
@@ -70,17 +68,5 @@ func pivotLine(_ context.Context, line []byte) (any, error) {
 		}
 		return r, err
 	}
-	return nil, unsupported("pivot server " + head.Server)
-}
-
-// decodeCase decodes a kit line, keeping the kind of errors that have one.
-func decodeCase(data []byte, to any) error {
-	err := json.Unmarshal(data, to)
-	if err == nil {
-		return nil
-	}
-	if e, ok := errors.AsType[*rollout.Error](err); ok {
-		return e
-	}
-	return rollout.Errorf(rollout.KindFormat, rollout.Where{}, "a case line: %w", err)
+	return nil, pipe.Unsupported("pivot server " + head.Server)
 }

@@ -1,10 +1,11 @@
-package verbs
+package rewards
 
 import (
 	"context"
 	"encoding/json"
 	"slices"
 
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/reward/ssr"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -16,7 +17,7 @@ func ssrLine(ctx context.Context, line []byte) (any, error) {
 		Artifact json.RawMessage `json:"artifact"`
 		N        *int            `json:"n"`
 	}
-	if err := decodeCase(line, &head); err != nil {
+	if err := pipe.Decode(line, &head); err != nil {
 		return nil, err
 	}
 	switch {
@@ -43,7 +44,7 @@ func ssrReward(kind string, line []byte) (any, error) {
 			Valid    bool    `json:"valid"`
 			Alpha    float64 `json:"alpha"`
 		}{Alpha: ssr.DefaultAlpha}
-		if err := decodeCase(line, &in); err != nil {
+		if err := pipe.Decode(line, &in); err != nil {
 			return nil, err
 		}
 		r, err := ssr.InjectReward(in.Solved, in.Attempts, in.Valid, in.Alpha)
@@ -52,7 +53,7 @@ func ssrReward(kind string, line []byte) (any, error) {
 		var in struct {
 			Tests []ssr.TestResult `json:"tests"`
 		}
-		if err := decodeCase(line, &in); err != nil {
+		if err := pipe.Decode(line, &in); err != nil {
 			return nil, err
 		}
 		r, err := ssr.SolveReward(in.Tests)
@@ -63,13 +64,13 @@ func ssrReward(kind string, line []byte) (any, error) {
 			MinLive  int           `json:"min_live_attempts"`
 			Alpha    float64       `json:"alpha"`
 		}{Alpha: ssr.DefaultAlpha}
-		if err := decodeCase(line, &in); err != nil {
+		if err := pipe.Decode(line, &in); err != nil {
 			return nil, err
 		}
 		s, err := ssr.Resolve(in.Attempts, in.MinLive, in.Alpha)
 		return map[string]any{"solved": s.Solved, "live": s.Live, "r_inject": s.Inject, "r_solve": s.Solve}, err
 	}
-	return nil, unsupported("ssr kind " + kind)
+	return nil, pipe.Unsupported("ssr kind " + kind)
 }
 
 func ssrExpectation(line []byte) (any, error) {
@@ -78,7 +79,7 @@ func ssrExpectation(line []byte) (any, error) {
 		Alpha float64   `json:"alpha"`
 		P     []float64 `json:"p"`
 	}{Alpha: ssr.DefaultAlpha}
-	if err := decodeCase(line, &in); err != nil {
+	if err := pipe.Decode(line, &in); err != nil {
 		return nil, err
 	}
 	if _, err := ssr.InjectReward(0, in.N, true, in.Alpha); err != nil {
@@ -138,7 +139,7 @@ func ssrCheck(ctx context.Context, line []byte) (any, error) {
 		Settings ssr.Settings `json:"settings"`
 		Artifact recorded     `json:"artifact"`
 	}
-	if err := decodeCase(line, &in); err != nil {
+	if err := pipe.Decode(line, &in); err != nil {
 		return nil, err
 	}
 	facts := ssr.Facts{TestFiles: in.Artifact.TestFiles, WeakenFiles: in.Artifact.WeakenFiles, ChangedFiles: in.Artifact.ChangedFiles}

@@ -1,7 +1,9 @@
-package verbs
+package rewards
 
 import (
 	"slices"
+
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 
 	"github.com/turnpack/turnpack/reward/swebench"
 	"github.com/turnpack/turnpack/rollout"
@@ -40,7 +42,7 @@ func gradeLine(in *gradeIn) (any, error) {
 		FailToPass: in.FailToPass, PassToPass: in.PassToPass,
 	}
 	if !slices.Contains(swebench.Parsers(), in.Parser) {
-		return nil, unsupported("log parser " + in.Parser)
+		return nil, pipe.Unsupported("log parser " + in.Parser)
 	}
 	patch := new(string)
 	if in.PatchIsNone {

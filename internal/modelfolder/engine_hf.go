@@ -1,14 +1,15 @@
 //go:build turnpack_hf && cgo
 
-package main
+package modelfolder
 
 import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/hf"
 )
 
-func addHF(m map[string]func(string, []byte) (engine.Tokenizer, error)) {
+func addHF(m map[string]Engine) {
 	m["hf"] = func(name string, data []byte) (engine.Tokenizer, error) { return hf.Load(name, data) }
 }
 
-func engineNotices() string { return "\n" + hf.Licences() }
+// Notices are the licences of the engines that come from elsewhere.
+func Notices() string { return "\n" + hf.Licences() }

@@ -1,6 +1,6 @@
-// Package verbs holds the commands of plumb: each verb of the library as a JSONL filter,
-// one object in, one object out, same order, id copied.
-package verbs
+// Package pipe is what the commands of plumb share: JSON lines in, JSON lines out, one
+// object for one, in the same order, with the id copied.
+package pipe
 
 import (
 	"bufio"
@@ -22,58 +22,70 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// lineFunc answers one input line with a value that encodes as a JSON object.
+// Lines answers one input line with a value that encodes as a JSON object.
 // Keys of the answer are written after the copied id.
-type lineFunc func(ctx context.Context, line []byte) (any, error)
+type Lines func(ctx context.Context, line []byte) (any, error)
 
-// verb is one plumbing command. setup registers flags and returns a function
-// that runs after they are parsed. Exactly one of lines and files is returned.
-type verb struct {
-	name  string
-	help  string
-	setup func(fs *flag.FlagSet) starter
+// Run is a verb that is ready: it answers lines, or else reads files by itself.
+type Run struct {
+	Lines Lines
+	Files func(ctx context.Context, paths []string, emit func(any) error) error
 }
 
-// starter makes the verb ready after flag parsing.
-type starter func(ctx context.Context) (running, error)
-
-type running struct {
-	lines lineFunc
-	files func(ctx context.Context, paths []string, emit func(any) error) error
-	close func() error
+// Verb is one plumbing command. Setup registers flags and returns what makes it ready
+// after they are parsed.
+type Verb struct {
+	Name, Help string
+	Setup      func(fs *flag.FlagSet) func() (Run, error)
 }
 
-// lineVerb is the common case: a filter without state beyond its flags.
-func lineVerb(name, help string, fn lineFunc) verb {
-	return verb{name: name, help: help, setup: func(*flag.FlagSet) starter {
-		return func(context.Context) (running, error) { return running{lines: fn}, nil }
+// Plain is a filter without flags.
+func Plain(name, help string, lines Lines) Verb {
+	return Verb{name, help, func(*flag.FlagSet) func() (Run, error) {
+		return func() (Run, error) { return Run{Lines: lines}, nil }
 	}}
 }
 
-// caseVerb is a filter of lines that are cases of a kit.
-func caseVerb[T any](name, help string, answer func(c *T) (any, error)) verb {
-	return lineVerb(name, help, func(_ context.Context, line []byte) (any, error) {
+// Cases decodes each line for answer.
+func Cases[T any](answer func(ctx context.Context, c *T) (any, error)) Lines {
+	return func(ctx context.Context, line []byte) (any, error) {
 		c := new(T)
-		if err := decodeCase(line, c); err != nil {
+		if err := Decode(line, c); err != nil {
 			return nil, err
 		}
-		return answer(c)
-	})
+		return answer(ctx, c)
+	}
 }
 
-// unsupported says that this build lacks what a line asks for.
-type unsupported string
+// Case is a filter of lines that are cases of a kit.
+func Case[T any](name, help string, answer func(c *T) (any, error)) Verb {
+	return Plain(name, help, Cases(func(_ context.Context, c *T) (any, error) { return answer(c) }))
+}
 
-func (u unsupported) Error() string { return "unsupported: " + string(u) }
+// Decode decodes a kit line, keeping the kind of errors that have one.
+func Decode(data []byte, to any) error {
+	err := json.Unmarshal(data, to)
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*rollout.Error](err); ok {
+		return e
+	}
+	return rollout.Errorf(rollout.KindFormat, rollout.Where{}, "a case line: %w", err)
+}
+
+// Unsupported says that this build lacks what a line asks for.
+type Unsupported string
+
+func (u Unsupported) Error() string { return "unsupported: " + string(u) }
 
 // Main runs one plumbing command and returns the process exit code:
 // 0 all lines answered, 1 some line failed, 2 usage or start-up failure.
-func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	table := verbs()
+func Main(ctx context.Context, table []Verb, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		names := make([]string, len(table))
 		for i, v := range table {
-			names[i] = fmt.Sprintf("  %-14s %s", v.name, v.help)
+			names[i] = fmt.Sprintf("  %-14s %s", v.Name, v.Help)
 		}
 		sort.Strings(names)
 		fmt.Fprintf(stderr, "usage: plumb NAME [flags] < in.jsonl > out.jsonl\n%s\n", strings.Join(names, "\n"))
@@ -83,7 +95,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		return 2
 	}
 	for _, v := range table {
-		if v.name == args[0] {
+		if v.Name == args[0] {
 			return runVerb(ctx, v, args[1:], stdin, stdout, stderr)
 		}
 	}
@@ -91,11 +103,11 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	return 2
 }
 
-func runVerb(ctx context.Context, v verb, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("plumb "+v.name, flag.ContinueOnError)
+func runVerb(ctx context.Context, v Verb, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	fs := flag.NewFlagSet("plumb "+v.Name, flag.ContinueOnError)
 	fs.SetOutput(stderr)
 	errorsAs := fs.String("errors", "exit", "exit: status 1 if any line failed; data: failures are data, status 0")
-	start := v.setup(fs)
+	start := v.Setup(fs)
 	paths, err := interleaved(fs, args)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -104,22 +116,18 @@ func runVerb(ctx context.Context, v verb, args []string, stdin io.Reader, stdout
 		return 2
 	}
 	if *errorsAs != "exit" && *errorsAs != "data" {
-		fmt.Fprintf(stderr, "plumb %s: --errors is %q, want exit or data\n", v.name, *errorsAs)
+		fmt.Fprintf(stderr, "plumb %s: --errors is %q, want exit or data\n", v.Name, *errorsAs)
 		return 2
 	}
-	run, err := start(ctx)
+	run, err := start()
 	if err != nil {
-		fmt.Fprintf(stderr, "plumb %s: %v\n", v.name, reason(err))
+		fmt.Fprintf(stderr, "plumb %s: %v\n", v.Name, reason(err))
 		return 2
 	}
 	out := bufio.NewWriterSize(stdout, 1<<20)
 	failed, err := pump(ctx, run, paths, stdin, out)
-	if run.close != nil {
-		err = errors.Join(err, run.close())
-	}
-	err = errors.Join(err, out.Flush())
-	if err != nil {
-		fmt.Fprintf(stderr, "plumb %s: %v\n", v.name, reason(err))
+	if err = errors.Join(err, out.Flush()); err != nil {
+		fmt.Fprintf(stderr, "plumb %s: %v\n", v.Name, reason(err))
 		return 2
 	}
 	if failed > 0 && *errorsAs == "exit" {
@@ -154,10 +162,10 @@ func reason(err error) error {
 	return err
 }
 
-func pump(ctx context.Context, run running, paths []string, stdin io.Reader, out *bufio.Writer) (failed int, err error) {
-	if run.files != nil {
-		err := run.files(ctx, paths, func(v any) error {
-			if f, ok := v.(interface{ failed() bool }); ok && f.failed() {
+func pump(ctx context.Context, run Run, paths []string, stdin io.Reader, out *bufio.Writer) (failed int, err error) {
+	if run.Files != nil {
+		err := run.Files(ctx, paths, func(v any) error {
+			if f, ok := v.(interface{ Failed() bool }); ok && f.Failed() {
 				failed++
 			}
 			return writeLine(out, nil, v)
@@ -165,14 +173,14 @@ func pump(ctx context.Context, run running, paths []string, stdin io.Reader, out
 		return failed, err
 	}
 	if len(paths) == 0 {
-		return pumpLines(ctx, run.lines, stdin, out)
+		return pumpLines(ctx, run.Lines, stdin, out)
 	}
 	for _, p := range paths {
-		r, err := openMaybeCompressed(p)
+		r, err := Open(p)
 		if err != nil {
 			return failed, err
 		}
-		n, err := pumpLines(ctx, run.lines, r, out)
+		n, err := pumpLines(ctx, run.Lines, r, out)
 		failed += n
 		if err = errors.Join(err, r.Close()); err != nil {
 			return failed, fmt.Errorf("%s: %w", p, err)
@@ -181,7 +189,7 @@ func pump(ctx context.Context, run running, paths []string, stdin io.Reader, out
 	return failed, nil
 }
 
-func pumpLines(ctx context.Context, fn lineFunc, r io.Reader, out *bufio.Writer) (failed int, err error) {
+func pumpLines(ctx context.Context, fn Lines, r io.Reader, out *bufio.Writer) (failed int, err error) {
 	br := bufio.NewReaderSize(r, 1<<20)
 	for {
 		line, rerr := br.ReadBytes('\n')
@@ -206,45 +214,48 @@ func pumpLines(ctx context.Context, fn lineFunc, r io.Reader, out *bufio.Writer)
 	}
 }
 
-func answer(ctx context.Context, fn lineFunc, line []byte, out *bufio.Writer) (ok bool, err error) {
+func answer(ctx context.Context, fn Lines, line []byte, out *bufio.Writer) (ok bool, err error) {
 	var head struct {
 		ID json.RawMessage `json:"id"`
 	}
 	if err := json.Unmarshal(line, &head); err != nil {
-		return false, writeLine(out, nil, failure(rollout.Errorf(rollout.KindFormat, rollout.Where{}, "input line is not a JSON object: %w", err)))
+		return false, writeLine(out, nil, FailureOf(rollout.Errorf(rollout.KindFormat, rollout.Where{}, "input line is not a JSON object: %w", err)))
 	}
 	v, ferr := fn(ctx, line)
-	var no unsupported
+	var no Unsupported
 	switch {
 	case errors.As(ferr, &no):
 		return true, writeLine(out, head.ID, map[string]string{"unsupported": string(no)})
 	case ferr != nil:
-		return false, writeLine(out, head.ID, failure(ferr))
+		return false, writeLine(out, head.ID, FailureOf(ferr))
 	}
 	err = writeLine(out, head.ID, v)
 	if e, ok := errors.AsType[*json.UnsupportedValueError](err); ok {
 		// Nothing of the answer is written yet, so the line alone fails.
-		return false, writeLine(out, head.ID, failure(rollout.Errorf(rollout.KindInput, rollout.Where{}, "the answer holds %s, which JSON has no number for", e.Str).
+		return false, writeLine(out, head.ID, FailureOf(rollout.Errorf(rollout.KindInput, rollout.Where{}, "the answer holds %s, which JSON has no number for", e.Str).
 			WithFix("give numbers whose products and sums stay within float64")))
 	}
 	return true, err
 }
 
-type failureLine struct {
-	Error failureDetail `json:"error"`
+// Failure is the line of a line that failed.
+type Failure struct {
+	Error Detail `json:"error"`
 }
 
-type failureDetail struct {
+// Detail says why.
+type Detail struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 }
 
-func failure(err error) failureLine {
+// FailureOf is the line that tells of err.
+func FailureOf(err error) Failure {
 	kind := rollout.KindInternal
 	if e, ok := errors.AsType[*rollout.Error](err); ok {
 		kind = e.Kind
 	}
-	return failureLine{failureDetail{Kind: kind.String(), Message: err.Error()}}
+	return Failure{Detail{Kind: kind.String(), Message: err.Error()}}
 }
 
 // writeLine writes v as one line, with id put before v's own keys, or
@@ -273,8 +284,8 @@ func writeLine(out *bufio.Writer, id json.RawMessage, v any) error {
 	return out.WriteByte('\n')
 }
 
-// openMaybeCompressed opens a file, of which .gz and .zst are unpacked.
-func openMaybeCompressed(path string) (io.ReadCloser, error) {
+// Open opens a file, of which .gz and .zst are unpacked.
+func Open(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -293,4 +304,18 @@ func openMaybeCompressed(path string) (io.ReadCloser, error) {
 		io.Reader
 		io.Closer
 	}{r, f}, nil
+}
+
+// ReadFile reads a file as Open opens it.
+func ReadFile(path string) ([]byte, error) {
+	r, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return data, nil
 }

@@ -1,4 +1,4 @@
-package verbs
+package rewards
 
 import (
 	"cmp"
@@ -6,15 +6,16 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/turnpack/turnpack/internal/plumb/pipe"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/rollout"
 )
 
 // votesVerb answers the three line shapes of the prm kit that need no prompt:
 // a judge text, the votes of a step, the step results of a rollout.
-func votesVerb() verb {
+func votesVerb() pipe.Verb {
 	swe, chat, opd, terminal := mustRule(prm.Rule{}), mustRule(prm.Rule{Kind: "boxed-last", Digit: true, Scale: prm.ScoreRange{Values: []float64{-1, 0, 1}}}), mustRule(prm.Rule{Kind: "boxed-last", Digit: true}), mustRule(prm.Rule{Kind: "tail"})
-	return lineVerb("votes", "judge text, votes of a step or step results → scores", func(_ context.Context, line []byte) (any, error) {
+	return pipe.Plain("votes", "judge text, votes of a step or step results → scores", func(_ context.Context, line []byte) (any, error) {
 		var in struct {
 			Text   *string         `json:"text"`
 			Votes  *[]*string      `json:"votes"`
