@@ -1,6 +1,7 @@
 package py
 
 import (
+	"cmp"
 	"math"
 	"math/big"
 	"strconv"
@@ -12,24 +13,152 @@ import (
 
 // Percent is the % operator of strings.
 func Percent(l *value.Limits, s *value.Str, arg value.Value) (*value.Str, *value.Fault) {
-	tuple, isTuple := arg.(*value.List)
-	isTuple = isTuple && tuple.Tuple
-	args := []value.Value{arg}
-	if isTuple {
-		args = tuple.Items
+	x := &percent{l: l, s: s, arg: arg, args: []value.Value{arg}}
+	if list, ok := arg.(*value.List); ok && list.Tuple {
+		x.args = list.Items
 	}
-	dict, isDict := arg.(*value.Dict)
 	t := &value.Text{Track: true, Lim: l}
-	next := 0
-	take := func() (value.Value, *value.Fault) {
-		if next >= len(args) {
-			return nil, value.TypeError("not enough arguments for format string")
+	for x.i < len(s.S) && l.Make(fieldSize) {
+		j := strings.IndexByte(s.S[x.i:], '%')
+		if j < 0 {
+			t.Part(s, x.i, len(s.S))
+			break
 		}
-		next++
-		return args[next-1], nil
+		t.Part(s, x.i, x.i+j)
+		x.i += j + 1
+		if x.skips("%") {
+			t.Lit("%")
+			continue
+		}
+		piece, fault := x.field()
+		if fault != nil {
+			return nil, fault
+		}
+		t.Str(piece)
+		if len(t.B) > l.Bytes {
+			return nil, value.LimitError("string of more than %d bytes", l.Bytes)
+		}
 	}
-	takeInt := func() (int, *value.Fault) {
-		v, fault := take()
+	if fault := l.Over(); fault != nil { // what is left was not looked at
+		return nil, fault
+	}
+	if fault := x.done(); fault != nil {
+		return nil, fault
+	}
+	return s.Like(t), nil
+}
+
+// percent is a format string on its way through Percent.
+type percent struct {
+	l     *value.Limits
+	s     *value.Str
+	i     int // of the next byte
+	arg   value.Value
+	args  []value.Value // the items of a tuple, else arg alone
+	next  int
+	keyed bool // a field named its argument
+}
+
+// skips passes over the next byte if it is one of chars.
+func (x *percent) skips(chars string) bool {
+	if x.i == len(x.s.S) || strings.IndexByte(chars, x.s.S[x.i]) < 0 {
+		return false
+	}
+	x.i++
+	return true
+}
+
+// field formats what the field after a % asks for.
+func (x *percent) field() (piece *value.Str, fault *value.Fault) {
+	p, left := spec{fill: " ", prec: -1}, false
+	v, fault := x.named()
+	if fault != nil {
+		return nil, fault
+	}
+	for x.skips("#0- +") {
+		switch x.s.S[x.i-1] {
+		case '#':
+			p.alt = true
+		case '0':
+			p.zero = true
+		case '-':
+			left = true
+		case '+':
+			p.sign = '+'
+		case ' ':
+			p.sign = cmp.Or(p.sign, ' ')
+		}
+	}
+	if p.width, fault = x.number(); fault != nil {
+		return nil, fault
+	}
+	if p.width < 0 {
+		left, p.width = true, -p.width
+	}
+	if x.skips(".") {
+		if p.prec, fault = x.number(); fault != nil {
+			return nil, fault
+		}
+		p.prec = max(p.prec, 0)
+	}
+	x.skips("hlL")
+	if x.i >= len(x.s.S) {
+		return nil, value.ValueError("incomplete format")
+	}
+	conv := x.s.S[x.i]
+	x.i++
+	if v == nil {
+		if v, fault = x.take(); fault != nil {
+			return nil, fault
+		}
+	}
+	p.zero = p.zero && !left
+	if piece, fault = percentPiece(x.l, p, conv, v, x.s.Markup); fault != nil {
+		return nil, fault
+	}
+	p.fill, p.align = " ", '>'
+	if left {
+		p.align = '<'
+	}
+	return align(x.l, p, value.Lit(p.fill), piece, '>')
+}
+
+// named is the argument that a field names in parentheses, nil for none.
+func (x *percent) named() (value.Value, *value.Fault) {
+	if !x.skips("(") {
+		return nil, nil
+	}
+	from := x.i
+	for depth := 1; depth > 0; x.i++ {
+		if x.i == len(x.s.S) {
+			return nil, value.ValueError("incomplete format key")
+		}
+		switch x.s.S[x.i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+	}
+	if u, ok := x.arg.(*value.Undefined); ok {
+		return nil, u.Use()
+	}
+	dict, ok := x.arg.(*value.Dict)
+	if !ok {
+		return nil, value.TypeError("format requires a mapping")
+	}
+	name := x.s.S[from : x.i-1]
+	x.keyed = true
+	if v := dict.GetString(name); v != nil {
+		return v, nil
+	}
+	return nil, value.Faultf(value.Other, "'%s'", name)
+}
+
+// number is a width or a precision, 0 for none.
+func (x *percent) number() (int, *value.Fault) {
+	if x.skips("*") {
+		v, fault := x.take()
 		if fault != nil {
 			return 0, fault
 		}
@@ -42,143 +171,42 @@ func Percent(l *value.Limits, s *value.Str, arg value.Value) (*value.Str, *value
 		}
 		return int(max(min(n, math.MaxInt32), -math.MaxInt32)), nil
 	}
-	keyed := false
-	for i := 0; i < len(s.S) && l.Make(fieldSize); {
-		j := strings.IndexByte(s.S[i:], '%')
-		if j < 0 {
-			t.Part(s, i, len(s.S))
-			break
-		}
-		t.Part(s, i, i+j)
-		i += j + 1
-		if i < len(s.S) && s.S[i] == '%' {
-			t.Lit("%")
-			i++
-			continue
-		}
-		p := spec{fill: " ", prec: -1}
-		var v value.Value
-		if i < len(s.S) && s.S[i] == '(' {
-			depth, k := 1, i+1
-			for k < len(s.S) && depth > 0 {
-				switch s.S[k] {
-				case '(':
-					depth++
-				case ')':
-					depth--
-				}
-				k++
-			}
-			if depth > 0 {
-				return nil, value.ValueError("incomplete format key")
-			}
-			if u, ok := arg.(*value.Undefined); ok {
-				return nil, u.Use()
-			}
-			if !isDict {
-				return nil, value.TypeError("format requires a mapping")
-			}
-			name := s.S[i+1 : k-1]
-			if v = dict.GetString(name); v == nil {
-				return nil, value.Faultf(value.Other, "'%s'", name)
-			}
-			keyed = true
-			i = k
-		}
-		left := false
-		for i < len(s.S) && strings.IndexByte("#0- +", s.S[i]) >= 0 {
-			switch s.S[i] {
-			case '#':
-				p.alt = true
-			case '0':
-				p.zero = true
-			case '-':
-				left = true
-			case '+':
-				p.sign = '+'
-			case ' ':
-				if p.sign == 0 {
-					p.sign = ' '
-				}
-			}
-			i++
-		}
-		number := func() (int, *value.Fault) {
-			if i < len(s.S) && s.S[i] == '*' {
-				i++
-				return takeInt()
-			}
-			k := i
-			for i < len(s.S) && isDigit(s.S[i]) {
-				i++
-			}
-			if k == i {
-				return 0, nil
-			}
-			n, err := strconv.Atoi(s.S[k:i])
-			if err != nil || n > math.MaxInt32 {
-				return 0, value.ValueError("width too big")
-			}
-			return n, nil
-		}
-		var fault *value.Fault
-		if p.width, fault = number(); fault != nil {
-			return nil, fault
-		}
-		if p.width < 0 {
-			left, p.width = true, -p.width
-		}
-		if i < len(s.S) && s.S[i] == '.' {
-			i++
-			if p.prec, fault = number(); fault != nil {
-				return nil, fault
-			}
-			p.prec = max(p.prec, 0)
-		}
-		for i < len(s.S) && strings.IndexByte("hlL", s.S[i]) >= 0 {
-			i++
-		}
-		if i >= len(s.S) {
-			return nil, value.ValueError("incomplete format")
-		}
-		conv := s.S[i]
-		i++
-		if v == nil {
-			if v, fault = take(); fault != nil {
-				return nil, fault
-			}
-		}
-		p.zero = p.zero && !left
-		piece, fault := percentPiece(l, p, conv, v, s.Markup)
-		if fault != nil {
-			return nil, fault
-		}
-		p.fill, p.align = " ", '>'
-		if left {
-			p.align = '<'
-		}
-		if piece, fault = align(l, p, value.Lit(p.fill), piece, '>'); fault != nil {
-			return nil, fault
-		}
-		t.Str(piece)
-		if len(t.B) > l.Bytes {
-			return nil, value.LimitError("string of more than %d bytes", l.Bytes)
+	from := x.i
+	for x.skips("0123456789") {
+	}
+	if x.i == from {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(x.s.S[from:x.i])
+	if err != nil || n > math.MaxInt32 {
+		return 0, value.ValueError("width too big")
+	}
+	return n, nil
+}
+
+// take is the next argument.
+func (x *percent) take() (value.Value, *value.Fault) {
+	if x.next >= len(x.args) {
+		return nil, value.TypeError("not enough arguments for format string")
+	}
+	x.next++
+	return x.args[x.next-1], nil
+}
+
+// done refuses arguments that no field took, but for those that could be indexed by a key.
+func (x *percent) done() *value.Fault {
+	if x.next == len(x.args) || x.keyed {
+		return nil
+	}
+	switch arg := x.arg.(type) {
+	case *value.Dict, *value.Range, *value.Undefined, *value.Bytes:
+		return nil
+	case *value.List:
+		if !arg.Tuple {
+			return nil
 		}
 	}
-	if fault := l.Over(); fault != nil { // what is left was not looked at
-		return nil, fault
-	}
-	if next < len(args) && !keyed && !isDict {
-		switch arg.(type) {
-		case *value.Str:
-		case *value.List, *value.Range, *value.Undefined, *value.Bytes: // they could be indexed by a key
-			if !isTuple {
-				return s.Like(t), nil
-			}
-		}
-		return nil, value.TypeError("not all arguments converted during string formatting")
-	}
-	return s.Like(t), nil
+	return value.TypeError("not all arguments converted during string formatting")
 }
 
 func percentPiece(l *value.Limits, p spec, conv byte, v value.Value, markup bool) (*value.Str, *value.Fault) {
@@ -228,82 +256,88 @@ func percentPiece(l *value.Limits, p spec, conv byte, v value.Value, markup bool
 		}
 		return nil, u.Use()
 	}
-	n := value.NumberOf(v)
-	switch conv {
-	case 'e', 'E', 'f', 'F', 'g', 'G':
+	text, fault := percentNumber(l, p, conv, v)
+	if fault != nil {
+		return nil, fault
+	}
+	return value.Derived(text, value.Origin(v)), nil
+}
+
+func percentNumber(l *value.Limits, p spec, conv byte, v value.Value) (string, *value.Fault) {
+	n, decimal := value.NumberOf(v), conv == 'd' || conv == 'i' || conv == 'u'
+	if strings.IndexByte("eEfFgG", conv) >= 0 {
 		if !n.OK() {
-			return nil, value.TypeError("must be real number, not %s", v.TypeName())
+			return "", value.TypeError("must be real number, not %s", v.TypeName())
 		}
 		f, fault := n.Float()
 		if fault != nil {
-			return nil, fault
+			return "", fault
 		}
 		if p.zero {
 			p.align, p.fill = '=', "0"
 		}
 		p.typ = conv
-		text, fault := formatFloatSpec(l, p, f)
-		if fault != nil {
-			return nil, fault
-		}
-		return value.Derived(text, value.Origin(v)), nil
-	default:
-		if !n.OK() || (n.IsFloat && conv != 'd' && conv != 'i' && conv != 'u') {
-			return nil, value.TypeError("%%%c format: a real number is required, not %s", conv, v.TypeName())
-		}
-		if n.IsFloat {
-			if math.IsNaN(n.F) || math.IsInf(n.F, 0) {
-				return nil, value.ValueError("cannot convert float %s to integer", value.FormatFloat(n.F))
-			}
-			if !l.Float(n.F) {
-				return nil, l.Over()
-			}
-			b, _ := big.NewFloat(math.Trunc(n.F)).Int(nil)
-			n = value.Number{IsInt: true, B: b}
-		}
-		if p.prec >= 0 {
-			if b := n.Big().BitLen() / 8; !l.Product(b, b) {
-				return nil, l.Over()
-			}
-			digits := new(big.Int).Abs(n.Big()).Text(map[byte]int{'o': 8, 'x': 16, 'X': 16}[conv] + map[bool]int{true: 10}[conv == 'd' || conv == 'i' || conv == 'u'])
-			if p.prec > l.Bytes {
-				return nil, value.LimitError("precision of %d digits, more than %d bytes", p.prec, l.Bytes)
-			}
-			if pad := p.prec - len(digits); pad > 0 {
-				q := p
-				q.prec, q.align, q.fill = -1, '=', "0"
-				q.width = p.prec // of the digits; a zero flag fills up to the width, too
-				if n.Big().Sign() < 0 || p.sign != 0 {
-					q.width++
-				}
-				if p.alt && conv != 'd' && conv != 'i' && conv != 'u' {
-					q.width += 2
-				}
-				if p.zero {
-					q.width = max(q.width, p.width)
-				}
-				return percentInt(l, q, conv, n, v)
-			}
-			p.prec = -1
-		}
-		if p.zero {
-			p.align, p.fill = '=', "0"
-		}
-		return percentInt(l, p, conv, n, v)
+		return formatFloatSpec(l, p, f)
 	}
-}
-
-func percentInt(l *value.Limits, p spec, conv byte, n value.Number, v value.Value) (*value.Str, *value.Fault) {
-	p.typ = conv
-	if conv == 'i' || conv == 'u' {
+	if !n.OK() || n.IsFloat && !decimal {
+		return "", value.TypeError("%%%c format: a real number is required, not %s", conv, v.TypeName())
+	}
+	if n.IsFloat {
+		if math.IsNaN(n.F) || math.IsInf(n.F, 0) {
+			return "", value.ValueError("cannot convert float %s to integer", value.FormatFloat(n.F))
+		}
+		if !l.Float(n.F) {
+			return "", l.Over()
+		}
+		b, _ := big.NewFloat(math.Trunc(n.F)).Int(nil)
+		n = value.Number{IsInt: true, B: b}
+	}
+	if p.typ = conv; decimal {
 		p.typ = 'd'
 	}
-	p.prec = -1
-	text, fault := formatInt(l, p, n)
-	if fault != nil {
-		return nil, fault
+	digits := p.prec
+	if p.prec = -1; digits >= 0 {
+		wide, fault := widened(l, p, n, digits)
+		if fault != nil {
+			return "", fault
+		}
+		if wide > 0 {
+			p.width, p.zero = wide, true
+		}
 	}
-	return value.Derived(text, value.Origin(v)), nil
+	if p.zero {
+		p.align, p.fill = '=', "0"
+	}
+	return formatInt(l, p, n)
+}
+
+// widened is the width that fills n with zeros to as many digits as its precision asks for,
+// 0 if it has them. A zero flag fills up to the width, too.
+func widened(l *value.Limits, p spec, n value.Number, digits int) (int, *value.Fault) {
+	if b := n.Big().BitLen() / 8; !l.Product(b, b) {
+		return 0, l.Over()
+	}
+	base, ok := map[byte]int{'o': 8, 'x': 16, 'X': 16}[p.typ]
+	if !ok {
+		base = 10
+	}
+	has := len(new(big.Int).Abs(n.Big()).Text(base))
+	if digits > l.Bytes {
+		return 0, value.LimitError("precision of %d digits, more than %d bytes", digits, l.Bytes)
+	}
+	if has >= digits {
+		return 0, nil
+	}
+	if n.Big().Sign() < 0 || p.sign != 0 {
+		digits++
+	}
+	if p.alt && base != 10 {
+		digits += 2
+	}
+	if p.zero {
+		digits = max(digits, p.width)
+	}
+	return digits, nil
 }
 
 // asciiOf is s with escapes for all characters beyond ASCII, as Python's ascii()
