@@ -65,7 +65,7 @@ func (r Recipe) Validate() error {
 	fault := func(field, format string, args ...any) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Recipe." + field}, format, args...))
 	}
-	if _, err := tokenize.ParseMode(r.Mode.String()); err != nil {
+	if err := (tokenize.Options{Mode: r.Mode}).Validate(); err != nil {
 		errs = append(errs, err)
 	}
 	if _, err := ctxwindow.Parse(r.Window); err != nil {
@@ -125,7 +125,7 @@ func (r Recipe) settings() []Setting {
 		age = strconv.Itoa(int(*s.MaxAge))
 	}
 	return []Setting{
-		{Flag: "mode", Value: r.Mode.String()},
+		{Flag: "mode", Value: string(cmp.Or(r.Mode, tokenize.Merged))},
 		{Flag: "window", Value: window},
 		{Flag: "max-tokens", Value: strconv.Itoa(r.MaxTokens)},
 		{Flag: "scale", Value: r.Scale.Outcome.String()},

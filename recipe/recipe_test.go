@@ -75,10 +75,10 @@ func TestNamed(t *testing.T) {
 }
 
 func TestValidateReportsAll(t *testing.T) {
-	bad := Recipe{Mode: 9, Window: "refill", MaxTokens: -1, Loss: "no such mean"}
+	bad := Recipe{Mode: "x", Window: "refill", MaxTokens: -1, Loss: "no such mean"}
 	bad.Shaping.MinSolved = -1
 	err := bad.Validate()
-	for _, what := range []string{"mode", "refill", "MaxTokens", "no such mean", "MinSolved"} {
+	for _, what := range []string{"Mode", "refill", "MaxTokens", "no such mean", "MinSolved"} {
 		require.ErrorContains(t, err, what)
 	}
 }

@@ -191,18 +191,18 @@ func TestTextPartsAreJoinedAsTheEngineDoes(t *testing.T) {
 		metadata              string
 		user, reply, observed string
 	}{
-		{"vLLM, where nothing says otherwise", chatML, 0, ``, "one\ntwo", "so\nfar", "out\nput"},
+		{"vLLM, where nothing says otherwise", chatML, "", ``, "one\ntwo", "so\nfar", "out\nput"},
 		{"vLLM", chatML, tokenize.PromptsByVLLM, `{"engine": "sglang"}`, "one\ntwo", "so\nfar", "out\nput"},
 		{"SGLang", chatML, tokenize.PromptsBySGLang, ``, "one two", "so far", "out put"},
-		{"SGLang by record", chatML, 0, `{"engine": "SGLang"}`, "one two", "so far", "out put"},
-		{"vLLM by the model's name", chatML, 0, `{"model": "hosted_vllm/Qwen/Qwen3-8B"}`, "one\ntwo", "so\nfar", "out\nput"},
-		{"SGLang by the model's name", chatML, 0, `{"model": "sglang/Qwen3"}`, "one two", "so far", "out put"},
-		{"a name that says nothing", chatML, 0, `{"engine": 3, "model": "Qwen/Qwen3-8B"}`, "one\ntwo", "so\nfar", "out\nput"},
+		{"SGLang by record", chatML, "", `{"engine": "SGLang"}`, "one two", "so far", "out put"},
+		{"vLLM by the model's name", chatML, "", `{"model": "hosted_vllm/Qwen/Qwen3-8B"}`, "one\ntwo", "so\nfar", "out\nput"},
+		{"SGLang by the model's name", chatML, "", `{"model": "sglang/Qwen3"}`, "one two", "so far", "out put"},
+		{"a name that says nothing", chatML, "", `{"engine": 3, "model": "Qwen/Qwen3-8B"}`, "one\ntwo", "so\nfar", "out\nput"},
 		{"transformers", chatML, tokenize.PromptsByTransformers, ``, "onetwo", "sofar", "output"},
-		{"a template that loops, vLLM", looping, 0, ``, "(one)(two)", "(so)(far)", "out\nput"},
+		{"a template that loops, vLLM", looping, "", ``, "(one)(two)", "(so)(far)", "out\nput"},
 		{"a template that loops, SGLang", looping, tokenize.PromptsBySGLang, ``, "(one)(two)", "(so)(far)", "out put"},
 		{"a template that loops, transformers", looping, tokenize.PromptsByTransformers, ``, "(one)(two)", "(so)(far)", "(out)(put)"},
-		{"a loop that vLLM does not see", viaMacro, 0, ``, "one\ntwo", "so\nfar", "out\nput"},
+		{"a loop that vLLM does not see", viaMacro, "", ``, "one\ntwo", "so\nfar", "out\nput"},
 		{"a loop that transformers needs not see", viaMacro, tokenize.PromptsByTransformers, ``, "(one)(two)", "(so)(far)", "(out)(put)"},
 	} {
 		m := withTemplate(t, c.template)

@@ -33,6 +33,7 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
+	opts = opts.named()
 	if model == nil {
 		if err := opts.needsModel(); err != nil {
 			return nil, err

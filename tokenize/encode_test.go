@@ -25,7 +25,7 @@ func TestModes(t *testing.T) {
 		{tokenize.PerStep, [][]string{{"hello<|im_end|>"}, {"see you<|im_end|>"}}},
 		{tokenize.Whole, [][]string{{"hello<|im_end|>", "see you<|im_end|>"}}},
 	} {
-		t.Run(c.mode.String(), func(t *testing.T) {
+		t.Run(string(c.mode), func(t *testing.T) {
 			seqs := encode(t, m, tokenize.Options{Mode: c.mode}, r)
 			require.Len(t, seqs, len(c.want))
 			for i := range seqs {
@@ -359,7 +359,7 @@ func TestErrorsAreLocated(t *testing.T) {
 }
 
 func TestOptionsReportAllFaults(t *testing.T) {
-	err := tokenize.Options{Mode: 9, Specials: 9, Edges: 9, Drift: lineage.Options{Drift: 99}}.Validate()
+	err := tokenize.Options{Mode: "rows", Specials: "x", Edges: "x", Drift: lineage.Options{Drift: "x"}}.Validate()
 	for _, field := range []string{"Mode", "Specials", "Edges", "Drift"} {
 		require.ErrorContains(t, err, field)
 	}

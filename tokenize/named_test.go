@@ -90,7 +90,7 @@ func refusesNamed(t *testing.T, m *tokenize.Model, r *rollout.Rollout, err error
 	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
 		e, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 		require.NoError(t, err)
-		_, _, errs[mode.String()] = e.Encode(t.Context(), r)
+		_, _, errs[string(mode)] = e.Encode(t.Context(), r)
 		_, errs["count"] = e.Count(t.Context(), r, r.Messages)
 		captured := *r
 		captured.Turns = []rollout.Turn{{Message: 1, Prompt: rollout.PromptIDs{Add: []rollout.TokenID{1}}, Output: []rollout.TokenID{2, 3}}}

@@ -1,57 +1,43 @@
 package tokenize
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
 // Mode says how turns become sequences.
-type Mode uint8
+type Mode string
 
 // The modes.
 const (
 	// Merged joins turns along shared prefixes: the fewest rows in which every
-	// sampled token stands once, in the context the model saw.
-	Merged Mode = iota
+	// sampled token stands once, in the context the model saw. The default.
+	Merged Mode = "merged"
 	// PerStep makes one sequence per turn (dynamic history).
-	PerStep
+	PerStep Mode = "perstep"
 	// Whole makes one sequence of the whole conversation, rendered once.
-	Whole
+	Whole Mode = "whole"
 )
 
-var modeNames = []string{"merged", "perstep", "whole"}
-
-// String returns the name used on command lines.
-func (m Mode) String() string { return enum.Name(modeNames, m, "mode") }
-
-// ParseMode reads a name that String wrote.
-func ParseMode(s string) (Mode, error) { return enum.Parse[Mode](modeNames, s, "mode") }
-
 // Edges says whether tokens may cross from a prompt into a completion.
-type Edges uint8
+type Edges string
 
 // The rules.
 const (
 	// EdgesSampled cuts the text where a completion begins: the model sampled it
-	// after the generation prompt, so no token spans both.
-	EdgesSampled Edges = iota
+	// after the generation prompt, so no token spans both. The default.
+	EdgesSampled Edges = "sampled"
 	// EdgesDocument encodes the rendered conversation as one document.
-	EdgesDocument
+	EdgesDocument Edges = "document"
 )
-
-var edgesNames = []string{"sampled", "document"}
-
-// String returns the name used on command lines.
-func (e Edges) String() string { return enum.Name(edgesNames, e, "edges") }
-
-// ParseEdges reads a name that String wrote.
-func ParseEdges(s string) (Edges, error) { return enum.Parse[Edges](edgesNames, s, "edges") }
 
 // PromptsBy names the system that made the prompts of the rollouts, whose way of
 // handing messages to the chat template is taken. They differ in two things:
@@ -65,32 +51,22 @@ func ParseEdges(s string) (Edges, error) { return enum.Parse[Edges](edgesNames, 
 //
 // What the policy sampled is the same for all of them: a reply of several text parts
 // is trained without anything between them.
-type PromptsBy uint8
+type PromptsBy string
 
 // The systems.
 const (
 	// PromptsByRecord takes the system that the rollout names: metadata "engine"
 	// ("vllm", "sglang", "transformers"), or a "model" as LiteLLM writes it
-	// ("hosted_vllm/…"). It is vLLM where neither says so.
-	PromptsByRecord PromptsBy = iota
-	PromptsByVLLM
-	PromptsBySGLang
+	// ("hosted_vllm/…"). It is vLLM where neither says so. The default.
+	PromptsByRecord PromptsBy = "record"
+	PromptsByVLLM   PromptsBy = "vllm"
+	PromptsBySGLang PromptsBy = "sglang"
 	// PromptsByTransformers is apply_chat_template with the messages as recorded.
-	PromptsByTransformers
+	PromptsByTransformers PromptsBy = "transformers"
 )
 
-var promptsByNames = []string{"record", "vllm", "sglang", "transformers"}
-
-// String returns the name used on command lines.
-func (p PromptsBy) String() string { return enum.Name(promptsByNames, p, "prompts by") }
-
-// ParsePromptsBy reads a name that String wrote.
-func ParsePromptsBy(s string) (PromptsBy, error) {
-	return enum.Parse[PromptsBy](promptsByNames, s, "prompts by")
-}
-
 // Specials says which occurrences of added tokens count.
-type Specials uint8
+type Specials string
 
 // The rules.
 const (
@@ -103,26 +79,18 @@ const (
 	// white space, is text even where it is an added token, too. A combining
 	// mark after a token that is looked for in normalized text makes another
 	// character of its end, as in Hugging Face tokenizers: text can hide such a token.
-	SpecialsGuard Specials = iota
+	// The default.
+	SpecialsGuard Specials = "guard"
 	// SpecialsParity honours every occurrence, as transformers' tokenize=True does,
 	// injections included.
-	SpecialsParity
+	SpecialsParity Specials = "parity"
 )
-
-var specialsNames = []string{"guard", "parity"}
-
-// String returns the name used on command lines.
-func (s Specials) String() string { return enum.Name(specialsNames, s, "specials") }
-
-// ParseSpecials reads a name that String wrote.
-func ParseSpecials(s string) (Specials, error) {
-	return enum.Parse[Specials](specialsNames, s, "specials")
-}
 
 // Options chooses how an Encoder works. The zero value is the right default:
 // merged rows, guarded special tokens, sampled edges, prompts as the engine that
 // recorded them makes them, no drift repair.
 type Options struct {
+	// Mode, Specials, Edges and PromptsBy have a default each, which "" stands for.
 	Mode     Mode
 	Specials Specials
 	Edges    Edges
@@ -141,7 +109,14 @@ type Options struct {
 
 // render are the options of rendering.
 func (o *Options) render() render.Options {
-	return render.Options{By: render.System(o.PromptsBy), Kwargs: o.Kwargs, Now: o.Now, Whole: o.Mode == Whole}
+	return render.Options{By: render.SystemNamed(string(o.PromptsBy)), Kwargs: o.Kwargs, Now: o.Now, Whole: o.Mode == Whole}
+}
+
+// named is o with every default under its name.
+func (o Options) named() Options {
+	o.Mode, o.Specials = cmp.Or(o.Mode, Merged), cmp.Or(o.Specials, SpecialsGuard)
+	o.Edges, o.PromptsBy = cmp.Or(o.Edges, EdgesSampled), cmp.Or(o.PromptsBy, PromptsByRecord)
+	return o
 }
 
 // Validate reports all faults of o.
@@ -150,19 +125,20 @@ func (o Options) Validate() error {
 	fault := func(field, format string, args ...any) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tokenize.Options." + field}, format, args...))
 	}
-	if o.Mode > Whole {
-		fault("Mode", "value %d is none of Merged, PerStep, Whole", o.Mode)
+	for _, f := range []struct {
+		field, found string
+		words        []string
+	}{
+		{"Mode", string(o.Mode), []string{string(Merged), string(PerStep), string(Whole)}},
+		{"Specials", string(o.Specials), []string{string(SpecialsGuard), string(SpecialsParity)}},
+		{"Edges", string(o.Edges), []string{string(EdgesSampled), string(EdgesDocument)}},
+		{"PromptsBy", string(o.PromptsBy), []string{string(PromptsByRecord), string(PromptsByVLLM), string(PromptsBySGLang), string(PromptsByTransformers)}},
+	} {
+		if f.found != "" && !slices.Contains(f.words, f.found) {
+			fault(f.field, "found %q, expected one of %s", f.found, strings.Join(f.words, ", "))
+		}
 	}
-	if o.Specials > SpecialsParity {
-		fault("Specials", "value %d is none of the known rules", o.Specials)
-	}
-	if o.Edges > EdgesDocument {
-		fault("Edges", "value %d is none of the known rules", o.Edges)
-	}
-	if o.PromptsBy > PromptsByTransformers {
-		fault("PromptsBy", "value %d is none of the known systems", o.PromptsBy)
-	}
-	if o.Mode == Merged && o.Edges == EdgesDocument {
+	if o.Edges == EdgesDocument && o.Mode != PerStep && o.Mode != Whole {
 		fault("Edges", "EdgesDocument lets tokens cross turns, which merged rows cannot hold: use PerStep or Whole")
 	}
 	for k, v := range o.Kwargs {

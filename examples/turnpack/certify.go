@@ -36,10 +36,7 @@ func (c *certifyCmd) Run(p *program) error {
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	mode, err := tokenize.ParseMode(c.Mode)
-	if err != nil {
-		return err
-	}
+	mode := tokenize.Mode(c.Mode)
 	cert, err := certify.Model(p.ctx, model)
 	if e, ok := errors.AsType[*rollout.Error](err); ok && (e.Kind == rollout.KindTemplate || e.Kind == rollout.KindLimit) {
 		none := *e

@@ -49,7 +49,7 @@ type convertCmd struct {
 	Specials    string `help:"Added tokens in recorded text: guard or parity." enum:"guard,parity" default:"guard" group:"Rows:"`
 	Edges       string `help:"Token edges: sampled or document." enum:"sampled,document" default:"sampled" group:"Rows:"`
 	PromptsBy   string `help:"What made the recorded prompts: vllm, sglang, transformers (arguments and text parts as recorded), or record: what the record names, else vllm." enum:"record,vllm,sglang,transformers" default:"record" name:"prompts-by" group:"Rows:"`
-	Drift       string `help:"Drift policy of merged rows: fork, splice, realign, auto or refuse." default:"fork" group:"Rows:"`
+	Drift       string `help:"Drift policy of merged rows: fork, splice, realign, auto or refuse." enum:"fork,splice,realign,auto,refuse" default:"fork" group:"Rows:"`
 	MaxDrop     int    `help:"With --drift realign or auto: most sampled tokens that one repair gives up; 0 = 8, -1 = none." name:"max-drop-tokens" group:"Rows:"`
 	MaxSub      int    `help:"With --drift splice or auto: most tokens that one repair respells; 0 = 64, -1 = none." name:"max-sub-tokens" group:"Rows:"`
 	StopRewrite bool   `help:"With drift splice or auto: join turns where the template shows a sampled stop token as another (gpt-oss)." group:"Rows:"`

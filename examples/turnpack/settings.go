@@ -109,22 +109,13 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 		Trace: c.traced(),
 		Mask:  lossmask.Policy{MaxTokens: c.MaxTokens, NoReasoning: c.NoReasoning}}
 	var errs []error
-	mode, err := tokenize.ParseMode(c.Mode)
-	errs = append(errs, err)
-	drift, err := lineage.ParseDriftPolicy(c.Drift)
-	errs = append(errs, err)
-	specials, err := tokenize.ParseSpecials(c.Specials)
-	errs = append(errs, err)
-	edges, err := tokenize.ParseEdges(c.Edges)
-	errs = append(errs, err)
-	by, err := tokenize.ParsePromptsBy(c.PromptsBy)
-	errs = append(errs, err)
+	mode, drift, edges := tokenize.Mode(c.Mode), lineage.DriftPolicy(c.Drift), tokenize.Edges(c.Edges)
 	window, err := ctxwindow.Parse(c.Window)
 	errs = append(errs, err)
 	if _, none := window.(ctxwindow.None); !none {
 		p.Window = window
 	}
-	p.Encode = tokenize.Options{Mode: mode, Specials: specials, Edges: edges, PromptsBy: by, Drift: lineage.Options{Drift: drift, MaxDropTokens: c.MaxDrop, MaxSubTokens: c.MaxSub}}
+	p.Encode = tokenize.Options{Mode: mode, Specials: tokenize.Specials(c.Specials), Edges: edges, PromptsBy: tokenize.PromptsBy(c.PromptsBy), Drift: lineage.Options{Drift: drift, MaxDropTokens: c.MaxDrop, MaxSubTokens: c.MaxSub}}
 	errs = append(errs, c.give(&p.Encode))
 	for flag, limit := range map[string]int{"--max-drop-tokens": c.MaxDrop, "--max-sub-tokens": c.MaxSub} {
 		if limit < -1 {

@@ -16,7 +16,7 @@ import (
 // Options of Prompts. The zero value is the default.
 type Options struct {
 	Prompt prompt.Options
-	// Family reads the replies; parse.Unknown = the one that the chat template writes.
+	// Family reads the replies; "" = the one that the chat template writes.
 	Family parse.Family
 }
 
@@ -36,12 +36,12 @@ func New(m *tokenize.Model, o Options) (*Prompts, error) {
 		return nil, err
 	}
 	x := &Prompts{model: m, family: o.Family, sessions: w.Sessions()}
-	if x.family == parse.Unknown {
+	if x.family == "" {
 		t := m.Template
 		if m.ToolUse != nil {
 			t = m.ToolUse.Template
 		}
-		if x.family = parse.Detect(t.Source()); x.family == parse.Unknown {
+		if x.family = parse.Detect(t.Source()); x.family == "" {
 			return nil, rollout.Errorf(rollout.KindTemplate, rollout.Where{Field: "family"}, "the chat template writes tool calls of no known family").WithFix("name the family, or leave prompts to the engine")
 		}
 	}

@@ -2,10 +2,10 @@ package lineage
 
 import "github.com/turnpack/turnpack/rollout"
 
-// Builder takes the turns of one rollout as they happen and gives its rows at
+// builder takes the turns of one rollout as they happen and gives its rows at
 // the end. It holds the distinct ids of the rollout, not one prompt per turn.
-// A Builder is for one goroutine.
-type Builder struct {
+// A builder is for one goroutine.
+type builder struct {
 	opts  Options
 	trie  *trie
 	turns []record
@@ -31,16 +31,16 @@ func (r *record) fLen() int     { return r.pLen + len(r.output) }
 func (r *record) empty() bool   { return len(r.output) == 0 }
 func (r *record) trained() bool { return len(r.output) > 0 && !r.excluded }
 
-// NewBuilder checks opts and returns a Builder without turns.
-func NewBuilder(opts Options) (*Builder, error) {
+// newBuilder checks opts and returns a builder without turns.
+func newBuilder(opts Options) (*builder, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
 	}
-	return &Builder{opts: opts}, nil
+	return &builder{opts: opts}, nil
 }
 
 // begin readies a builder, of zero value or not, when it is used for the first time.
-func (b *Builder) begin() {
+func (b *builder) begin() {
 	if b.trie == nil {
 		b.opts, b.trie = b.opts.withDefaults(), newTrie()
 	}
@@ -48,12 +48,12 @@ func (b *Builder) begin() {
 
 // Add records the next turn and returns its index, which Prompt.Base of later
 // turns may name. On an error, of kind input and located, nothing is recorded.
-func (b *Builder) Add(t Turn) (int, error) {
+func (b *builder) Add(t Turn) (int, error) {
 	b.begin()
 	index := len(b.turns)
 	if b.done {
 		return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Turn: rollout.At(index)}, "turn added after Finish").
-			WithFix("start a new Builder for the next rollout")
+			WithFix("start a new builder for the next rollout")
 	}
 	if err := t.check(index, func(i int) int { return b.turns[i].fLen() }); err != nil {
 		return 0, err
@@ -72,7 +72,7 @@ func (b *Builder) Add(t Turn) (int, error) {
 	return index, nil
 }
 
-func (b *Builder) walkPlain(ids []rollout.TokenID, index int) position {
+func (b *builder) walkPlain(ids []rollout.TokenID, index int) position {
 	var at position
 	if b.plainKnown {
 		last := &b.turns[b.plainTurn]
@@ -86,11 +86,11 @@ func (b *Builder) walkPlain(ids []rollout.TokenID, index int) position {
 	return b.trie.walk(at, ids[at.depth:], true)
 }
 
-// Finish merges the turns added so far. The Builder takes no more turns.
+// Finish merges the turns added so far. The builder takes no more turns.
 //
 // Finish treats the rollout as a batch of its own for Options.MaxStopLossShare;
 // Under DriftRefuse the error is of kind drift.
-func (b *Builder) Finish() (*Result, error) {
+func (b *builder) Finish() (*Result, error) {
 	b.begin()
 	b.done = true
 	m := newMerge(b.opts, b.trie, b.turns)
@@ -113,7 +113,7 @@ func (b *Builder) Finish() (*Result, error) {
 // Merge merges one recorded rollout. The result does not depend on the order of
 // turns, up to which of several equal rows owns a shared turn.
 func Merge(turns []Turn, opts Options) (*Result, error) {
-	b, err := NewBuilder(opts)
+	b, err := newBuilder(opts)
 	if err != nil {
 		return nil, err
 	}

@@ -7,25 +7,14 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// A Builder takes each engine call as it happens. Here the second call's prompt
-// repeats the first call's ids, the third is a retry of the second.
-func ExampleBuilder() {
-	b, err := lineage.NewBuilder(lineage.Options{})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, t := range []lineage.Turn{
+// The second call's prompt repeats the first call's ids, the third is a retry of the
+// second.
+func ExampleMerge() {
+	res, err := lineage.Merge([]lineage.Turn{
 		{Prompt: rollout.PromptIDs{Add: []rollout.TokenID{1, 2, 3}}, Output: []rollout.TokenID{10, 11}},
 		{Prompt: rollout.PromptIDs{Base: rollout.At(0), Keep: 5, Add: []rollout.TokenID{4}}, Output: []rollout.TokenID{12}},
 		{Prompt: rollout.PromptIDs{Base: rollout.At(0), Keep: 5, Add: []rollout.TokenID{4}}, Output: []rollout.TokenID{13, 14}},
-	} {
-		if _, err := b.Add(t); err != nil {
-			fmt.Println(err)
-			return
-		}
-	}
-	res, err := b.Finish()
+	}, lineage.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return

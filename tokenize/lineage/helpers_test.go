@@ -214,7 +214,7 @@ func checkPartition(t testing.TB, flats []flat, row *Row, ids []rollout.TokenID,
 				require.Failf(t, "what is sampled is trained", "position %d", at+k)
 			}
 		}
-		if p.Kind == SegSampled || p.Kind == SegReplay {
+		if p.Kind == SegSampled || p.Kind == segReplay {
 			require.True(t, slices.Equal(flats[p.Turn].output[p.From:p.From+len(p.IDs)], p.IDs), "%s of turn %d from %d", p.Kind, p.Turn, p.From)
 		} else {
 			require.Equal(t, [2]int{-1, -1}, [2]int{p.Turn, p.From})

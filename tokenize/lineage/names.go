@@ -1,28 +1,26 @@
 package lineage
 
-import "github.com/turnpack/turnpack/internal/enum"
-
 // DriftPolicy says what happens where a recorded prompt does not repeat,
 // token for token, what an earlier turn sampled.
-type DriftPolicy uint8
+type DriftPolicy string
 
-// The policies. The zero value is DriftFork.
+// The policies. The zero value is DriftFork, too.
 const (
 	// DriftFork starts a new row at every divergence: nothing is lost and every
 	// token is trained in the engine's own context. Rows are minimal.
-	DriftFork DriftPolicy = iota
+	DriftFork DriftPolicy = "fork"
 	// DriftSplice continues a row through a divergence that changes only the
 	// spelling of the same text. Nothing is lost; later spans of the row declare
 	// the substitutions in their context. Needs Options.Text.
-	DriftSplice
+	DriftSplice DriftPolicy = "splice"
 	// DriftRealign continues a row after giving up the diverging tail of a
 	// response (always with its stop token), within a token budget.
-	DriftRealign
+	DriftRealign DriftPolicy = "realign"
 	// DriftAuto splices where it can, else realigns, else forks. Needs Options.Text.
-	DriftAuto
+	DriftAuto DriftPolicy = "auto"
 	// DriftRefuse answers the first divergence inside a sampled response with an
 	// error of kind drift that names the turn, the position and the two ids.
-	DriftRefuse
+	DriftRefuse DriftPolicy = "refuse"
 )
 
 // JoinKind says how two neighbouring turns of a row hold together.
@@ -64,8 +62,8 @@ const (
 	SegPrompt    SegmentKind = "prompt"    // context of the row's first turn
 	SegSampled   SegmentKind = "sampled"   // sampled by a turn this row owns
 	SegContext   SegmentKind = "context"   // between two turns: separator, tool output, headers
-	SegReplay    SegmentKind = "replay"    // sampled by a turn that another row owns (or none)
-	SegRealigned SegmentKind = "realigned" // the engine's spelling where sampled tokens were dropped
+	segReplay    SegmentKind = "replay"    // sampled by a turn that another row owns (or none)
+	segRealigned SegmentKind = "realigned" // the engine's spelling where sampled tokens were dropped
 	SegScaffold  SegmentKind = "scaffold"  // between two turns, written by the template: only where the caller knows it
 )
 
@@ -80,8 +78,3 @@ const (
 	dropPolicy  DropReason = "policy"   // its turn was excluded by the caller
 	DropFirst   DropReason = "first"    // first of a row, so that nothing predicts it: counted where rows are encoded
 )
-
-var driftNames = []string{"fork", "splice", "realign", "auto", "refuse"}
-
-// String returns the lower-case name: fork, splice, realign, auto, refuse.
-func (p DriftPolicy) String() string { return enum.Name(driftNames, p, "drift") }

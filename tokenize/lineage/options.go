@@ -4,16 +4,15 @@ import (
 	"errors"
 	"math"
 
-	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
 )
 
 // The limits that a zero field of Options stands for.
 const (
-	DefaultMaxDropTokens    = 8
-	DefaultMaxDropFrac      = 1.0
-	DefaultMaxSubTokens     = 64
-	DefaultMaxStopLossShare = 1.0
+	defaultMaxDropTokens    = 8
+	defaultMaxDropFrac      = 1.0
+	defaultMaxSubTokens     = 64
+	defaultMaxStopLossShare = 1.0
 )
 
 // Options chooses the drift policy and its limits. The zero value forks at every
@@ -58,19 +57,16 @@ type Options struct {
 	Text func(rollout.TokenID) string
 }
 
-// ParseDriftPolicy reads a policy name as String writes it.
-func ParseDriftPolicy(name string) (DriftPolicy, error) {
-	return enum.Parse[DriftPolicy](driftNames, name, "drift")
-}
-
 // Validate reports every fault at once, each of kind input and located by field.
 func (o Options) Validate() error {
 	var faults []error
 	fault := func(field, format string, args ...any) {
 		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
 	}
-	if int(o.Drift) >= len(driftNames) {
-		fault("Drift", "unknown drift policy %d, want 0…%d", o.Drift, len(driftNames)-1)
+	switch o.Drift {
+	case "", DriftFork, DriftSplice, DriftRealign, DriftAuto, DriftRefuse:
+	default:
+		fault("Drift", "found %q, expected one of fork, splice, realign, auto, refuse", o.Drift)
 	}
 	if math.IsNaN(o.MaxDropFrac) || o.MaxDropFrac > 1 {
 		fault("MaxDropFrac", "is %v, want a share of at most 1", o.MaxDropFrac)
@@ -92,10 +88,10 @@ func (o Options) realigns() bool { return o.Drift == DriftRealign || o.Drift == 
 
 // withDefaults resolves 0 to the default and negatives to none.
 func (o Options) withDefaults() Options {
-	o.MaxDropTokens = limit(o.MaxDropTokens, DefaultMaxDropTokens)
-	o.MaxSubTokens = limit(o.MaxSubTokens, DefaultMaxSubTokens)
-	o.MaxDropFrac = limit(o.MaxDropFrac, DefaultMaxDropFrac)
-	o.MaxStopLossShare = limit(o.MaxStopLossShare, DefaultMaxStopLossShare)
+	o.MaxDropTokens = limit(o.MaxDropTokens, defaultMaxDropTokens)
+	o.MaxSubTokens = limit(o.MaxSubTokens, defaultMaxSubTokens)
+	o.MaxDropFrac = limit(o.MaxDropFrac, defaultMaxDropFrac)
+	o.MaxStopLossShare = limit(o.MaxStopLossShare, defaultMaxStopLossShare)
 	if text := o.Text; text != nil && len(o.StopRewrites) > 0 {
 		o.Text = func(id rollout.TokenID) string {
 			if shown, ok := o.StopRewrites[id]; ok {

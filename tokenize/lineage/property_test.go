@@ -189,7 +189,7 @@ func TestStorageOfPromptsIsIrrelevant(t *testing.T) {
 		for k, opts := range policies(rng) {
 			plain, err := Merge(plainTurns(flats), opts)
 			require.NoError(t, err)
-			online, err := NewBuilder(opts)
+			online, err := newBuilder(opts)
 			require.NoError(t, err)
 			for i, turn := range compact {
 				index, err := online.Add(turn)
@@ -210,7 +210,7 @@ func FuzzMerge(f *testing.F) {
 	f.Add(uint64(9), uint8(30), uint8(3), int8(-1), int8(3), true, uint8(17))
 	f.Fuzz(func(t *testing.T, seed uint64, turns, drift uint8, drop, sub int8, erase bool, row uint8) {
 		flats := generate(rand.New(rand.NewPCG(seed, 1)), int(turns%40))
-		opts := Options{Drift: DriftPolicy(drift % 5), MaxDropTokens: int(drop), MaxSubTokens: int(sub), AllowErase: erase, MaxRowTokens: int(row), Text: toyText}
+		opts := Options{Drift: []DriftPolicy{DriftFork, DriftSplice, DriftRealign, DriftAuto, DriftRefuse}[drift%5], MaxDropTokens: int(drop), MaxSubTokens: int(sub), AllowErase: erase, MaxRowTokens: int(row), Text: toyText}
 		res, err := Merge(plainTurns(flats), opts)
 		if opts.Drift == DriftRefuse && err != nil {
 			require.ErrorIs(t, err, rollout.KindDrift)

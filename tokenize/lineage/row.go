@@ -63,7 +63,7 @@ type Join struct {
 type Piece struct {
 	IDs   []rollout.TokenID // a view, not to be changed
 	Kind  SegmentKind
-	Turn  int // who sampled the ids, for SegSampled and SegReplay; else -1
+	Turn  int // who sampled the ids, for SegSampled and segReplay; else -1
 	From  int // output offset of the first id in Turn; -1 where Turn is
 	Start int // row position of the first id
 }
@@ -131,7 +131,7 @@ func (r *Row) link(l *link, kind SegmentKind, end int, way []int32, yield func(P
 		start := max(l.from, n.depth-len(n.ids))
 		ids := n.ids[len(n.ids)-(n.depth-start):]
 		if k := min(len(ids), realigned); k > 0 {
-			if !put(Piece{IDs: ids[:k], Kind: SegRealigned, Turn: -1, From: -1}) {
+			if !put(Piece{IDs: ids[:k], Kind: segRealigned, Turn: -1, From: -1}) {
 				return nil
 			}
 			realigned -= k
@@ -140,7 +140,7 @@ func (r *Row) link(l *link, kind SegmentKind, end int, way []int32, yield func(P
 		}
 		p := Piece{IDs: ids, Kind: kind, Turn: -1, From: -1}
 		if o := m.owner[x]; o != none {
-			p.Kind, p.Turn = SegReplay, int(m.owners[o].turn)
+			p.Kind, p.Turn = segReplay, int(m.owners[o].turn)
 			p.From = start - m.turns[p.Turn].pLen
 		}
 		if !put(p) {

@@ -3,7 +3,7 @@ package lineage
 import "github.com/turnpack/turnpack/rollout"
 
 // Turn is one engine call. Its slices are borrowed: they must not change while
-// the Builder or a Result that saw them is in use.
+// the builder or a Result that saw them is in use.
 type Turn struct {
 	// Prompt is what the engine was given: the first Keep ids of an earlier turn's
 	// full ids (prompt and output), then Add. Without Base it is plain ids. Prompts

@@ -37,7 +37,7 @@ func choice(events []parse.Event) (c engine.Choice) {
 }
 
 func ExampleParser_proxy() {
-	p, err := parse.New(parse.Hermes, parse.Options{Stream: true})
+	p, err := parse.New("hermes", parse.Options{Stream: true})
 	if err != nil {
 		panic(err)
 	}
@@ -52,7 +52,7 @@ func ExampleParser_proxy() {
 func Example() {
 	tools := []rollout.Tool{rollout.Tool(`{"type": "function", "function": {"name": "sleep", "parameters":
 		{"type": "object", "properties": {"seconds": {"type": "number"}, "why": {"type": "string"}}}}}`)}
-	p, err := parse.New(parse.Qwen3Coder, parse.Options{Tools: tools, InReasoning: true})
+	p, err := parse.New("qwen3_coder", parse.Options{Tools: tools, InReasoning: true})
 	if err != nil {
 		panic(err)
 	}

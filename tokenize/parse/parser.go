@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
 )
@@ -64,20 +63,15 @@ type Event struct {
 }
 
 // FaultKind is what can be wrong with a reply.
-type FaultKind uint8
+type FaultKind string
 
 // The kinds. A fault of the first two makes the reply's tool call invalid.
 const (
-	faultCall     FaultKind = iota // a call is malformed and stays text
-	faultTool                      // a call of a tool that was not offered
-	faultThinking                  // reasoning without its end, or an end without reasoning
-	faultOrder                     // text after a call: kept as content, where no template writes it
+	faultCall     FaultKind = "malformed_call"     // a call is malformed and stays text
+	faultTool     FaultKind = "unknown_tool"       // a call of a tool that was not offered
+	faultThinking FaultKind = "malformed_thinking" // reasoning without its end, or an end without reasoning
+	faultOrder    FaultKind = "text_after_call"    // text after a call: kept as content, where no template writes it
 )
-
-var faultNames = []string{"malformed_call", "unknown_tool", "malformed_thinking", "text_after_call"}
-
-// String returns the name used in reports.
-func (k FaultKind) String() string { return enum.Name(faultNames, k, "fault") }
 
 // Fault is one thing wrong with a reply.
 type Fault struct {
@@ -112,7 +106,7 @@ func (r Reply) Flagged() rollout.Message {
 }
 
 // Parser reads one reply as it is sampled. It is for one goroutine. The zero value
-// reads the family Plain.
+// reads the family plain.
 type Parser struct {
 	opts   Options
 	format *format
@@ -157,8 +151,8 @@ func New(f Family, o Options) (*Parser, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if int(f) >= len(formats) || formats[f] == nil {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "family"}, "no parser for the family %s; name one of parse.Families, or give parse.Func a function", f)
+	if formats[f] == nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "family"}, "no parser for the family %q; name one of parse.Families, or give parse.Func a function", f)
 	}
 	return newParser(formats[f], o), nil
 }
@@ -183,7 +177,7 @@ func (p *Parser) start() {
 		return
 	}
 	if p.format == nil {
-		p.format = formats[Plain]
+		p.format = formats[plain]
 	}
 	f, o := p.format, p.opts
 	p.reply.Message.Role = rollout.RoleAssistant

@@ -3,6 +3,7 @@ package parse
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,66 +28,66 @@ var samples = []struct {
 	options Options
 	want    string // reasoning|content|calls|faults
 }{
-	{Plain, "text", "Hello\n", Options{}, "|Hello\n||"},
-	{Plain, "reasoning", "<think>\nhm\n</think>\n\nHello", Options{}, "hm|Hello||"},
-	{Plain, "no end", "hm", Options{InReasoning: true}, "hm|||malformed_thinking"},
-	{Plain, "an end too many", "hm</think>a", Options{}, "|hm</think>a||malformed_thinking"},
-	{Plain, "marks kept", "<think>a</think>b", Options{KeepReasoning: true}, "|<think>a</think>b||"},
-	{Plain, "a stop text", "a<|im_end|>", Options{Stop: []string{"<|im_end|>"}}, "|a||"},
-	{Plain, "a stop text within", "a<|im_end|>b<|im_", Options{Stop: []string{"<|im_end|>"}}, "|a<|im_end|>b<|im_||"},
-	{Hermes, "one", "<think>\nhm\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"}</tool_call>\\\"\", \"n\": 1.50}}\n</tool_call>", Options{}, `hm|I look.|f{"s": "}</tool_call>\"", "n": 1.50}|`},
-	{Hermes, "two", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n<tool_call>{\"arguments\": {\"n\":1}, \"name\": \"g\"}</tool_call>", Options{}, `||f{} g{"n":1}|`},
-	{Hermes, "no end mark", `<tool_call>{"name": "f", "arguments": {}}`, Options{}, `||f{}|`},
-	{Hermes, "no arguments", `<tool_call>{"name": "f"}</tool_call>`, Options{}, `||f{}|`},
-	{Hermes, "arguments as text", `<tool_call>{"name": "f", "arguments": "{\"n\": 1}"}</tool_call>`, Options{}, `||f{"n": 1}|`},
-	{Hermes, "cut", `a <tool_call>{"name": "f", "arguments": {"n"`, Options{}, `|a <tool_call>{"name": "f", "arguments": {"n"||malformed_call`},
-	{Hermes, "malformed, then a call", "<tool_call>{\"name\": \"f\", \"arguments\": {\"s\": \"a\"b\"}}</tool_call>\n<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>", Options{}, `|<tool_call>{"name": "f", "arguments": {"s": "a"b"}}</tool_call>|g{}|malformed_call`},
-	{Hermes, "another tool", `<tool_call>{"name": "h", "arguments": {}}</tool_call>`, Options{Tools: testTools}, `||h{}|unknown_tool`},
-	{Hermes, "text after", "a<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>\nb", Options{}, "|a\nb|f{}|text_after_call"},
-	{Hermes, "a call ends reasoning", `x <tool_call>{"name": "f", "arguments": {}}</tool_call>`, Options{InReasoning: true}, `x||f{}|`},
-	{Hermes, "a mention within reasoning", `use <tool_call> well</think>a`, Options{InReasoning: true}, `use <tool_call> well|a||`},
-	{Hermes, "streamed", `<tool_call>{"name": "f", "arguments": {"n": 1}}</tool_call>`, Options{Stream: true}, `||f{"n": 1}|`},
-	{Hermes, "streamed and cut", `<tool_call>{"name": "f", "arguments": {"n": 1`, Options{Stream: true}, `||f{"n": 1|malformed_call`},
-	{Qwen3Coder, "types", "<tool_call>\n<function=f>\n<parameter=n>\n007\n</parameter>\n<parameter=x>\n2.50\n</parameter>\n<parameter=s>\n a\n\"b\"\n\n</parameter>\n<parameter=b>True</parameter><parameter=o>{\"k\": 1.0}</parameter><parameter=u>null</parameter><parameter=z>1</parameter>\n</function>\n</tool_call>", Options{Tools: testTools}, `||f{"n": 7, "x": 2.50, "s": " a\n\"b\"\n", "b": true, "o": {"k": 1.0}, "u": null, "z": "1"}|`},
-	{Qwen3Coder, "two, one without the outer mark", "a\n<tool_call>\n<function=f>\n</function>\n</tool_call>\n<function=g></function>", Options{}, `|a|f{} g{}|`},
-	{Qwen3Coder, "a missing end mark", "<tool_call>\n<function=f>\n<parameter=s>\na\n<parameter=n>\n1\n</function>\n</tool_call>", Options{Tools: testTools}, `||f{"s": "a", "n": 1}|`},
-	{Qwen3Coder, "cut", "<tool_call>\n<function=f>\n<parameter=s>\na", Options{}, "|<tool_call>\n<function=f>\n<parameter=s>\na||malformed_call"},
-	{Qwen3Coder, "streamed and cut", "<tool_call>\n<function=f>\n<parameter=s>\na\n", Options{Stream: true}, `||f{"s": "a|malformed_call`},
-	{Qwen3Coder, "JSON instead", "<tool_call>\n{\"name\": \"f\"}\n</tool_call>", Options{}, "|<tool_call>\n{\"name\": \"f\"}\n</tool_call>||malformed_call"},
-	{GLM, "two", "\n<think>hm</think>\na\n<tool_call>f\n<arg_key>n</arg_key>\n<arg_value>1</arg_value>\n<arg_key>s</arg_key>\n<arg_value>x y</arg_value>\n</tool_call>\n<tool_call>g</tool_call>", Options{Tools: testTools}, `hm|a|f{"n": 1, "s": "x y"} g{}|`},
-	{KimiK2, "two", "a<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"n\": 1}<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", Options{}, `|a|f{"n": 1} g{}|`},
-	{KimiK2, "malformed arguments", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{n}<|tool_call_end|><|tool_calls_section_end|>", Options{}, "|<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{n}<|tool_call_end|><|tool_calls_section_end|>||malformed_call"},
-	{DeepSeek, "V3", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"n\": 1}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", Options{}, `||f{"n": 1} g{}|`},
-	{DeepSeek, "V3.1", "a<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"n\": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", Options{}, `|a|f{"n": 1}|`},
-	{DeepSeekV32, "two", "a\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"s\" string=\"true\">1</｜DSML｜parameter>\n<｜DSML｜parameter name=\"k\" string=\"false\">[1, 2]</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name=\"g\">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>", Options{}, `|a|f{"s": "1", "k": [1, 2]} g{}|`},
-	{GPTOSS, "channels", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"n\": 1}<|call|>", Options{}, `hm|I look.|f{"n": 1}|`},
-	{GPTOSS, "final", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hello<|return|>", Options{}, `hm|Hello||`},
-	{GPTOSS, "recipient first", "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|>", Options{}, `||f{}|`},
-	{GPTOSS, "malformed", "<|channel|>commentary to=functions.f<|message|>{n}<|call|>", Options{}, `|<|channel|>commentary to=functions.f<|message|>{n}||malformed_call`},
-	{Llama, "one", `{"name": "f", "parameters": {"n": 1}}`, Options{}, `||f{"n": 1}|`},
-	{Llama, "two", `<|python_tag|>{"name": "f", "parameters": {"n": 1}}; {"name": "g", "parameters": {}}`, Options{}, `||f{"n": 1} g{}|`},
-	{Llama, "an answer in JSON", `{"answer": 5}`, Options{}, `|{"answer": 5}||`},
-	{Llama, "a built-in tool", `<|python_tag|>brave_search.call(query="a \"b\"")`, Options{}, `||brave_search{"query": "a \"b\""}|`},
-	{Llama, "a program", "<|python_tag|>print(1)\nprint(2)", Options{}, "|<|python_tag|>print(1)\nprint(2)||"},
-	{Pythonic, "two", `[f(n=1, s='it\'s', a=[1, {"k": None}]), g()]`, Options{}, `||f{"n": 1, "s": "it's", "a": [1, {"k": null}]} g{}|`},
-	{Pythonic, "a list", "[1, 2]", Options{}, "|[1, 2]||"},
-	{Pythonic, "malformed", "[f(n=)]", Options{}, "|[f(n=)]||malformed_call"},
-	{Pythonic, "marks", "<|python_start|>[f(n=-1.5)]<|python_end|>", Options{}, `||f{"n": -1.5}|`},
-	{Pythonic, "within text", `I look: [f(n=1)] done [1].`, Options{}, `|I look: done [1].|f{"n": 1}|text_after_call`},
-	{Pythonic, "an object", `<|python_start|>{"name": "f", "parameters": {"n": 1}}<|python_end|>`, Options{}, `||f{"n": 1}|`},
-	{Pythonic, "a bare object", `{"name": "f", "parameters": {}}`, Options{}, `||f{}|`},
-	{Llama, "within text", `I look: {"name": "f", "parameters": {}} {x}`, Options{}, `|I look: {x}|f{}|text_after_call`},
-	{Llama, "a semicolon after", `{"name": "f", "parameters": {}}; then`, Options{}, `|; then|f{}|text_after_call`},
-	{Llama, "a semicolon at the end", `{"name": "f", "parameters": {}};`, Options{}, `|;|f{}|text_after_call`},
-	{Llama, "an answer with a name", `{"name": "Bonn", "size": 3}`, Options{Stream: true}, `|{"name": "Bonn", "size": 3}||`},
-	{KimiK2, "malformed, then a call", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{n}<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", Options{}, "|<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{n}<|tool_call_end|>|g{}|malformed_call"},
-	{LFM2, "one", `a<|tool_call_start|>[f(s="x")]<|tool_call_end|>`, Options{}, `|a|f{"s": "x"}|`},
-	{MiniMaxM1, "two", "<think>hm</think>\n<tool_calls>\n{\"name\": \"f\", \"arguments\": {\"n\": 1}}\n{\"name\": \"g\", \"arguments\": {}}\n</tool_calls>", Options{}, `hm||f{"n": 1} g{}|`},
-	{MiniMaxM2, "two", "a\n<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"n\">1</parameter>\n<parameter name=\"s\"> x\n</parameter>\n</invoke>\n<invoke name=\"g\">\n</invoke>\n</minimax:tool_call>", Options{Tools: testTools}, `|a|f{"n": 1, "s": " x\n"} g{}|`},
-	{Nemotron, "two", `<think>hm</think><TOOLCALL>[{"name": "f", "arguments": {"n": 1}}, {"name": "g", "arguments": {}}]</TOOLCALL>`, Options{}, `hm||f{"n": 1} g{}|`},
-	{Mistral, "a list", `a[TOOL_CALLS][{"name": "f", "arguments": {"n": 1}, "id": "abcdefghi"}]`, Options{}, `|a|f{"n": 1}|`},
-	{Mistral, "names", `[THINK]hm[/THINK]a[TOOL_CALLS]f[ARGS]{"n": 1}[TOOL_CALLS]g{}`, Options{}, `hm|a|f{"n": 1} g{}|`},
-	{Gemma4, "one", `<|channel>thought` + "\nhm\n" + `<channel|>a<|tool_call>call:f{a:[1,true,{k:null}],s:<|"|>x, "y"}<tool_call|><|"|>}<tool_call|>`, Options{}, `hm|a|f{"a": [1, true, {"k": null}], "s": "x, \"y\"}<tool_call|>"}|`},
+	{plain, "text", "Hello\n", Options{}, "|Hello\n||"},
+	{plain, "reasoning", "<think>\nhm\n</think>\n\nHello", Options{}, "hm|Hello||"},
+	{plain, "no end", "hm", Options{InReasoning: true}, "hm|||malformed_thinking"},
+	{plain, "an end too many", "hm</think>a", Options{}, "|hm</think>a||malformed_thinking"},
+	{plain, "marks kept", "<think>a</think>b", Options{KeepReasoning: true}, "|<think>a</think>b||"},
+	{plain, "a stop text", "a<|im_end|>", Options{Stop: []string{"<|im_end|>"}}, "|a||"},
+	{plain, "a stop text within", "a<|im_end|>b<|im_", Options{Stop: []string{"<|im_end|>"}}, "|a<|im_end|>b<|im_||"},
+	{hermes, "one", "<think>\nhm\n</think>\n\nI look.\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"}</tool_call>\\\"\", \"n\": 1.50}}\n</tool_call>", Options{}, `hm|I look.|f{"s": "}</tool_call>\"", "n": 1.50}|`},
+	{hermes, "two", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>\n<tool_call>{\"arguments\": {\"n\":1}, \"name\": \"g\"}</tool_call>", Options{}, `||f{} g{"n":1}|`},
+	{hermes, "no end mark", `<tool_call>{"name": "f", "arguments": {}}`, Options{}, `||f{}|`},
+	{hermes, "no arguments", `<tool_call>{"name": "f"}</tool_call>`, Options{}, `||f{}|`},
+	{hermes, "arguments as text", `<tool_call>{"name": "f", "arguments": "{\"n\": 1}"}</tool_call>`, Options{}, `||f{"n": 1}|`},
+	{hermes, "cut", `a <tool_call>{"name": "f", "arguments": {"n"`, Options{}, `|a <tool_call>{"name": "f", "arguments": {"n"||malformed_call`},
+	{hermes, "malformed, then a call", "<tool_call>{\"name\": \"f\", \"arguments\": {\"s\": \"a\"b\"}}</tool_call>\n<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>", Options{}, `|<tool_call>{"name": "f", "arguments": {"s": "a"b"}}</tool_call>|g{}|malformed_call`},
+	{hermes, "another tool", `<tool_call>{"name": "h", "arguments": {}}</tool_call>`, Options{Tools: testTools}, `||h{}|unknown_tool`},
+	{hermes, "text after", "a<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>\nb", Options{}, "|a\nb|f{}|text_after_call"},
+	{hermes, "a call ends reasoning", `x <tool_call>{"name": "f", "arguments": {}}</tool_call>`, Options{InReasoning: true}, `x||f{}|`},
+	{hermes, "a mention within reasoning", `use <tool_call> well</think>a`, Options{InReasoning: true}, `use <tool_call> well|a||`},
+	{hermes, "streamed", `<tool_call>{"name": "f", "arguments": {"n": 1}}</tool_call>`, Options{Stream: true}, `||f{"n": 1}|`},
+	{hermes, "streamed and cut", `<tool_call>{"name": "f", "arguments": {"n": 1`, Options{Stream: true}, `||f{"n": 1|malformed_call`},
+	{qwen3Coder, "types", "<tool_call>\n<function=f>\n<parameter=n>\n007\n</parameter>\n<parameter=x>\n2.50\n</parameter>\n<parameter=s>\n a\n\"b\"\n\n</parameter>\n<parameter=b>True</parameter><parameter=o>{\"k\": 1.0}</parameter><parameter=u>null</parameter><parameter=z>1</parameter>\n</function>\n</tool_call>", Options{Tools: testTools}, `||f{"n": 7, "x": 2.50, "s": " a\n\"b\"\n", "b": true, "o": {"k": 1.0}, "u": null, "z": "1"}|`},
+	{qwen3Coder, "two, one without the outer mark", "a\n<tool_call>\n<function=f>\n</function>\n</tool_call>\n<function=g></function>", Options{}, `|a|f{} g{}|`},
+	{qwen3Coder, "a missing end mark", "<tool_call>\n<function=f>\n<parameter=s>\na\n<parameter=n>\n1\n</function>\n</tool_call>", Options{Tools: testTools}, `||f{"s": "a", "n": 1}|`},
+	{qwen3Coder, "cut", "<tool_call>\n<function=f>\n<parameter=s>\na", Options{}, "|<tool_call>\n<function=f>\n<parameter=s>\na||malformed_call"},
+	{qwen3Coder, "streamed and cut", "<tool_call>\n<function=f>\n<parameter=s>\na\n", Options{Stream: true}, `||f{"s": "a|malformed_call`},
+	{qwen3Coder, "JSON instead", "<tool_call>\n{\"name\": \"f\"}\n</tool_call>", Options{}, "|<tool_call>\n{\"name\": \"f\"}\n</tool_call>||malformed_call"},
+	{glm, "two", "\n<think>hm</think>\na\n<tool_call>f\n<arg_key>n</arg_key>\n<arg_value>1</arg_value>\n<arg_key>s</arg_key>\n<arg_value>x y</arg_value>\n</tool_call>\n<tool_call>g</tool_call>", Options{Tools: testTools}, `hm|a|f{"n": 1, "s": "x y"} g{}|`},
+	{kimiK2, "two", "a<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"n\": 1}<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", Options{}, `|a|f{"n": 1} g{}|`},
+	{kimiK2, "malformed arguments", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{n}<|tool_call_end|><|tool_calls_section_end|>", Options{}, "|<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{n}<|tool_call_end|><|tool_calls_section_end|>||malformed_call"},
+	{deepSeek, "V3", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"n\": 1}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", Options{}, `||f{"n": 1} g{}|`},
+	{deepSeek, "V3.1", "a<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"n\": 1}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", Options{}, `|a|f{"n": 1}|`},
+	{deepSeekV32, "two", "a\n\n<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"s\" string=\"true\">1</｜DSML｜parameter>\n<｜DSML｜parameter name=\"k\" string=\"false\">[1, 2]</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name=\"g\">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>", Options{}, `|a|f{"s": "1", "k": [1, 2]} g{}|`},
+	{gptOSS, "channels", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"n\": 1}<|call|>", Options{}, `hm|I look.|f{"n": 1}|`},
+	{gptOSS, "final", "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Hello<|return|>", Options{}, `hm|Hello||`},
+	{gptOSS, "recipient first", "<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{}<|call|>", Options{}, `||f{}|`},
+	{gptOSS, "malformed", "<|channel|>commentary to=functions.f<|message|>{n}<|call|>", Options{}, `|<|channel|>commentary to=functions.f<|message|>{n}||malformed_call`},
+	{llama, "one", `{"name": "f", "parameters": {"n": 1}}`, Options{}, `||f{"n": 1}|`},
+	{llama, "two", `<|python_tag|>{"name": "f", "parameters": {"n": 1}}; {"name": "g", "parameters": {}}`, Options{}, `||f{"n": 1} g{}|`},
+	{llama, "an answer in JSON", `{"answer": 5}`, Options{}, `|{"answer": 5}||`},
+	{llama, "a built-in tool", `<|python_tag|>brave_search.call(query="a \"b\"")`, Options{}, `||brave_search{"query": "a \"b\""}|`},
+	{llama, "a program", "<|python_tag|>print(1)\nprint(2)", Options{}, "|<|python_tag|>print(1)\nprint(2)||"},
+	{pythonic, "two", `[f(n=1, s='it\'s', a=[1, {"k": None}]), g()]`, Options{}, `||f{"n": 1, "s": "it's", "a": [1, {"k": null}]} g{}|`},
+	{pythonic, "a list", "[1, 2]", Options{}, "|[1, 2]||"},
+	{pythonic, "malformed", "[f(n=)]", Options{}, "|[f(n=)]||malformed_call"},
+	{pythonic, "marks", "<|python_start|>[f(n=-1.5)]<|python_end|>", Options{}, `||f{"n": -1.5}|`},
+	{pythonic, "within text", `I look: [f(n=1)] done [1].`, Options{}, `|I look: done [1].|f{"n": 1}|text_after_call`},
+	{pythonic, "an object", `<|python_start|>{"name": "f", "parameters": {"n": 1}}<|python_end|>`, Options{}, `||f{"n": 1}|`},
+	{pythonic, "a bare object", `{"name": "f", "parameters": {}}`, Options{}, `||f{}|`},
+	{llama, "within text", `I look: {"name": "f", "parameters": {}} {x}`, Options{}, `|I look: {x}|f{}|text_after_call`},
+	{llama, "a semicolon after", `{"name": "f", "parameters": {}}; then`, Options{}, `|; then|f{}|text_after_call`},
+	{llama, "a semicolon at the end", `{"name": "f", "parameters": {}};`, Options{}, `|;|f{}|text_after_call`},
+	{llama, "an answer with a name", `{"name": "Bonn", "size": 3}`, Options{Stream: true}, `|{"name": "Bonn", "size": 3}||`},
+	{kimiK2, "malformed, then a call", "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{n}<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", Options{}, "|<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{n}<|tool_call_end|>|g{}|malformed_call"},
+	{lfm2, "one", `a<|tool_call_start|>[f(s="x")]<|tool_call_end|>`, Options{}, `|a|f{"s": "x"}|`},
+	{miniMaxM1, "two", "<think>hm</think>\n<tool_calls>\n{\"name\": \"f\", \"arguments\": {\"n\": 1}}\n{\"name\": \"g\", \"arguments\": {}}\n</tool_calls>", Options{}, `hm||f{"n": 1} g{}|`},
+	{miniMaxM2, "two", "a\n<minimax:tool_call>\n<invoke name=\"f\">\n<parameter name=\"n\">1</parameter>\n<parameter name=\"s\"> x\n</parameter>\n</invoke>\n<invoke name=\"g\">\n</invoke>\n</minimax:tool_call>", Options{Tools: testTools}, `|a|f{"n": 1, "s": " x\n"} g{}|`},
+	{nemotron, "two", `<think>hm</think><TOOLCALL>[{"name": "f", "arguments": {"n": 1}}, {"name": "g", "arguments": {}}]</TOOLCALL>`, Options{}, `hm||f{"n": 1} g{}|`},
+	{mistralFamily, "a list", `a[TOOL_CALLS][{"name": "f", "arguments": {"n": 1}, "id": "abcdefghi"}]`, Options{}, `|a|f{"n": 1}|`},
+	{mistralFamily, "names", `[THINK]hm[/THINK]a[TOOL_CALLS]f[ARGS]{"n": 1}[TOOL_CALLS]g{}`, Options{}, `hm|a|f{"n": 1} g{}|`},
+	{gemma4, "one", `<|channel>thought` + "\nhm\n" + `<channel|>a<|tool_call>call:f{a:[1,true,{k:null}],s:<|"|>x, "y"}<tool_call|><|"|>}<tool_call|>`, Options{}, `hm|a|f{"a": [1, true, {"k": null}], "s": "x, \"y\"}<tool_call|>"}|`},
 }
 
 func summary(r Reply) string {
@@ -95,7 +96,7 @@ func summary(r Reply) string {
 		calls = append(calls, c.Name+c.Arguments)
 	}
 	for _, f := range r.Faults {
-		faults = append(faults, f.Kind.String())
+		faults = append(faults, string(f.Kind))
 	}
 	return r.Message.Reasoning + "|" + r.Message.Content + "|" + strings.Join(calls, " ") + "|" + strings.Join(faults, " ")
 }
@@ -143,7 +144,7 @@ func read(t testing.TB, f Family, o Options, text string, cuts ...int) (Reply, [
 
 func TestReplies(t *testing.T) {
 	for _, s := range samples {
-		t.Run(s.family.String()+"/"+s.name, func(t *testing.T) {
+		t.Run(string(s.family)+"/"+s.name, func(t *testing.T) {
 			reply, _ := read(t, s.family, s.options, s.text)
 			require.Equal(t, s.want, summary(reply), "%v", reply.Faults)
 		})
@@ -193,7 +194,7 @@ func sum3(r Reply) string {
 // TestNothingLost: what is no mark of a call stays in the message.
 func TestNothingLost(t *testing.T) {
 	for _, f := range Families() {
-		if f == GPTOSS {
+		if f == gptOSS {
 			continue
 		}
 		for _, mark := range append(formats[f].marks, "{", "[") {
@@ -245,7 +246,7 @@ func BenchmarkPush(b *testing.B) {
 		strings.Repeat("<tool_call>\n<function=f>\n<parameter=s>\n"+strings.Repeat("line of a file\n", 500)+"</parameter>\n</function>\n</tool_call>\n", 8)
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		p, err := New(Qwen3Coder, Options{})
+		p, err := New(qwen3Coder, Options{})
 		require.NoError(b, err)
 		for i := 0; i < len(text); i += 4 {
 			p.Push(text[i:min(i+4, len(text))])
@@ -288,7 +289,7 @@ func TestIDs(t *testing.T) {
 			}
 		}
 	}
-	p, err := New(Plain, Options{})
+	p, err := New(plain, Options{})
 	require.NoError(t, err)
 	_, err = p.PushIDs([]rollout.TokenID{'a', 0xe5, 0x8c}, decode) // cut within a character
 	require.NoError(t, err)
@@ -315,7 +316,7 @@ func TestFunc(t *testing.T) {
 
 func FuzzCuts(f *testing.F) {
 	for _, s := range samples {
-		f.Add(uint8(s.family), s.text, uint64(7), s.options.InReasoning, s.options.Stream)
+		f.Add(uint8(slices.Index(Families(), s.family)), s.text, uint64(7), s.options.InReasoning, s.options.Stream)
 	}
 	f.Fuzz(func(t *testing.T, family uint8, text string, seed uint64, in, stream bool) {
 		all := Families()

@@ -6,7 +6,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
 )
 
-// Families that write calls in Python: Llama 4, LFM2, and the built-in tools of Llama 3.1.
+// Families that write calls in Python: llama 4, lfm2, and the built-in tools of llama 3.1.
 
 func enterPythonic(p *Parser, mark string) (int, state) {
 	switch mark {
@@ -91,7 +91,7 @@ func pythonAfter(p *Parser, in string, end bool) (int, state) {
 	return len(mark), p.home()
 }
 
-// builtin reads a call of a tool that Llama 3.1 knows: name.call(key="value").
+// builtin reads a call of a tool that llama 3.1 knows: name.call(key="value").
 func builtin(p *Parser, in string, end bool) (int, state) {
 	n, done := p.python.End(in)
 	if done {

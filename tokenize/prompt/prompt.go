@@ -358,7 +358,7 @@ func (w *Writer) render(ctx context.Context, messages []rollout.Message, r Reque
 	}
 	e := &w.opts.Encode
 	shown := &rollout.Rollout{Messages: messages, Tools: r.Tools, TemplateKwargs: r.TemplateKwargs}
-	x, err := render.New(ctx, c.rule.Template, shown, render.Options{By: render.System(e.PromptsBy), Kwargs: e.Kwargs, Now: e.Now})
+	x, err := render.New(ctx, c.rule.Template, shown, render.Options{By: render.SystemNamed(string(e.PromptsBy)), Kwargs: e.Kwargs, Now: e.Now})
 	if err != nil {
 		return nil, err
 	}

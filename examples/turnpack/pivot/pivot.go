@@ -45,7 +45,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 		return code
 	}
 	s := scorer{flags: f, errOut: errOut}
-	s.swe.Mode, s.comparator.WordThreshold = pivot.RewardMode(f.Mode), f.Words
+	s.swe.Mode, s.comparator.WordThreshold = f.Mode, f.Words
 	if err := errors.Join(s.swe.Validate(), s.comparator.Validate()); err != nil {
 		return cli.Mistake("pivot", errOut, err)
 	}

@@ -10,30 +10,30 @@ import (
 )
 
 type gradeIn struct {
-	Parser      string            `json:"parser"`
-	EvalType    swebench.EvalType `json:"eval_type"`
-	InstanceID  string            `json:"instance_id"`
-	Version     string            `json:"version"`
-	FailToPass  []string          `json:"fail_to_pass"`
-	PassToPass  []string          `json:"pass_to_pass"`
-	PatchIsNone bool              `json:"patch_is_none"`
-	Log         string            `json:"log"`
+	Parser      string   `json:"parser"`
+	EvalType    string   `json:"eval_type"`
+	InstanceID  string   `json:"instance_id"`
+	Version     string   `json:"version"`
+	FailToPass  []string `json:"fail_to_pass"`
+	PassToPass  []string `json:"pass_to_pass"`
+	PatchIsNone bool     `json:"patch_is_none"`
+	Log         string   `json:"log"`
 }
 
 type gradeOut struct {
-	Found       bool                `json:"found"`
-	StatusMap   any                 `json:"status_map"`
-	StatusOrder []string            `json:"status_order"`
-	F2PSuccess  []string            `json:"f2p_success"`
-	F2PFailure  []string            `json:"f2p_failure"`
-	P2PSuccess  []string            `json:"p2p_success"`
-	P2PFailure  []string            `json:"p2p_failure"`
-	F2PRate     float64             `json:"f2p_rate"`
-	P2PRate     float64             `json:"p2p_rate"`
-	Resolution  swebench.Resolution `json:"resolution_of_lists"`
-	Report      swebench.Report     `json:"report"`
-	Verdict     rollout.Verdict     `json:"verdict"`
-	Reason      string              `json:"reason"`
+	Found       bool            `json:"found"`
+	StatusMap   any             `json:"status_map"`
+	StatusOrder []string        `json:"status_order"`
+	F2PSuccess  []string        `json:"f2p_success"`
+	F2PFailure  []string        `json:"f2p_failure"`
+	P2PSuccess  []string        `json:"p2p_success"`
+	P2PFailure  []string        `json:"p2p_failure"`
+	F2PRate     float64         `json:"f2p_rate"`
+	P2PRate     float64         `json:"p2p_rate"`
+	Resolution  string          `json:"resolution_of_lists"`
+	Report      swebench.Report `json:"report"`
+	Verdict     rollout.Verdict `json:"verdict"`
+	Reason      string          `json:"reason"`
 }
 
 func gradeLine(in *gradeIn) (any, error) {

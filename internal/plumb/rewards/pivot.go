@@ -17,13 +17,13 @@ type pivotHead struct {
 }
 
 type sweConfig struct {
-	Mode          pivot.RewardMode `json:"reward_mode"`
-	Target        *bool            `json:"enable_target_match"`
-	Similarity    *bool            `json:"enable_argument_similarity"`
-	DiffSize      *bool            `json:"enable_diff_size_shaping"`
-	Threshold     *float64         `json:"similarity_threshold"`
-	FullCredit    *float64         `json:"similarity_full_credit"`
-	DiffSizeAlpha *float64         `json:"diff_size_alpha"`
+	Mode          string   `json:"reward_mode"`
+	Target        *bool    `json:"enable_target_match"`
+	Similarity    *bool    `json:"enable_argument_similarity"`
+	DiffSize      *bool    `json:"enable_diff_size_shaping"`
+	Threshold     *float64 `json:"similarity_threshold"`
+	FullCredit    *float64 `json:"similarity_full_credit"`
+	DiffSizeAlpha *float64 `json:"diff_size_alpha"`
 }
 
 func (c sweConfig) verifier() pivot.SWE {

@@ -50,22 +50,8 @@ func encodeVerb() pipe.Verb {
 			if err != nil {
 				return pipe.Run{}, err
 			}
-			var o tokenize.Options
-			if o.Mode, err = tokenize.ParseMode(*mode); err != nil {
-				return pipe.Run{}, err
-			}
-			if o.Specials, err = tokenize.ParseSpecials(*specials); err != nil {
-				return pipe.Run{}, err
-			}
-			if o.Edges, err = tokenize.ParseEdges(*edges); err != nil {
-				return pipe.Run{}, err
-			}
-			if o.PromptsBy, err = tokenize.ParsePromptsBy(*by); err != nil {
-				return pipe.Run{}, err
-			}
-			if o.Drift.Drift, err = lineage.ParseDriftPolicy(*drift); err != nil {
-				return pipe.Run{}, err
-			}
+			o := tokenize.Options{Mode: tokenize.Mode(*mode), Specials: tokenize.Specials(*specials), Edges: tokenize.Edges(*edges),
+				PromptsBy: tokenize.PromptsBy(*by), Drift: lineage.Options{Drift: lineage.DriftPolicy(*drift)}}
 			enc, err := tokenize.NewEncoder(model, o)
 			if err != nil {
 				return pipe.Run{}, err

@@ -13,10 +13,10 @@ import (
 func mergeVerb() pipe.Verb {
 	return pipe.Verb{Name: "merge", Help: "merge recorded turns into rows (lineage kit cases, or plain prompt_ids)", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		drift := fs.String("drift", "fork", "fork|splice|realign|auto|refuse (also repair = auto, fail = refuse)")
-		maxDrop := fs.Int("max-drop-tokens", lineage.DefaultMaxDropTokens, "most sampled tokens one realigned join may give up")
-		maxFrac := fs.Float64("max-drop-frac", lineage.DefaultMaxDropFrac, "largest share of a response that a join may give up")
-		maxSub := fs.Int("max-sub-tokens", lineage.DefaultMaxSubTokens, "most tokens one spliced join may respell")
-		maxStop := fs.Float64("max-stop-loss-share", lineage.DefaultMaxStopLossShare, "largest share of stop tokens that a rollout may lose")
+		maxDrop := fs.Int("max-drop-tokens", 8, "most sampled tokens one realigned join may give up")
+		maxFrac := fs.Float64("max-drop-frac", 1, "largest share of a response that a join may give up")
+		maxSub := fs.Int("max-sub-tokens", 64, "most tokens one spliced join may respell")
+		maxStop := fs.Float64("max-stop-loss-share", 1, "largest share of stop tokens that a rollout may lose")
 		maxRow := fs.Int("max-row-tokens", 0, "cut longer rows and declare what falls off (0: no limit)")
 		erase := fs.Bool("allow-erase", false, "let a join give up every sampled token of a turn")
 		return func() (pipe.Run, error) {
@@ -27,11 +27,7 @@ func mergeVerb() pipe.Verb {
 			case "fail":
 				name = "refuse"
 			}
-			policy, err := lineage.ParseDriftPolicy(name)
-			if err != nil {
-				return pipe.Run{}, err
-			}
-			opts := lineage.Options{Drift: policy, MaxDropTokens: *maxDrop, MaxDropFrac: *maxFrac, MaxSubTokens: *maxSub,
+			opts := lineage.Options{Drift: lineage.DriftPolicy(name), MaxDropTokens: *maxDrop, MaxDropFrac: *maxFrac, MaxSubTokens: *maxSub,
 				MaxStopLossShare: *maxStop, MaxRowTokens: *maxRow, AllowErase: *erase, Text: kitText}
 			// On the command line 0 means none; in Options a negative value does.
 			for _, v := range []*int{&opts.MaxDropTokens, &opts.MaxSubTokens} {

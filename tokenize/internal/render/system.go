@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -23,6 +24,9 @@ const (
 
 // systemNames are the names that records write.
 var systemNames = [systems]string{"record", "vllm", "sglang", "transformers"}
+
+// SystemNamed is the system of that name, byRecord for any other.
+func SystemNamed(name string) System { return System(max(slices.Index(systemNames[:], name), 0)) }
 
 // of is the system whose prompts r holds.
 func (p System) of(r *rollout.Rollout) System {

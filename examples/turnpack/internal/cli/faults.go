@@ -175,11 +175,11 @@ func flatten(err error) []error {
 
 // flagOf are the flags that set the fields of the library's records.
 var flagOf = map[string]string{
-	"recipe": "--recipe", "keep": "--keep", "window": "--window", "drift": "--drift", "Shaping.Keep": "--keep", "Shaping.Keep.Best": "--keep",
+	"recipe": "--recipe", "keep": "--keep", "window": "--window", "Shaping.Keep": "--keep", "Shaping.Keep.Best": "--keep",
 	"Clip": "--advantage-clip", "Masked": "--masked", "Cache": "--soft-overlong", "Penalty": "--soft-overlong",
 	"Override.InvalidToolCall": "--invalid-call-advantage", "Override.MalformedThinking": "--malformed-thinking-advantage",
-	"Shaping.TruncatedCoef": "--truncated-coef", "Shaping.LengthOf": "--length-of", "Shaping.Affine": "--reward-affine", "Shaping.Clip": "--reward-clip",
-	"Shaping.Cut": "--overlong", "Shaping.Spending": "--length-penalty", "Shaping.MaxAge": "--max-age", "Shaping.MinValid": "--min-valid",
+	"Shaping.TruncatedCoef": "--truncated-coef", "Shaping.Affine": "--reward-affine", "Shaping.Clip": "--reward-clip",
+	"Shaping.Spending": "--length-penalty", "Shaping.MaxAge": "--max-age", "Shaping.MinValid": "--min-valid",
 	"Shaping.MinSolved": "--min-solved", "Shaping.MinUnsolved": "--min-unsolved", "Shaping.FilterRaw": "--filter-raw",
 	"Pipeline.Shaping.DropZero": "--drop-zero", "Pipeline.Shaping.Spending": "--length-penalty",
 	"Shaping.OffPolicy.MaxError": "--logprob-error", "Shaping.OffPolicy": "--importance-weights", "Low": "--importance-weights", "High": "--importance-weights",
