@@ -72,10 +72,10 @@ func (c *Checker) start(s *rollout.Sample) {
 
 func (c *Checker) checkDigests(s *rollout.Sample) error {
 	for _, d := range []struct{ what, file, row string }{
-		{MetaTokenizer, c.opts.Tokenizer, s.Tokenizer}, {MetaTemplate, c.opts.Template, s.Template},
+		{metaTokenizer, c.opts.Tokenizer, s.Tokenizer}, {metaTemplate, c.opts.Template, s.Template},
 	} {
 		if d.row != "" && d.row != d.file {
-			return refuse(s, ColInputIDs, RuleIdentity, -1, "write one file per tokenizer and template", "%s is %s and the file has %q", d.what, d.row, d.file)
+			return refuse(s, ColInputIDs, ruleIdentity, -1, "write one file per tokenizer and template", "%s is %s and the file has %q", d.what, d.row, d.file)
 		}
 	}
 	return nil

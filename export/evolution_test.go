@@ -34,7 +34,7 @@ func TestOlderFilesRead(t *testing.T) {
 		w, err := pq.NewWriter(&out, cols, pq.Config{})
 		require.NoError(t, err)
 		require.NoError(t, w.WriteRowGroup(1, values))
-		require.NoError(t, w.Close([]pqread.KV{{Key: MetaSchemaVersion, Value: version}}))
+		require.NoError(t, w.Close([]pqread.KV{{Key: metaSchemaVersion, Value: version}}))
 		return out.Bytes()
 	}
 	data := write("1")

@@ -172,33 +172,31 @@ func (o *Options) defaults() {
 	}
 }
 
-// A Rule is one rule of the row schema, numbered as in docs/format.md. Errors
-// name it.
-type Rule int
+// A Rule is one rule of the row schema by its name in docs/format.md. Errors name it
+// and its number there.
+type Rule string
 
 // The rules.
 const (
-	RuleAligned   Rule = iota + 1 // one value per token, token-aligned
-	RuleTail                      // a row ends on its last trained token
-	RuleTrained                   // a row has a trained token
-	RuleColumns                   // optional columns are there for all rows or for none
-	RuleOrder                     // groups and rollouts are contiguous, is_last exact
-	RulePrompt                    // prompt_len is at least 1 and the first token never trained
-	RuleSampling                  // one temperature per row, log probabilities at most 0
-	RuleAdvantage                 // a scalar advantage stands beside per-token ones
-	RuleWeights                   // weights are finite and at least 0
-	RuleIdentity                  // ids, indices, status and metadata are well formed
-	RuleTarget                    // the trainer named as target cannot take the row
+	ruleAligned   Rule = "aligned"   // one value per token, token-aligned
+	ruleTail      Rule = "tail"      // a row ends on its last trained token
+	ruleTrained   Rule = "trained"   // a row has a trained token
+	RuleColumns   Rule = "columns"   // optional columns are there for all rows or for none
+	RuleOrder     Rule = "order"     // groups and rollouts are contiguous, is_last exact
+	rulePrompt    Rule = "prompt"    // prompt_len is at least 1 and the first token never trained
+	ruleSampling  Rule = "sampling"  // one temperature per row, log probabilities at most 0
+	ruleAdvantage Rule = "advantage" // a scalar advantage stands beside per-token ones
+	ruleWeights   Rule = "weights"   // weights are finite and at least 0
+	ruleIdentity  Rule = "identity"  // ids, indices, status and metadata are well formed
+	RuleTarget    Rule = "target"    // the trainer named as target cannot take the row
 )
 
-var ruleNames = [...]string{"", "aligned", "tail", "trained", "columns", "order", "prompt", "sampling", "advantage", "weights", "identity", "target"}
+// rules stand in the order of docs/format.md, which numbers them.
+var rules = []Rule{ruleAligned, ruleTail, ruleTrained, RuleColumns, RuleOrder, rulePrompt, ruleSampling, ruleAdvantage, ruleWeights, ruleIdentity, RuleTarget}
 
-// String returns "rule 5 (order)".
-func (r Rule) String() string {
-	if r <= 0 || int(r) >= len(ruleNames) {
-		return fmt.Sprintf("rule %d", int(r))
-	}
-	return fmt.Sprintf("rule %d (%s)", int(r), ruleNames[r])
+// numbered is "rule 5 (order)".
+func (r Rule) numbered() string {
+	return fmt.Sprintf("rule %d (%s)", slices.Index(rules, r)+1, string(r))
 }
 
 // RefusedError is the cause of a refused row: which row, column and rule.
@@ -211,5 +209,5 @@ type RefusedError struct {
 
 // Error names row, column and rule.
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("row %q, column %s, %s", e.Sample, e.Column, e.Rule)
+	return fmt.Sprintf("row %q, column %s, %s", e.Sample, e.Column, e.Rule.numbered())
 }

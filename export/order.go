@@ -83,13 +83,13 @@ func (o *order) next(s *rollout.Sample) error {
 	case s.SampleIndex != p.SampleIndex+1:
 		return refuse(s, ColSampleIndex, RuleOrder, -1, fix, "it is %d after %d", s.SampleIndex, p.SampleIndex)
 	case p.IsLast:
-		return refuse(s, ColIsLast, RuleOrder, -1, fix, "row %q before it already says it is the last of the rollout", p.ID)
+		return refuse(s, colIsLast, RuleOrder, -1, fix, "row %q before it already says it is the last of the rollout", p.ID)
 	case s.RolloutMaskSum != p.RolloutMaskSum:
 		return refuse(s, ColRolloutMaskSum, RuleOrder, -1, fix, "it is %d, in row %q %d", s.RolloutMaskSum, p.ID, p.RolloutMaskSum)
 	case float32(s.Reward) != float32(p.Reward):
-		return refuse(s, ColReward, RuleOrder, -1, fix, "it is %g, in row %q %g", s.Reward, p.ID, p.Reward)
+		return refuse(s, colReward, RuleOrder, -1, fix, "it is %g, in row %q %g", s.Reward, p.ID, p.Reward)
 	case float32(s.OutcomeReward) != float32(p.OutcomeReward):
-		return refuse(s, ColOutcomeReward, RuleOrder, -1, fix, "it is %g, in row %q %g", s.OutcomeReward, p.ID, p.OutcomeReward)
+		return refuse(s, colOutcomeReward, RuleOrder, -1, fix, "it is %g, in row %q %g", s.OutcomeReward, p.ID, p.OutcomeReward)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (o *order) end() error {
 		return nil
 	}
 	if !p.IsLast {
-		return refuse(p, ColIsLast, RuleOrder, -1, "mark exactly the last row of each rollout (rollout.FinishRows does)", "the rollout ends with it and it is not marked last")
+		return refuse(p, colIsLast, RuleOrder, -1, "mark exactly the last row of each rollout (rollout.FinishRows does)", "the rollout ends with it and it is not marked last")
 	}
 	if p.RolloutMaskSum != o.sum {
 		return refuse(p, ColRolloutMaskSum, RuleOrder, -1, "count the trained tokens over the rows that are written (rollout.FinishRows does)",

@@ -174,8 +174,8 @@ func (r *Reader) describe(kv []pqread.KV) error {
 	names, seq := "", ""
 	info := &r.info
 	known := map[string]*string{
-		MetaSchemaVersion: &info.SchemaVersion, MetaTokenizer: &info.Tokenizer, MetaTemplate: &info.Template,
-		MetaEstimator: &info.Estimator, MetaColumns: &names, MetaGroupSeq: &seq, "ARROW:schema": new(string),
+		metaSchemaVersion: &info.SchemaVersion, metaTokenizer: &info.Tokenizer, metaTemplate: &info.Template,
+		metaEstimator: &info.Estimator, MetaColumns: &names, metaGroupSeq: &seq, "ARROW:schema": new(string),
 	}
 	for _, e := range kv {
 		if to := known[e.Key]; to != nil {
@@ -188,7 +188,7 @@ func (r *Reader) describe(kv []pqread.KV) error {
 		info.Metadata[e.Key] = e.Value
 	}
 	if v := info.SchemaVersion; v != SchemaVersion {
-		return rollout.Errorf(rollout.KindFormat, r.at(MetaSchemaVersion), "the schema version is %q, expected %q", v, SchemaVersion).
+		return rollout.Errorf(rollout.KindFormat, r.at(metaSchemaVersion), "the schema version is %q, expected %q", v, SchemaVersion).
 			WithFix("read it with the release that wrote it; audit reads files by anyone")
 	}
 	on := strings.Split(names, ",")
@@ -201,7 +201,7 @@ func (r *Reader) describe(kv []pqread.KV) error {
 	}
 	n, err := strconv.Atoi(seq)
 	if info.GroupSeq = n; err != nil || n < 1 {
-		return rollout.Errorf(rollout.KindFormat, r.at(MetaGroupSeq), "found %q, expected the number of a batch", seq)
+		return rollout.Errorf(rollout.KindFormat, r.at(metaGroupSeq), "found %q, expected the number of a batch", seq)
 	}
 	return nil
 }

@@ -7,38 +7,38 @@ const SchemaVersion = "1"
 
 // Keys of the file metadata.
 const (
-	MetaSchemaVersion = "turnpack.schema_version"
-	MetaTokenizer     = "turnpack.tokenizer" // "sha256:<hex>"
-	MetaTemplate      = "turnpack.template"  // "sha256:<hex>"
-	MetaEstimator     = "turnpack.estimator" // preset name or JSON record
+	metaSchemaVersion = "turnpack.schema_version"
+	metaTokenizer     = "turnpack.tokenizer" // "sha256:<hex>"
+	metaTemplate      = "turnpack.template"  // "sha256:<hex>"
+	metaEstimator     = "turnpack.estimator" // preset name or JSON record
 	MetaColumns       = "turnpack.columns"   // optional columns in use, comma separated
-	MetaGroupSeq      = "turnpack.group_seq" // number of the batch in a stream, from 1
+	metaGroupSeq      = "turnpack.group_seq" // number of the batch in a stream, from 1
 )
 
 // Names of the columns, in file order.
 const (
-	ColSampleID       = "sample_id"
+	colSampleID       = "sample_id"
 	ColGroupID        = "group_id"
 	ColRolloutID      = "rollout_id"
 	ColRolloutIndex   = "rollout_index"
 	ColSampleIndex    = "sample_index"
-	ColIsLast         = "is_last"
-	ColStepFirst      = "step_first"
-	ColStepLast       = "step_last"
-	ColPromptLen      = "prompt_len"
+	colIsLast         = "is_last"
+	colStepFirst      = "step_first"
+	colStepLast       = "step_last"
+	colPromptLen      = "prompt_len"
 	ColInputIDs       = "input_ids"
 	ColLossMask       = "loss_mask"
 	ColLogprobs       = "logprobs"
 	ColWeights        = "weights"
 	ColAdvantages     = "advantages"
 	ColVersions       = "versions"
-	ColReward         = "reward"
-	ColOutcomeReward  = "outcome_reward"
-	ColStepReward     = "step_reward"
+	colReward         = "reward"
+	colOutcomeReward  = "outcome_reward"
+	colStepReward     = "step_reward"
 	ColAdvantage      = "advantage"
 	ColStatus         = "status"
-	ColFinishReason   = "finish_reason"
-	ColMaskReason     = "mask_reason"
+	colFinishReason   = "finish_reason"
+	colMaskReason     = "mask_reason"
 	ColRolloutMaskSum = "rollout_mask_sum"
 	ColTemperature    = "temperature"
 	ColMetadata       = "metadata"
@@ -72,28 +72,28 @@ func columns() []column {
 	}
 	const perToken = "one per token"
 	return []column{
-		text(ColSampleID, false, pq.Plain, "identifier", "unique, <rollout_id>#<sample_index>"),
+		text(colSampleID, false, pq.Plain, "identifier", "unique, <rollout_id>#<sample_index>"),
 		text(ColGroupID, false, pq.Dictionary, "identifier", "GRPO group: the prompt or task instance"),
 		text(ColRolloutID, false, pq.Dictionary, "identifier", "one attempt; its rows share it"),
 		scalar(ColRolloutIndex, pq.Int32, false, "index from 0", "rollout inside its group"),
 		scalar(ColSampleIndex, pq.Int32, false, "index from 0", "row inside its rollout"),
-		scalar(ColIsLast, pq.Bool, false, "flag", "last row of its rollout"),
-		scalar(ColStepFirst, pq.Int32, false, "agent step from 0", "first step whose sampled tokens the row trains, -1 = none"),
-		scalar(ColStepLast, pq.Int32, false, "agent step from 0", "last step whose sampled tokens the row trains, -1 = none"),
-		scalar(ColPromptLen, pq.Int32, false, "tokens", "leading tokens before the first trained or sampled one, at least 1"),
+		scalar(colIsLast, pq.Bool, false, "flag", "last row of its rollout"),
+		scalar(colStepFirst, pq.Int32, false, "agent step from 0", "first step whose sampled tokens the row trains, -1 = none"),
+		scalar(colStepLast, pq.Int32, false, "agent step from 0", "last step whose sampled tokens the row trains, -1 = none"),
+		scalar(colPromptLen, pq.Int32, false, "tokens", "leading tokens before the first trained or sampled one, at least 1"),
 		list(ColInputIDs, pq.Int32, false, pq.Plain, perToken+", vocabulary id", "all tokens"),
 		list(ColLossMask, pq.Int8, false, pq.Dictionary, perToken+", 0 or 1", "1 = trained"),
 		list(ColLogprobs, pq.Float32, true, pq.Split, perToken+", natural logarithm, at most 0", "behaviour-policy log probability; 0 where loss_mask is 0"),
 		list(ColWeights, pq.Float32, true, pq.Dictionary, perToken+", at least 0", "loss weight; null = loss_mask"),
 		list(ColAdvantages, pq.Float32, true, pq.Dictionary, perToken, "advantage of the token; 0 where loss_mask is 0"),
 		list(ColVersions, pq.Int32, true, pq.Dictionary, perToken+", policy version", "policy that sampled the token; -1 where not sampled"),
-		scalar(ColReward, pq.Float32, false, "reward", "rollout reward: outcome + coefficient x mean step score"),
-		scalar(ColOutcomeReward, pq.Float32, false, "reward", "outcome part of the reward"),
-		scalar(ColStepReward, pq.Float32, true, "reward", "mean process score of the row's steps, null = not scored"),
+		scalar(colReward, pq.Float32, false, "reward", "rollout reward: outcome + coefficient x mean step score"),
+		scalar(colOutcomeReward, pq.Float32, false, "reward", "outcome part of the reward"),
+		scalar(colStepReward, pq.Float32, true, "reward", "mean process score of the row's steps, null = not scored"),
 		scalar(ColAdvantage, pq.Float32, true, "advantage", "scalar advantage of the row's rollout, or of the row for estimators by step"),
 		text(ColStatus, false, pq.Dictionary, "completed, truncated, aborted or failed", "how the rollout ended"),
-		text(ColFinishReason, false, pq.Dictionary, "stop, length, tool_calls, limit, ...; empty = unknown", "why the last completion ended"),
-		text(ColMaskReason, true, pq.Dictionary, "short word", "why the whole mask was zeroed, null = it was not"),
+		text(colFinishReason, false, pq.Dictionary, "stop, length, tool_calls, limit, ...; empty = unknown", "why the last completion ended"),
+		text(colMaskReason, true, pq.Dictionary, "short word", "why the whole mask was zeroed, null = it was not"),
 		scalar(ColRolloutMaskSum, pq.Int64, false, "tokens", "trained tokens over all rows of the rollout"),
 		scalar(ColTemperature, pq.Float32, false, "sampling temperature", "holds for every token of the row"),
 		text(ColMetadata, true, pq.Plain, "JSON object", "free"),

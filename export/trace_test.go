@@ -75,8 +75,8 @@ func TestTraceRefuses(t *testing.T) {
 	}{
 		{"a row that does not know its sources", func(s *rollout.Sample) { s.Source = nil }, export.ColSources, export.RuleColumns},
 		{"a row that does not know its flags", func(s *rollout.Sample) { s.Flags = nil }, export.ColSources, export.RuleColumns},
-		{"a source below -1", func(s *rollout.Sample) { s.Source = append([]int32{-2}, s.Source[1:]...) }, export.ColSources, export.RuleIdentity},
-		{"a flag that is not known", func(s *rollout.Sample) { s.Flags = append([]rollout.Flag{128}, s.Flags[1:]...) }, export.ColFlags, export.RuleIdentity},
+		{"a source below -1", func(s *rollout.Sample) { s.Source = append([]int32{-2}, s.Source[1:]...) }, export.ColSources, "identity"},
+		{"a flag that is not known", func(s *rollout.Sample) { s.Flags = append([]rollout.Flag{128}, s.Flags[1:]...) }, export.ColFlags, "identity"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			s := fixture(t, 2, 1)[0]

@@ -272,14 +272,14 @@ func (w *Writer) metadata() ([]pqread.KV, error) {
 
 // fileMetadata is the metadata of a file in a fixed order.
 func fileMetadata(o Options, c Columns) []pqread.KV {
-	kv := []pqread.KV{{Key: MetaSchemaVersion, Value: SchemaVersion}, {Key: MetaColumns, Value: o.InUse(c)}}
-	for _, e := range []pqread.KV{{Key: MetaTokenizer, Value: o.Tokenizer}, {Key: MetaTemplate, Value: o.Template}, {Key: MetaEstimator, Value: o.Estimator}} {
+	kv := []pqread.KV{{Key: metaSchemaVersion, Value: SchemaVersion}, {Key: MetaColumns, Value: o.InUse(c)}}
+	for _, e := range []pqread.KV{{Key: metaTokenizer, Value: o.Tokenizer}, {Key: metaTemplate, Value: o.Template}, {Key: metaEstimator, Value: o.Estimator}} {
 		if e.Value != "" {
 			kv = append(kv, e)
 		}
 	}
 	if o.GroupSeq > 0 {
-		kv = append(kv, pqread.KV{Key: MetaGroupSeq, Value: strconv.Itoa(o.GroupSeq)})
+		kv = append(kv, pqread.KV{Key: metaGroupSeq, Value: strconv.Itoa(o.GroupSeq)})
 	}
 	for _, k := range slices.Sorted(maps.Keys(o.Metadata)) {
 		kv = append(kv, pqread.KV{Key: k, Value: o.Metadata[k]})

@@ -317,7 +317,7 @@ func (s *Stream) Batches() iter.Seq2[Batch, error] {
 func (s *Stream) Path(b Batch) string { return s.path(&b) }
 
 // WriteArrow writes the rows of a batch to w as an Arrow IPC stream, whose schema is that
-// of the file and whose metadata tells the number (export.MetaGroupSeq). The bytes are
+// of the file and whose metadata tells the number ("turnpack.group_seq"). The bytes are
 // the same each time.
 func (s *Stream) WriteArrow(w io.Writer, seq int) error {
 	s.mu.Lock()

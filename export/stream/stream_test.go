@@ -108,7 +108,7 @@ func TestTransactions(t *testing.T) {
 	})
 	refused, ok := errors.AsType[*export.RefusedError](err)
 	require.True(t, ok, err)
-	require.Equal(t, export.RuleSampling, refused.Rule)
+	require.EqualValues(t, "sampling", refused.Rule)
 	none, err := s.Add(stream.Key{Group: "b"}, nil, func(*export.Writer) error { return nil })
 	require.NoError(t, err)
 	require.Zero(t, none.Seq)
