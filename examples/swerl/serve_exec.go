@@ -35,17 +35,9 @@ func (d *driverFlags) add(fs *flag.FlagSet) {
 func (d *driverFlags) open() (sandbox.Driver, error) {
 	limits := sandbox.Limits{Memory: d.memory << 20, Processes: d.processes}
 	if d.name == "local" {
-		return orNil(local.New(local.Options{Root: d.root, Work: d.work, Limits: limits, NoLogin: d.noLogin}))
+		return local.New(local.Options{Root: d.root, Work: d.work, Limits: limits, NoLogin: d.noLogin})
 	}
-	return orNil(container.New(container.Options{Engine: container.Engine(d.name), Root: d.root, Limits: limits}))
-}
-
-// orNil makes a driver that is a nil pointer no driver.
-func orNil[D sandbox.Driver](d D, err error) (sandbox.Driver, error) {
-	if err != nil {
-		return nil, err
-	}
-	return d, nil
+	return container.New(container.Options{Engine: container.Engine(d.name), Root: d.root, Limits: limits})
 }
 
 func serveExec(ctx context.Context, args []string, out io.Writer) error {

@@ -49,15 +49,15 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Driver is a sandbox.Driver. Make one with New.
-type Driver struct {
+// driver is a sandbox.Driver. Make one with New.
+type driver struct {
 	options  Options
 	table    process.Table
 	commands atomic.Int64 // tells their processes apart
 }
 
 // New gives the driver of an engine. Nothing is started.
-func New(o Options) (*Driver, error) {
+func New(o Options) (sandbox.Driver, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func New(o Options) (*Driver, error) {
 		o.Program = string(o.Engine)
 	}
 	o.Limits = o.Limits.With()
-	return &Driver{options: o}, nil
+	return &driver{options: o}, nil
 }
 
 // label has the Spec of a container as JSON.
@@ -79,10 +79,7 @@ func lost(format string, args ...any) error {
 }
 
 // cli runs the engine's program for at most a minute beyond ctx's own bounds.
-func (d *Driver) cli(ctx context.Context, args ...string) (sandbox.Result, error) {
-	if d.options.Program == "" {
-		return sandbox.Result{}, lost("there is no engine: use container.New")
-	}
+func (d *driver) cli(ctx context.Context, args ...string) (sandbox.Result, error) {
 	r, err := process.Run(ctx, process.Options{Args: append([]string{d.options.Program}, args...), MaxOutput: 16 << 20})
 	if err == nil && r.ExitCode != 0 {
 		err = lost("%s %s: %s", d.options.Program, args[0], strings.TrimSpace(r.Stderr))
@@ -91,7 +88,7 @@ func (d *Driver) cli(ctx context.Context, args ...string) (sandbox.Result, error
 }
 
 // Create starts a container.
-func (d *Driver) Create(ctx context.Context, name string, spec sandbox.Spec) (string, error) {
+func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (string, error) {
 	spec.Dir = cmp.Or(spec.Dir, sandbox.DefaultDir)
 	if strings.HasPrefix(spec.Image, "-") {
 		return "", rollout.Errorf(rollout.KindInput, rollout.Where{Field: "image"}, "%q is no image", spec.Image)
@@ -131,7 +128,7 @@ func size(n int64) string {
 }
 
 // image is the file of an image, or where apptainer pulls it from.
-func (d *Driver) image(name string) string {
+func (d *driver) image(name string) string {
 	if d.options.Root != "" && filepath.IsLocal(filepath.FromSlash(name)) {
 		for _, file := range []string{name, name + ".sif"} {
 			path := filepath.Join(d.options.Root, filepath.FromSlash(file))
@@ -152,7 +149,7 @@ const killAll = `for i in 1 2 3 4 5; do n=0; for p in /proc/[0-9]*; do ` +
 	`if grep -qs "SANDBOX_EXEC=$1" "$p/environ"; then kill -9 "${p#/proc/}" 2>/dev/null; n=1; fi; done; [ $n = 0 ] && exit 0; done`
 
 // Exec runs a command in a container.
-func (d *Driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbox.Result, error) {
+func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbox.Result, error) {
 	if d.options.Program == "" || strings.HasPrefix(id, "-") {
 		return sandbox.Result{}, lost("there is no container %q", id)
 	}
@@ -205,7 +202,7 @@ func (d *Driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 
 // judge tells a command that failed from a container that is gone: both are an exit
 // status of the program.
-func (d *Driver) judge(ctx context.Context, id string, r sandbox.Result) (sandbox.Result, error) {
+func (d *driver) judge(ctx context.Context, id string, r sandbox.Result) (sandbox.Result, error) {
 	low := strings.ToLower(r.Stderr)
 	suspect := slices.ContainsFunc([]string{"error response from daemon", "no such container", "not running", "no container with", "container state improper", "no instance found"},
 		func(s string) bool { return strings.Contains(low, s) })
@@ -223,7 +220,7 @@ func (d *Driver) judge(ctx context.Context, id string, r sandbox.Result) (sandbo
 }
 
 // state asks whether a container runs, and whether something in it ran out of memory.
-func (d *Driver) state(ctx context.Context, id string) (running, oom bool) {
+func (d *driver) state(ctx context.Context, id string) (running, oom bool) {
 	if d.options.Engine == Apptainer {
 		list, err := d.Containers(ctx)
 		return err == nil && slices.ContainsFunc(list, func(c sandbox.Container) bool { return c.ID == id }), false
@@ -237,7 +234,7 @@ func (d *Driver) state(ctx context.Context, id string) (running, oom bool) {
 }
 
 // Destroy removes a container and all that runs in it.
-func (d *Driver) Destroy(ctx context.Context, id string) error {
+func (d *driver) Destroy(ctx context.Context, id string) error {
 	if strings.HasPrefix(id, "-") || id == "" || d.options.Program == "" {
 		return nil
 	}
@@ -254,7 +251,7 @@ func (d *Driver) Destroy(ctx context.Context, id string) error {
 }
 
 // Containers lists those with our label, or for apptainer with our names.
-func (d *Driver) Containers(ctx context.Context) (out []sandbox.Container, err error) {
+func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err error) {
 	if d.options.Engine == Apptainer {
 		r, err := d.cli(ctx, "instance", "list", "--json")
 		var list struct {
@@ -295,7 +292,7 @@ func (d *Driver) Containers(ctx context.Context) (out []sandbox.Container, err e
 }
 
 // Images lists those that need no pull.
-func (d *Driver) Images(ctx context.Context) ([]string, error) {
+func (d *driver) Images(ctx context.Context) ([]string, error) {
 	if d.options.Engine == Apptainer {
 		files, _ := filepath.Glob(filepath.Join(d.options.Root, "*.sif"))
 		for i, f := range files {

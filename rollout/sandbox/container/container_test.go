@@ -55,7 +55,7 @@ func (p program) set(t *testing.T, file, text string) {
 	require.NoError(t, os.WriteFile(filepath.Join(p.dir, file), []byte(text), 0o644))
 }
 
-func driver(t *testing.T, o container.Options) (*container.Driver, program) {
+func driver(t *testing.T, o container.Options) (sandbox.Driver, program) {
 	t.Helper()
 	p := program{t.TempDir()}
 	name := string(o.Engine)

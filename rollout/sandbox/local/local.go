@@ -41,8 +41,8 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Driver is a sandbox.Driver. Make one with New.
-type Driver struct {
+// driver is a sandbox.Driver. Make one with New.
+type driver struct {
 	options Options
 	table   process.Table
 	// commands counts them, which tells their processes apart.
@@ -50,7 +50,7 @@ type Driver struct {
 }
 
 // New gives the driver of a folder.
-func New(o Options) (*Driver, error) {
+func New(o Options) (sandbox.Driver, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func New(o Options) (*Driver, error) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Work"}, "%q has characters that mean something to a shell", o.Work).WithFix("choose another folder")
 	}
 	o.Limits = o.Limits.With()
-	return &Driver{options: o}, nil
+	return &driver{options: o}, nil
 }
 
 // The folders of a container.
@@ -88,7 +88,7 @@ func lost(format string, args ...any) error {
 }
 
 // Create copies the folder of the image.
-func (d *Driver) Create(ctx context.Context, name string, spec sandbox.Spec) (id string, err error) {
+func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (id string, err error) {
 	image := filepath.Join(d.options.Root, filepath.FromSlash(spec.Image))
 	if !filepath.IsLocal(filepath.FromSlash(spec.Image)) || d.options.Root == "" || !folder(image) {
 		return "", lost("there is no image %q below %s", spec.Image, d.options.Root)
@@ -141,7 +141,7 @@ func folder(path string) bool {
 }
 
 // dir is the folder of a container that is there.
-func (d *Driver) dir(id string) (string, error) {
+func (d *driver) dir(id string) (string, error) {
 	dir := filepath.Join(d.options.Work, id)
 	if d.options.Work == "" || !named.MatchString(id) || !folder(dir) {
 		return "", lost("there is no container %q", id)
@@ -152,7 +152,7 @@ func (d *Driver) dir(id string) (string, error) {
 // Exec runs a command in the folder. The repository's place in the sandbox, /testbed, is
 // read as its place on this machine in the directory, the text and the environment, and
 // written back in the output.
-func (d *Driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbox.Result, error) {
+func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbox.Result, error) {
 	dir, err := d.dir(id)
 	if err != nil {
 		return sandbox.Result{}, err
@@ -209,7 +209,7 @@ func (d *Driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 var testbed = regexp.MustCompile(`(^|[^\w./-])/testbed(/|[^\w./-]|$)`)
 
 // Destroy kills what runs in the container and removes its folder.
-func (d *Driver) Destroy(ctx context.Context, id string) error {
+func (d *driver) Destroy(ctx context.Context, id string) error {
 	dir, err := d.dir(id)
 	if err != nil {
 		return nil
@@ -232,7 +232,7 @@ func (d *Driver) Destroy(ctx context.Context, id string) error {
 }
 
 // Containers reads what Create noted.
-func (d *Driver) Containers(context.Context) ([]sandbox.Container, error) {
+func (d *driver) Containers(context.Context) ([]sandbox.Container, error) {
 	if d.options.Work == "" {
 		return nil, nil
 	}
@@ -255,7 +255,7 @@ func (d *Driver) Containers(context.Context) ([]sandbox.Container, error) {
 }
 
 // Images lists the folders below the root that hold files.
-func (d *Driver) Images(context.Context) ([]string, error) {
+func (d *driver) Images(context.Context) ([]string, error) {
 	if d.options.Root == "" {
 		return nil, nil
 	}

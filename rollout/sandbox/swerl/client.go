@@ -64,11 +64,11 @@ func (o ClientOptions) Validate() error {
 	return nil
 }
 
-// Client is a sandbox.Provider over HTTP. Make one with NewClient.
-type Client struct{ options ClientOptions }
+// client is a sandbox.Provider over HTTP. Make one with NewClient.
+type client struct{ options ClientOptions }
 
 // NewClient makes a client. It asks nothing yet.
-func NewClient(o ClientOptions) (*Client, error) {
+func NewClient(o ClientOptions) (sandbox.Provider, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func NewClient(o ClientOptions) (*Client, error) {
 	if o.HTTP == nil {
 		o.HTTP = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 128, IdleConnTimeout: time.Minute}}
 	}
-	return &Client{options: o}, nil
+	return &client{options: o}, nil
 }
 
 // answer has the keys of every reply.
@@ -101,10 +101,7 @@ type answer struct {
 // post sends a request until it is answered. A command whose connection broke is not sent
 // again, since it may have run; an answer of our servers says by itself whether trying
 // again makes sense.
-func (c *Client) post(ctx context.Context, path string, q request, tries int, timeout time.Duration) (answer, error) {
-	if c.options.HTTP == nil {
-		return answer{}, input("there is no server").WithFix("use swerl.NewClient")
-	}
+func (c *client) post(ctx context.Context, path string, q request, tries int, timeout time.Duration) (answer, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return answer{}, input("%v", err)
@@ -127,7 +124,7 @@ func (c *Client) post(ctx context.Context, path string, q request, tries int, ti
 	}
 }
 
-func (c *Client) once(ctx context.Context, path string, body []byte, timeout time.Duration) (a answer, again bool, err error) {
+func (c *client) once(ctx context.Context, path string, body []byte, timeout time.Duration) (a answer, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.options.URL+path, bytes.NewReader(body))
@@ -168,7 +165,7 @@ func (c *Client) once(ctx context.Context, path string, body []byte, timeout tim
 }
 
 // Create leases a container, or makes one.
-func (c *Client) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+func (c *client) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	if spec.Image == "" {
 		return nil, input("the image is empty")
 	}
@@ -202,7 +199,7 @@ func (c *Client) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox
 
 // remote is a sandbox of a server.
 type remote struct {
-	client *Client
+	client *client
 	id     string
 	stop   func() // ends the heartbeat
 

@@ -142,7 +142,7 @@ func pool(t *testing.T, o swerl.PoolOptions) (url string, stop func()) {
 	return h.URL, stop
 }
 
-func client(t *testing.T, o swerl.ClientOptions) *swerl.Client {
+func client(t *testing.T, o swerl.ClientOptions) sandbox.Provider {
 	t.Helper()
 	o.HTTP = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 200}}
 	t.Cleanup(o.HTTP.CloseIdleConnections)
