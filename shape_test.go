@@ -223,7 +223,7 @@ func TestOffPolicyChangesWhatItNames(t *testing.T) {
 			}
 			require.Equal(t, text(t, was), text(t, row), "seed %d, difference %g", seed, d)
 		}
-		require.Equal(t, masked, report.MaskedRows[shaping.ReasonLogprobError])
+		require.Equal(t, masked, report.MaskedRows["log probabilities differ too much"])
 		require.Equal(t, masked, len(before)-len(after))
 		require.Equal(t, unknown, report.Shaping.NoTrainLogprobs)
 	}
@@ -318,7 +318,7 @@ func TestShapedRowSaysSo(t *testing.T) {
 	require.Equal(t, 1.0, dst.got[0].OutcomeReward)
 	require.Contains(t, string(dst.got[0].Metadata), `"shaped":[{"rule":"truncated","by":-0.75}]`)
 	require.NotContains(t, string(dst.got[1].Metadata), "shaped")
-	require.Equal(t, map[string]int{shaping.RuleTruncated: 1}, report.Shaping.Rewards)
+	require.Equal(t, map[string]int{"truncated": 1}, report.Shaping.Rewards)
 }
 
 // Filters that leave nothing say which knob to turn.
@@ -346,7 +346,7 @@ func TestOffPolicyRows(t *testing.T) {
 	var dst rows
 	report, err := p.Run(t.Context(), src, &dst)
 	require.NoError(t, err)
-	require.Equal(t, map[string]int{shaping.ReasonLogprobError: 1}, report.MaskedRows)
+	require.Equal(t, map[string]int{"log probabilities differ too much": 1}, report.MaskedRows)
 	require.Len(t, dst.got, 1)
 	require.Equal(t, src[1].ID, dst.got[0].Rollout)
 	require.Equal(t, 2, report.Reward.Used, "its reward stays in the baseline, as in NeMo RL")

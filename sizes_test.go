@@ -65,8 +65,8 @@ func TestMaskedRolloutsAndTheBaseline(t *testing.T) {
 		require.Equal(t, map[string]int{"masked: overlong": 1}, report.WithoutRows)
 		require.InDelta(t, want, *dst.got[0].Advantage, 2e-6, name)
 		if e.Masked == "leave" {
-			require.Equal(t, map[string]int{reward.ExcludedMasked: 1}, report.Reward.Excluded)
-			require.Equal(t, []turnpack.Skip{{Rollout: "g/0", Reason: reward.ExcludedMasked}}, report.OutOfStatistics)
+			require.Equal(t, map[string]int{"all its rows are masked": 1}, report.Reward.Excluded)
+			require.Equal(t, []turnpack.Skip{{Rollout: "g/0", Reason: "all its rows are masked"}}, report.OutOfStatistics)
 		} else {
 			require.Empty(t, report.OutOfStatistics, name)
 		}

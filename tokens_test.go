@@ -111,7 +111,7 @@ func TestTokenEstimators(t *testing.T) {
 				require.NoError(t, err)
 				require.NotEmpty(t, got.got)
 				require.Contains(t, report.MaskedRows, "did not stop")
-				require.Contains(t, report.MaskedRows, lossmask.ReasonOverlong)
+				require.Contains(t, report.MaskedRows, "overlong")
 				trained := map[string]bool{}
 				for _, s := range got.got {
 					trained[s.ID] = true

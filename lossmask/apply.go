@@ -10,7 +10,7 @@ func Apply(seq rollout.Sequence, p Policy) (rollout.Sequence, error) {
 	}
 	w := make([]float32, seq.Len())
 	last := int32(-1)
-	if p.Select == selectLastTurn {
+	if p.LastTurn {
 		for _, t := range seq.Turn {
 			last = max(last, t)
 		}
@@ -49,20 +49,15 @@ func Apply(seq rollout.Sequence, p Policy) (rollout.Sequence, error) {
 
 func (p *Policy) takes(seq *rollout.Sequence, i int, last int32) bool {
 	f := seq.Flags[i]
-	switch p.Select {
-	case selectSampled:
-		if f&rollout.FlagSampled == 0 {
+	sampled := f&rollout.FlagSampled != 0
+	if !sampled {
+		holdsText := f&(rollout.FlagContent|rollout.FlagReasoning|rollout.FlagToolCall) != 0
+		if p.Assistant == nil || !holdsText || !p.Assistant(int(seq.Source[i])) {
 			return false
 		}
-	case selectLastTurn:
-		if f&rollout.FlagSampled == 0 || seq.Turn[i] != last {
-			return false
-		}
-	case SelectAssistant:
-		holdsText := f&(rollout.FlagContent|rollout.FlagReasoning|rollout.FlagToolCall) != 0 && p.Assistant(int(seq.Source[i]))
-		if f&rollout.FlagSampled == 0 && !holdsText {
-			return false
-		}
+	}
+	if p.LastTurn && (!sampled || seq.Turn[i] != last) {
+		return false
 	}
 	return (p.Turns == nil || p.Turns(int(seq.Turn[i]))) &&
 		(p.Messages == nil || p.Messages(int(seq.Source[i]))) &&

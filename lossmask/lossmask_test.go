@@ -135,10 +135,9 @@ func TestRowReason(t *testing.T) {
 }
 
 func TestValidateReportsAllFaults(t *testing.T) {
-	err := lossmask.Policy{Select: 9, MaxTokens: -1}.Validate()
-	require.ErrorContains(t, err, "Select")
+	err := lossmask.Policy{MaxTokens: -1}.Validate()
 	require.ErrorContains(t, err, "MaxTokens")
-	require.ErrorIs(t, lossmask.Policy{Select: lossmask.SelectAssistant}.Validate(), rollout.KindInput)
+	require.ErrorIs(t, err, rollout.KindInput)
 }
 
 // The mask is a pure function of sequence and policy: the input keeps its own.

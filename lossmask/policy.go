@@ -6,29 +6,16 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Select is the set of tokens a policy starts from.
-type Select uint8
-
-// The sets.
-const (
-	// selectSampled takes the tokens the policy model sampled.
-	selectSampled Select = iota
-	// SelectAssistant takes every token that holds reasoning, content or tool-call
-	// text of an assistant message, sampled or not, and the sampled stop tokens:
-	// imitation of demonstrations beside sampled turns. Package tokenize makes no row
-	// of a rollout without a sampled turn: mark demonstrations sampled to train on
-	// those alone.
-	SelectAssistant
-	// selectLastTurn takes the sampled tokens of the last turn in the row.
-	selectLastTurn
-)
-
 // Policy says which tokens train. The zero value is [Sampled]. Fields combine:
 // a token must pass every one of them.
 type Policy struct {
-	Select Select
-	// Assistant reports whether message i is an assistant message; needed by
-	// SelectAssistant, which cannot see roles.
+	// LastTurn takes the sampled tokens of the last turn in the row only.
+	LastTurn bool
+	// Assistant, when set, takes every token that holds reasoning, content or tool-call
+	// text of the messages it accepts, sampled or not, beside the sampled ones:
+	// imitation of demonstrations beside sampled turns. Package tokenize makes no row
+	// of a rollout without a sampled turn: mark demonstrations sampled to train on
+	// those alone.
 	Assistant func(message int) bool
 	// Turns and Messages, when set, must accept the token's turn and message.
 	Turns    func(turn int) bool
@@ -54,11 +41,11 @@ type Policy struct {
 func Sampled() Policy { return Policy{} }
 
 // LastTurn trains the sampled tokens of the last turn of each row.
-func LastTurn() Policy { return Policy{Select: selectLastTurn} }
+func LastTurn() Policy { return Policy{LastTurn: true} }
 
 // Assistant trains every assistant message of the conversation.
 func Assistant(messages []rollout.Message) Policy {
-	return Policy{Select: SelectAssistant, Assistant: func(i int) bool {
+	return Policy{Assistant: func(i int) bool {
 		return i >= 0 && i < len(messages) && messages[i].Role == rollout.RoleAssistant
 	}}
 }
@@ -75,30 +62,17 @@ func (p Policy) Validate() error {
 	fault := func(field, format string, args ...any) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "lossmask.Policy." + field}, format, args...))
 	}
-	if p.Select > selectLastTurn {
-		fault("Select", "value %d is none of the known sets", p.Select)
-	}
-	if p.Select == SelectAssistant && p.Assistant == nil {
-		fault("Assistant", "SelectAssistant needs to know which messages are the assistant's")
-	}
 	if p.MaxTokens < 0 {
 		fault("MaxTokens", "limit %d is negative", p.MaxTokens)
 	}
 	return errors.Join(errs...)
 }
 
-// The reasons for which a whole row is masked.
-const (
-	ReasonOverlong = "overlong"
-	ReasonAborted  = "aborted"
-	ReasonFailed   = "failed"
-)
-
 // RowReason says why p masks a whole row of n tokens of a rollout that ended
-// with status st, "" if it does not.
+// with status st: "overlong", or the status; "" if it does not.
 func (p Policy) RowReason(n int, st rollout.Status) string {
 	if p.MaxTokens > 0 && n > p.MaxTokens {
-		return ReasonOverlong
+		return "overlong"
 	}
 	masked := p.MaskStatus
 	if masked == nil {

@@ -146,7 +146,7 @@ func (a *Accumulator) add(key string, g int, r RolloutReward) error {
 // Excludes says why r has no place in the statistics, "" if it has one.
 func (e Estimator) Excludes(r RolloutReward) string {
 	if r.Excluded == "" && e.Masked == maskedLeave && r.MaskedRows > 0 && r.MaskedRows >= r.Rows {
-		return ExcludedMasked
+		return excludedMasked
 	}
 	return r.Excluded
 }

@@ -42,8 +42,8 @@ const (
 	droppedConstant  = "all rewards of the group are alike"
 )
 
-// ExcludedMasked is why a rollout leaves the statistics where masked ones leave.
-const ExcludedMasked = "all its rows are masked"
+// excludedMasked is why a rollout leaves the statistics where masked ones leave.
+const excludedMasked = "all its rows are masked"
 
 // maxReward bounds rewards so that their squares and sums stay finite.
 const maxReward = 1e100

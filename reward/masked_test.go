@@ -29,8 +29,8 @@ func TestMaskedRollouts(t *testing.T) {
 			require.InDelta(t, w, got[0][i].Value, 5e-6, "%s, rollout %d", name, i)
 		}
 		if e.Masked == maskedLeave {
-			require.Equal(t, map[string]int{ExcludedMasked: 2}, report.Excluded, name)
-			require.Equal(t, DroppedExcluded+": "+ExcludedMasked, got[0][3].Dropped)
+			require.Equal(t, map[string]int{excludedMasked: 2}, report.Excluded, name)
+			require.Equal(t, DroppedExcluded+": "+excludedMasked, got[0][3].Dropped)
 			require.Equal(t, 3, report.Used)
 			continue
 		}

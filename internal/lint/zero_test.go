@@ -104,8 +104,8 @@ var zeros = []any{
 	&proxy.Handler{}, &proxy.Options{}, &liveengine.Error{}, &liveengine.Options{}, &liveengine.Pool{}, &liveengine.Server{},
 	&agent.Agent{}, &agent.Options{}, &agent.Attempt{}, &agent.Engine{},
 	&sandbox.Blocked{}, &sandbox.Box{}, &sandbox.Command{}, &sandbox.Limits{}, &sandbox.Local{}, &sandbox.Result{},
-	&container.Driver{}, &container.Options{}, &local.Driver{}, &local.Options{},
-	&remote.Client{}, &remote.ClientOptions{}, &remote.ExecOptions{}, &remote.ExecServer{}, &remote.Pool{}, &remote.PoolOptions{},
+	&container.Options{}, &local.Options{},
+	&remote.ClientOptions{}, &remote.ExecOptions{}, &remote.ExecServer{}, &remote.Pool{}, &remote.PoolOptions{},
 	&jsonl.Reader{}, &jsonl.Options{}, &rollout.Rollout{}, &rollout.Sequence{}, &rollout.SequenceBuilder{}, &rollout.Turn{}, &rollout.Where{},
 	&jsonl.Writer{},
 	&traj.Options{}, &traj.Reader{}, &traj.Rewards{}, &traj.Source{},
@@ -116,7 +116,7 @@ var zeros = []any{
 	&chat.Conversation{}, &chat.Error{}, &chat.FieldSpans{}, &chat.Options{}, &chat.Result{}, &chat.Template{},
 	&engine.AddedMatcher{}, &engine.Encoding{},
 	&parse.Options{}, &parse.Parser{}, &parse.Reply{},
-	&audit.Drift{}, &lineage.Builder{}, &lineage.Options{}, &lineage.Report{}, &lineage.Result{}, &lineage.Row{},
+	&audit.Drift{}, &lineage.Options{}, &lineage.Report{}, &lineage.Result{}, &lineage.Row{},
 	&swerl.Options{},
 }
 

@@ -77,7 +77,7 @@ func (g *Group) live(i int) bool { return g.Live == nil || g.Live[i] }
 
 // Reasons for dropping.
 const (
-	ReasonAlike   = "all rewards are alike"
+	reasonAlike   = "all rewards are alike"
 	reasonFewLive = "too few live rollouts"
 	reasonTooHard = "mean reward below the band"
 	reasonTooEasy = "mean reward above the band"
@@ -220,7 +220,7 @@ func (r *Rule) decide(g *Group) Decision {
 		return d
 	}
 	if r.alike(x) {
-		return Decision{Reason: ReasonAlike}
+		return Decision{Reason: reasonAlike}
 	}
 	return Decision{Keep: true}
 }

@@ -44,7 +44,7 @@ func TestRules(t *testing.T) {
 		group  Group
 		want   Decision
 	}{
-		{"the only success is not live", Rule{LiveOnly: true}, live, Decision{Reason: ReasonAlike}},
+		{"the only success is not live", Rule{LiveOnly: true}, live, Decision{Reason: reasonAlike}},
 		{"unless all are looked at", Rule{}, live, Decision{Keep: true}},
 		{"too few live", Rule{MinLive: 4}, live, Decision{Reason: reasonFewLive}},
 		{"too hard", Rule{Band: &Band{0.1, 0.9}}, live, Decision{Reason: reasonTooHard}},
@@ -52,7 +52,7 @@ func TestRules(t *testing.T) {
 		{"inside the band", Rule{Band: &Band{0.25, 0.25}}, Group{Rewards: []float64{1, 0, 0, 0}}, Decision{Keep: true}},
 		{"on the edge of the band, whatever tenths add up to", Rule{Band: &Band{0.1, 0.3}}, Group{Rewards: append(repeat(1, 3), repeat(0, 7)...)}, Decision{Keep: true}},
 		{"a single reward may stay", Rule{KeepSingle: true}, Group{Rewards: []float64{1}}, Decision{Keep: true}},
-		{"an empty group has no signal", Rule{}, Group{}, Decision{Reason: ReasonAlike}},
+		{"an empty group has no signal", Rule{}, Group{}, Decision{Reason: reasonAlike}},
 		{"one by one: the row whose absence makes the rest constant goes", Rule{Test: rowDeviation},
 			Group{Rewards: []float64{1, 0, 0}}, Decision{Keep: true, Rows: []bool{false, true, true}}},
 		{"all at once", Rule{Test: rowDeviationGroup}, Group{Rewards: []float64{1, 0, 0}}, Decision{Keep: true, Rows: []bool{true, true, true}}},
@@ -70,8 +70,8 @@ func TestKeepAtLeastAndCounts(t *testing.T) {
 	dull := Group{Rewards: repeat(1, 4)}
 	d, report, err := Apply([]Group{dull, dull, dull}, Rule{KeepAtLeast: 2})
 	require.NoError(t, err)
-	require.Equal(t, []Decision{{Keep: true}, {Keep: true}, {Reason: ReasonAlike}}, d)
-	require.Equal(t, Report{Kept: 2, Dropped: 1, TakenBack: 2, Reasons: map[string]int{ReasonAlike: 1}}, report)
+	require.Equal(t, []Decision{{Keep: true}, {Keep: true}, {Reason: reasonAlike}}, d)
+	require.Equal(t, Report{Kept: 2, Dropped: 1, TakenBack: 2, Reasons: map[string]int{reasonAlike: 1}}, report)
 	_, report, err = Apply([]Group{{Rewards: []float64{1, 0, 0}}}, Rule{Test: rowDeviation})
 	require.NoError(t, err)
 	require.Equal(t, Report{Kept: 1, DroppedRows: 1}, report)

@@ -31,7 +31,7 @@ func (p *Patch) Apply(tree Tree) (Tree, error) {
 	w := work{before: tree, leaving: map[string]bool{}, removed: map[string]bool{}, written: Tree{}}
 	changes := p.Changes()
 	for _, c := range changes {
-		if c.Kind == Delete || c.Kind == Rename {
+		if c.Kind == remove || c.Kind == rename {
 			w.leaving[c.Old] = true
 		}
 	}
@@ -87,7 +87,7 @@ func (w *work) collide(next Tree) error {
 
 // source is the file that a change starts from.
 func (w *work) source(c Change) (f File, exists bool) {
-	if c.Kind != Rename && c.Kind != Copy {
+	if c.Kind != rename && c.Kind != copied {
 		if f, exists = w.written[c.Old]; exists || w.removed[c.Old] {
 			return f, exists
 		}
@@ -98,14 +98,14 @@ func (w *work) source(c Change) (f File, exists bool) {
 
 // modes are what a patch says of a file's mode; ok is false where it says nothing.
 type modes struct {
-	before, after     Mode
+	before, after     string
 	hasBefore, hasNew bool
 }
 
 func modesOf(f *gitdiff.File) (m modes, err error) {
 	for _, x := range []struct {
 		mode os.FileMode
-		to   *Mode
+		to   *string
 		has  *bool
 	}{{f.OldMode, &m.before, &m.hasBefore}, {f.NewMode, &m.after, &m.hasNew}} {
 		if x.mode == 0 {
@@ -135,20 +135,20 @@ func (w *work) apply(f *gitdiff.File, c Change) error {
 		return fail("%w", err)
 	}
 	before, exists := File{}, false
-	if c.Kind != Add {
+	if c.Kind != add {
 		before, exists = w.source(c)
 	}
-	if exists && m.hasBefore && (m.before == Link) != (before.Mode == Link) {
-		return fail("the patch is for a file of mode %s, found mode %s", m.before, before.Mode)
+	if exists && m.hasBefore && (m.before == link) != (before.Mode == link) {
+		return fail("the patch is for a file of mode %s, found mode %s", octal(m.before), octal(before.Mode))
 	}
 	switch {
-	case c.Kind == Add:
+	case c.Kind == add:
 		if w.taken(c.New) {
 			return fail("the patch adds a file that exists already")
 		}
 	case !exists:
 		return fail("the patch changes %q, which does not exist", c.Old)
-	case c.New != c.Old && c.Kind != Delete:
+	case c.New != c.Old && c.Kind != remove:
 		if w.taken(c.New) {
 			return fail("the patch moves %q onto a file that exists already", c.Old)
 		}
@@ -168,7 +168,7 @@ func (w *work) apply(f *gitdiff.File, c Change) error {
 	if err != nil {
 		return fail("%w", err)
 	}
-	if c.Kind == Delete {
+	if c.Kind == remove {
 		if after.Content != "" {
 			return fail("the patch deletes a file of which lines are left")
 		}
@@ -176,7 +176,7 @@ func (w *work) apply(f *gitdiff.File, c Change) error {
 		w.removed[c.Old] = true
 		return nil
 	}
-	if c.Kind == Rename {
+	if c.Kind == rename {
 		w.removed[c.Old] = true
 	}
 	w.written[c.New] = after

@@ -83,9 +83,9 @@ func randomFile(rng *rand.Rand) patch.File {
 	f := patch.File{Content: b.String()}
 	switch rng.IntN(4) {
 	case 0:
-		f.Mode = patch.Executable
+		f.Mode = "100755"
 	case 1:
-		f = patch.File{Content: []string{"a", "../dir", "no/such file", "/etc/hostname", "dir/b c"}[rng.IntN(5)], Mode: patch.Link}
+		f = patch.File{Content: []string{"a", "../dir", "no/such file", "/etc/hostname", "dir/b c"}[rng.IntN(5)], Mode: "120000"}
 	}
 	return f
 }
@@ -124,8 +124,8 @@ func changed(rng *rand.Rand, t patch.Tree) patch.Tree {
 		case 1:
 			put(t, other, randomFile(rng))
 		case 2: // chmod
-			if f.Mode != patch.Link {
-				f.Mode = patch.Executable - f.Mode
+			if f.Mode != "120000" {
+				f.Mode = map[string]string{"": "100755", "100755": ""}[f.Mode]
 			}
 			t[name] = f
 		case 3: // another type
@@ -136,7 +136,7 @@ func changed(rng *rand.Rand, t patch.Tree) patch.Tree {
 		case 5: // copied
 			put(t, other, f)
 		default:
-			if f.Mode == patch.Link {
+			if f.Mode == "120000" {
 				f.Content += "x"
 			} else {
 				f.Content = "first\n" + f.Content
@@ -226,7 +226,7 @@ func TestModesAndLinksAgainstGit(t *testing.T) {
 func TestTreesThatNoRepositoryHolds(t *testing.T) {
 	for _, tree := range []patch.Tree{
 		{"../x": {}}, {"/x": {}}, {"a//b": {}}, {"": {}}, {".": {}}, {".git/config": {}}, {"sub/.git/hooks/x": {}}, {"a": {}, "a/b": {}},
-		{"out": {Content: "/tmp", Mode: patch.Link}, "out/x": {}}, {"x": {Mode: 9}},
+		{"out": {Content: "/tmp", Mode: "120000"}, "out/x": {}}, {"x": {Mode: "9"}},
 	} {
 		require.ErrorIs(t, tree.Check(), rollout.KindInput, "%v", tree)
 		dir := filepath.Join(t.TempDir(), "new")

@@ -11,21 +11,18 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Kind is what a patch does to a file.
-type Kind string
-
-// The kinds of change.
+// What a patch does to a file.
 const (
-	Modify Kind = "modify"
-	Add    Kind = "add"
-	Delete Kind = "delete"
-	Rename Kind = "rename"
-	Copy   Kind = "copy"
+	modify = "modify"
+	add    = "add"
+	remove = "delete"
+	rename = "rename"
+	copied = "copy"
 )
 
 // Change is the effect of a patch on one file.
 type Change struct {
-	Kind    Kind
+	Kind    string // "modify", "add", "delete", "rename" or "copy"
 	Old     string // path before, "" for Add
 	New     string // path after, "" for Delete
 	Added   int    // lines
@@ -105,16 +102,16 @@ func safe(name string) bool {
 func (p *Patch) Changes() []Change {
 	changes := make([]Change, len(p.files))
 	for i, f := range p.files {
-		c := Change{Kind: Modify, Old: f.OldName, New: f.NewName, Binary: f.IsBinary}
+		c := Change{Kind: modify, Old: f.OldName, New: f.NewName, Binary: f.IsBinary}
 		switch {
 		case f.IsNew:
-			c.Kind, c.Old = Add, ""
+			c.Kind, c.Old = add, ""
 		case f.IsDelete:
-			c.Kind, c.New = Delete, ""
+			c.Kind, c.New = remove, ""
 		case f.IsRename:
-			c.Kind = Rename
+			c.Kind = rename
 		case f.IsCopy:
-			c.Kind = Copy
+			c.Kind = copied
 		}
 		for _, t := range f.TextFragments {
 			c.Added += int(t.LinesAdded)
@@ -135,7 +132,7 @@ func (p *Patch) Touched() []string {
 		}
 	}
 	for _, c := range p.Changes() {
-		if c.Kind != Copy {
+		if c.Kind != copied {
 			add(c.Old)
 		}
 		add(c.New)
@@ -148,7 +145,7 @@ func (p *Patch) Touched() []string {
 func (p *Patch) Only(keep func(path string) bool) *Patch {
 	var files []*gitdiff.File
 	for i, c := range p.Changes() {
-		if c.New != "" && keep(c.New) || c.Old != "" && c.Kind != Copy && keep(c.Old) {
+		if c.New != "" && keep(c.New) || c.Old != "" && c.Kind != copied && keep(c.Old) {
 			files = append(files, p.files[i])
 		}
 	}
@@ -255,10 +252,10 @@ func (p *Patch) Edits() []Edit {
 		switch {
 		case err != nil:
 			e.Mode = fmt.Sprintf("%o %o", p.files[i].OldMode, p.files[i].NewMode)
-		case c.Kind == Add && m.after != Regular:
-			e.Mode = m.after.String()
-		case c.Kind != Add && c.Kind != Delete && m.hasNew && m.before != m.after:
-			e.Mode = m.before.String() + " " + m.after.String()
+		case c.Kind == add && m.after != regular:
+			e.Mode = octal(m.after)
+		case c.Kind != add && c.Kind != remove && m.hasNew && m.before != m.after:
+			e.Mode = octal(m.before) + " " + octal(m.after)
 		}
 		edits[i] = e
 	}

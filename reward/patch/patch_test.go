@@ -112,14 +112,14 @@ new mode 100755
 	after, err := p.Apply(tree)
 	require.NoError(t, err)
 	want := patch.Files(files{"new.txt": "hello\nworld\n", "tests/moved_test.py": "a\nB\n", "run.sh": "ls\n"})
-	want["run.sh"] = patch.File{Content: "ls\n", Mode: patch.Executable}
+	want["run.sh"] = patch.File{Content: "ls\n", Mode: "100755"}
 	require.Equal(t, want, after)
 	require.Equal(t, []string{"new.txt", "gone.txt", "old.py", "tests/moved_test.py", "run.sh"}, p.Touched())
 	require.Equal(t, []patch.Change{
-		{Kind: patch.Add, New: "new.txt", Added: 2},
-		{Kind: patch.Delete, Old: "gone.txt", Deleted: 1},
-		{Kind: patch.Rename, Old: "old.py", New: "tests/moved_test.py", Added: 1, Deleted: 1},
-		{Kind: patch.Modify, Old: "run.sh", New: "run.sh"},
+		{Kind: "add", New: "new.txt", Added: 2},
+		{Kind: "delete", Old: "gone.txt", Deleted: 1},
+		{Kind: "rename", Old: "old.py", New: "tests/moved_test.py", Added: 1, Deleted: 1},
+		{Kind: "modify", Old: "run.sh", New: "run.sh"},
 	}, p.Changes())
 
 	back, err := p.Reverse()
@@ -281,7 +281,7 @@ func FuzzPatch(f *testing.F) {
 		}
 		tree := patch.Tree{}
 		for _, c := range p.Changes() {
-			if c.Kind != patch.Add {
+			if c.Kind != "add" {
 				tree[c.Old] = patch.File{Content: content}
 			}
 		}

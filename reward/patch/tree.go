@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"maps"
@@ -9,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/turnpack/turnpack/internal/enum"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -19,38 +19,34 @@ type Tree map[string]File
 
 // File is one entry of a Tree.
 type File struct {
-	Content string // of a Link, where it points to
-	Mode    Mode
+	Content string // of a link, where it points to
+	Mode    string // "", "100755" (executable) or "120000" (a symbolic link)
 }
 
-// Mode is what git knows of a file beside its content.
-type Mode uint8
-
-// The modes. Submodules have none: patches that touch one do not apply.
+// What git knows of a file beside its content. Submodules have none of them: patches
+// that touch one do not apply.
 const (
-	Regular    Mode = iota // 100644
-	Executable             // 100755
-	Link                   // 120000, a symbolic link
+	regular    = ""
+	executable = "100755"
+	link       = "120000"
 )
-
-var modeNames = []string{"100644", "100755", "120000"}
-
-// String returns the mode as git writes it.
-func (m Mode) String() string { return enum.Name(modeNames, m, "mode") }
 
 // modeOf reads a mode of a patch: git, too, keeps only the type and the bit that says
 // that the owner may execute.
-func modeOf(m os.FileMode) (Mode, bool) {
+func modeOf(m os.FileMode) (string, bool) {
 	switch {
 	case m>>12 == 0o12:
-		return Link, true
+		return link, true
 	case m>>12 != 0o10:
-		return Regular, false
+		return regular, false
 	case m&0o100 != 0:
-		return Executable, true
+		return executable, true
 	}
-	return Regular, true
+	return regular, true
 }
+
+// octal is a mode as git writes it.
+func octal(mode string) string { return cmp.Or(mode, "100644") }
 
 // Files makes a tree of regular files from their contents.
 func Files(contents map[string]string) Tree {
@@ -81,12 +77,12 @@ func (t Tree) checkPath(name string) error {
 		return fault("expected a path inside the repository")
 	case slices.Contains(strings.Split(name, "/"), ".git"):
 		return fault("the path belongs to git itself")
-	case int(t[name].Mode) >= len(modeNames):
-		return fault("the mode %d is none of the known ones", t[name].Mode)
+	case !slices.Contains([]string{regular, executable, link}, t[name].Mode):
+		return fault("the mode %q is none of the known ones", t[name].Mode)
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if f, there := t[dir]; there {
-			return fault("the path is below %s, which is a file of mode %s", dir, f.Mode)
+			return fault("the path is below %s, which is a file of mode %s", dir, octal(f.Mode))
 		}
 	}
 	return nil
@@ -116,7 +112,7 @@ func ReadDir(dir string) (Tree, error) {
 			return nil
 		case d.Type()&fs.ModeSymlink != 0:
 			to, err := root.Readlink(name)
-			t[name] = File{to, Link}
+			t[name] = File{to, link}
 			return err
 		case !d.Type().IsRegular():
 			return errors.New("is neither a file, a link nor a directory: " + name)
@@ -128,7 +124,7 @@ func ReadDir(dir string) (Tree, error) {
 		content, err := root.ReadFile(name)
 		f := File{Content: string(content)}
 		if info.Mode()&0o100 != 0 {
-			f.Mode = Executable
+			f.Mode = executable
 		}
 		t[name] = f
 		return err
@@ -175,9 +171,9 @@ func (t Tree) writeDir(dir string) error {
 func write(root *os.Root, name string, f File) error {
 	perm := os.FileMode(0o644)
 	switch f.Mode {
-	case Link:
+	case link:
 		return root.Symlink(f.Content, name)
-	case Executable:
+	case executable:
 		perm = 0o755
 	}
 	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)

@@ -7,15 +7,12 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// ActionKind is what an action is. The zero value is no action.
-type ActionKind string
-
 // The kinds of action, named as in data sets.
 const (
-	NoAction ActionKind = ""
-	Message  ActionKind = "message"
-	OneCall  ActionKind = "function_call"
-	Batch    ActionKind = "function_call_batch"
+	noAction = ""
+	message  = "message"
+	oneCall  = "function_call"
+	batch    = "function_call_batch"
 )
 
 // Call is one tool call. Arguments is the JSON text as the model wrote it.
@@ -26,20 +23,20 @@ type Call struct {
 
 // Action is one step: a chat message, a tool call, or several.
 type Action struct {
-	Kind    ActionKind
+	Kind    string // "message", "function_call" or "function_call_batch"; "" is no action
 	Content string // of a message
-	Calls   []Call // one for OneCall, any number for Batch
+	Calls   []Call // one, or any number of a batch
 }
 
 // UnmarshalJSON reads an expected action as data sets hold it: an object with
 // type, and content, name and arguments, or calls.
 func (a *Action) UnmarshalJSON(data []byte) error {
 	var row struct {
-		Type      ActionKind `json:"type"`
-		Content   *string    `json:"content"`
-		Name      *string    `json:"name"`
-		Arguments *string    `json:"arguments"`
-		Calls     []Call     `json:"calls"`
+		Type      string  `json:"type"`
+		Content   *string `json:"content"`
+		Name      *string `json:"name"`
+		Arguments *string `json:"arguments"`
+		Calls     []Call  `json:"calls"`
 	}
 	if err := json.Unmarshal(data, &row); err != nil {
 		return rollout.Errorf(rollout.KindFormat, rollout.Where{}, "an action is an object: %w", err)
@@ -48,24 +45,24 @@ func (a *Action) UnmarshalJSON(data []byte) error {
 		return rollout.Errorf(rollout.KindFormat, rollout.Where{Field: field}, "a %s action must have %s", row.Type, field)
 	}
 	switch row.Type {
-	case Message:
+	case message:
 		if row.Content == nil {
 			return missing("content")
 		}
-		*a = Action{Kind: Message, Content: *row.Content}
-	case OneCall:
+		*a = Action{Kind: message, Content: *row.Content}
+	case oneCall:
 		if row.Name == nil {
 			return missing("name")
 		}
 		if row.Arguments == nil {
 			return missing("arguments")
 		}
-		*a = Action{Kind: OneCall, Calls: []Call{{*row.Name, *row.Arguments}}}
-	case Batch:
+		*a = Action{Kind: oneCall, Calls: []Call{{*row.Name, *row.Arguments}}}
+	case batch:
 		if len(row.Calls) == 0 {
 			return missing("calls")
 		}
-		*a = Action{Kind: Batch, Calls: row.Calls}
+		*a = Action{Kind: batch, Calls: row.Calls}
 	default:
 		return rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "type"}, "expected message, function_call or function_call_batch, found %q", row.Type)
 	}
@@ -145,11 +142,11 @@ func ActionOf(output []OutputItem) Action {
 	}
 	switch {
 	case len(calls) == 1:
-		return Action{Kind: OneCall, Calls: calls}
+		return Action{Kind: oneCall, Calls: calls}
 	case len(calls) > 1:
-		return Action{Kind: Batch, Calls: calls}
+		return Action{Kind: batch, Calls: calls}
 	case said:
-		return Action{Kind: Message, Content: content}
+		return Action{Kind: message, Content: content}
 	}
 	return Action{}
 }
@@ -162,11 +159,11 @@ func actionOfMessage(m *rollout.Message) Action {
 	}
 	switch {
 	case len(calls) == 1:
-		return Action{Kind: OneCall, Calls: calls}
+		return Action{Kind: oneCall, Calls: calls}
 	case len(calls) > 1:
-		return Action{Kind: Batch, Calls: calls}
+		return Action{Kind: batch, Calls: calls}
 	case m.NoContent:
 		return Action{}
 	}
-	return Action{Kind: Message, Content: m.Content}
+	return Action{Kind: message, Content: m.Content}
 }

@@ -8,34 +8,21 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Category is why a step got its reward.
-type Category string
-
-// The categories, named as the reference's enumeration.
+// The categories of a Comparison, named as the reference's enumeration.
 const (
-	noActionFound         Category = "NO_ACTION_FOUND"
-	noExpectedToolCall    Category = "NO_EXPECTED_TOOL_CALL"
-	expectedMessageFound  Category = "EXPECTED_CHAT_MESSAGE_FOUND"
-	noExpectedMessage     Category = "NO_EXPECTED_CHAT_MESSAGE"
-	unexpectedTool        Category = "UNEXPECTED_TOOL"
-	argumentsDecodeError  Category = "ARGUMENTS_DECODE_ERROR"
-	argumentTypeDiffers   Category = "ARGUMENT_VALUE_TYPE_DIFFERENT"
-	argumentKeysDiffer    Category = "ARGUMENT_OBJECT_KEYS_DIFFERENT"
-	argumentLengthDiffers Category = "ARGUMENT_LIST_LENGTH_DIFFERENT"
-	argumentValueDiffers  Category = "ARGUMENT_VALUE_DIFFERENT"
-	matchedCall           Category = "EXPECTED_TOOL_CALL"
-	batchLengthDiffers    Category = "FUNCTION_CALL_BATCH_LENGTH_DIFFERENT"
-	expectedBatch         Category = "EXPECTED_TOOL_CALL_BATCH"
-)
-
-// ParallelMode turns matched calls into a reward.
-type ParallelMode string
-
-// The modes. The empty string means BinaryStrict.
-const (
-	BinaryStrict ParallelMode = "binary_strict" // 1 when every required call matched
-	Fractional   ParallelMode = "fractional"    // matched / required
-	F1           ParallelMode = "f1"            // 2·matched / (expected + actual)
+	noActionFound         = "NO_ACTION_FOUND"
+	noExpectedToolCall    = "NO_EXPECTED_TOOL_CALL"
+	expectedMessageFound  = "EXPECTED_CHAT_MESSAGE_FOUND"
+	noExpectedMessage     = "NO_EXPECTED_CHAT_MESSAGE"
+	unexpectedTool        = "UNEXPECTED_TOOL"
+	argumentsDecodeError  = "ARGUMENTS_DECODE_ERROR"
+	argumentTypeDiffers   = "ARGUMENT_VALUE_TYPE_DIFFERENT"
+	argumentKeysDiffer    = "ARGUMENT_OBJECT_KEYS_DIFFERENT"
+	argumentLengthDiffers = "ARGUMENT_LIST_LENGTH_DIFFERENT"
+	argumentValueDiffers  = "ARGUMENT_VALUE_DIFFERENT"
+	matchedCall           = "EXPECTED_TOOL_CALL"
+	batchLengthDiffers    = "FUNCTION_CALL_BATCH_LENGTH_DIFFERENT"
+	expectedBatch         = "EXPECTED_TOOL_CALL_BATCH"
 )
 
 // Comparator compares actions by tool and arguments. The zero value is the
@@ -50,10 +37,13 @@ type Comparator struct {
 	FloatTolerance float64 `json:"floating_point_comparison_threshold"`
 	// CountCalls makes the number of calls part of the verdict. The three fields
 	// below have a meaning only with it.
-	CountCalls    bool         `json:"parallel_tool_call_rewarding"`
-	AllowSubset   bool         `json:"allow_subset"`   // fewer calls than expected are admissible
-	AllowSuperset bool         `json:"allow_superset"` // more calls than expected are admissible
-	Mode          ParallelMode `json:"parallel_tool_call_reward_mode"`
+	CountCalls    bool `json:"parallel_tool_call_rewarding"`
+	AllowSubset   bool `json:"allow_subset"`   // fewer calls than expected are admissible
+	AllowSuperset bool `json:"allow_superset"` // more calls than expected are admissible
+	// Mode turns matched calls into a reward: "binary_strict" or "", 1 when every
+	// required call matched; "fractional", matched / required; "f1", 2·matched /
+	// (expected + actual).
+	Mode string `json:"parallel_tool_call_reward_mode"`
 }
 
 // Validate reports every fault of the configuration.
@@ -66,7 +56,7 @@ func (c Comparator) Validate() error {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "floating_point_comparison_threshold"}, "expected a positive number, found %v", c.FloatTolerance))
 	}
 	switch c.Mode {
-	case "", BinaryStrict, Fractional, F1:
+	case "", "binary_strict", "fractional", "f1":
 	default:
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "parallel_tool_call_reward_mode"}, "expected binary_strict, fractional or f1, found %q", c.Mode))
 	}
@@ -75,8 +65,8 @@ func (c Comparator) Validate() error {
 
 // Comparison is the reward of one step, 0 to 1, and its reason.
 type Comparison struct {
-	Reward   float64  `json:"reward"`
-	Category Category `json:"category"`
+	Reward   float64 `json:"reward"`
+	Category string  `json:"category"`
 }
 
 // Compare scores actual against expected. The only errors are faults of the
@@ -86,17 +76,17 @@ func (c Comparator) Compare(expected, actual Action) (Comparison, error) {
 	if err := c.Validate(); err != nil {
 		return Comparison{}, err
 	}
-	if actual.Kind == NoAction {
+	if actual.Kind == noAction {
 		return Comparison{0, noActionFound}, nil
 	}
 	switch expected.Kind {
-	case Message:
-		if actual.Kind == Message {
+	case message:
+		if actual.Kind == message {
 			return Comparison{1, expectedMessageFound}, nil
 		}
 		return Comparison{0, noExpectedMessage}, nil
-	case OneCall, Batch:
-		if actual.Kind == Message {
+	case oneCall, batch:
+		if actual.Kind == message {
 			return Comparison{0, noExpectedToolCall}, nil
 		}
 		return c.calls(expected.Calls, actual.Calls)
@@ -115,7 +105,7 @@ func (c Comparator) calls(expected, actual []Call) (Comparison, error) {
 	// Which actual calls could stand for which expected call, and for the others
 	// the first reason beyond the tool name.
 	candidates := make([][]int, len(expected))
-	failures := make([]Category, len(expected))
+	failures := make([]string, len(expected))
 	for i, e := range expected {
 		failures[i] = unexpectedTool
 		for j, a := range actual {
@@ -158,7 +148,7 @@ func (c Comparator) reward(matched, expected, actual int) float64 {
 	required := expected
 	switch {
 	case !c.CountCalls:
-	case c.Mode == F1:
+	case c.Mode == "f1":
 		if expected+actual == 0 {
 			return 0
 		}
@@ -166,7 +156,7 @@ func (c Comparator) reward(matched, expected, actual int) float64 {
 	case c.AllowSubset:
 		required = min(expected, actual)
 	}
-	if c.CountCalls && c.Mode == Fractional {
+	if c.CountCalls && c.Mode == "fractional" {
 		if required == 0 {
 			return 0
 		}
@@ -240,7 +230,7 @@ func (c Comparator) call(expected, actual Call) (Comparison, error) {
 }
 
 // values compares two argument values; "" means that they match.
-func (c Comparator) values(want, got value) Category {
+func (c Comparator) values(want, got value) string {
 	// A boolean is an integer, but an integer is no boolean.
 	if want.kind != got.kind && !(want.kind == integer && got.kind == boolean) {
 		return argumentTypeDiffers

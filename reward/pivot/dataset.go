@@ -57,11 +57,11 @@ type Part struct {
 
 // RowMetadata says where the step was recorded.
 type RowMetadata struct {
-	Instance string   `json:"instance_id,omitempty"`
-	Rollout  string   `json:"rollout"`
-	Turn     int      `json:"turn"`
-	Category string   `json:"category,omitempty"` // edit, bash, search …; "" unknown
-	Protocol Protocol `json:"protocol,omitempty"` // of the recorded text, "" for native calls
+	Instance string `json:"instance_id,omitempty"`
+	Rollout  string `json:"rollout"`
+	Turn     int    `json:"turn"`
+	Category string `json:"category,omitempty"` // edit, bash, search …; "" unknown
+	Protocol string `json:"protocol,omitempty"` // of the recorded text, "" for native calls
 	// TextPrompt is true where the prompt is as recorded, with calls in text: the answer
 	// is then read by WithTextCalls.
 	TextPrompt bool `json:"text_prompt,omitempty"`
@@ -97,15 +97,15 @@ func (d Data) Row(r *rollout.Rollout, c Candidate) (DataRow, error) {
 		row.AgentRef = SWEPivotAgent
 	}
 	var expected any = struct {
-		Type ActionKind `json:"type"`
+		Type string `json:"type"`
 		Call
-	}{OneCall, c.Action.Calls[0]}
+	}{oneCall, c.Action.Calls[0]}
 	if len(c.Action.Calls) > 1 {
 		row.Request.ParallelToolCalls = true
 		expected = struct {
-			Type  ActionKind `json:"type"`
-			Calls []Call     `json:"calls"`
-		}{Batch, c.Action.Calls}
+			Type  string `json:"type"`
+			Calls []Call `json:"calls"`
+		}{batch, c.Action.Calls}
 	}
 	var err error
 	if row.ExpectedAction, err = json.Marshal(expected); err != nil {
@@ -136,7 +136,7 @@ func items(messages []rollout.Message, text bool) []Item {
 				out = append(out, Item{Type: "reasoning", Summary: []Part{{"summary_text", m.Reasoning}}})
 			}
 			action, before, protocol := textAction(m)
-			if protocol != "" && text || action.Kind != OneCall && action.Kind != Batch {
+			if protocol != "" && text || action.Kind != oneCall && action.Kind != batch {
 				say(m.Role, m.Content)
 				open = nil
 				continue
@@ -265,17 +265,17 @@ func jsonType(raw json.RawMessage) string {
 
 // textAction reads the action of an assistant message: native calls, else those in its
 // text, with the text before them.
-func textAction(m *rollout.Message) (Action, string, Protocol) {
+func textAction(m *rollout.Message) (Action, string, string) {
 	action := actionOfMessage(m)
-	if action.Kind != Message {
+	if action.Kind != message {
 		return action, "", ""
 	}
 	calls, before, protocol := TextCalls(m.Content)
 	switch {
 	case len(calls) == 1:
-		action = Action{Kind: OneCall, Calls: calls}
+		action = Action{Kind: oneCall, Calls: calls}
 	case len(calls) > 1:
-		action = Action{Kind: Batch, Calls: calls}
+		action = Action{Kind: batch, Calls: calls}
 	}
 	return action, before, protocol
 }

@@ -13,7 +13,7 @@ import (
 func TestTextCalls(t *testing.T) {
 	for _, c := range []struct {
 		text, before string
-		protocol     pivot.Protocol
+		protocol     string
 		calls        []pivot.Call
 	}{
 		{"no call", "no call", "", nil},

@@ -51,7 +51,7 @@ func expectedCall(raw json.RawMessage) (*Call, error) {
 		return nil, nil
 	}
 	var kind string
-	if json.Unmarshal(action["type"], &kind) != nil || kind != string(OneCall) {
+	if json.Unmarshal(action["type"], &kind) != nil || kind != oneCall {
 		return nil, nil
 	}
 	var name *string
@@ -73,7 +73,7 @@ func (v SWE) VerifyRow(row Row, output []OutputItem) (Score, error) {
 		return Score{Failure: failureUnknown}, nil
 	}
 	for _, item := range output {
-		if item.Type == string(OneCall) {
+		if item.Type == oneCall {
 			return v.Verify(expected, &Call{item.Name, item.Arguments})
 		}
 	}

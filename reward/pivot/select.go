@@ -16,7 +16,7 @@ type Candidate struct {
 	Message int    // index of that message; the prompt is Messages[:Message]
 	Action  Action
 	// Protocol is how the message holds its calls in text, "" for native calls.
-	Protocol Protocol
+	Protocol string
 }
 
 // Candidates lists the assistant messages of r that call a tool, natively or in their
@@ -39,7 +39,7 @@ func Candidates(r *rollout.Rollout, withMessages bool) []Candidate {
 			continue
 		}
 		action, _, protocol := textAction(m)
-		if len(action.Calls) > 0 || withMessages && action.Kind == Message {
+		if len(action.Calls) > 0 || withMessages && action.Kind == message {
 			out = append(out, Candidate{r.ID, at, i, action, protocol})
 		}
 	}

@@ -7,40 +7,30 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Failure is why a step of [SWE] did not pass. The values are the reference's.
-type Failure string
-
-// The failures. failureUnknown stands where the reference catches an exception:
+// Why a step of [SWE] did not pass, in the reference's words. failureUnknown stands where the reference catches an exception:
 // arguments of a shape that its rules cannot read.
 const (
-	failureNone            Failure = "none"
-	failureExpectedInvalid Failure = "expected_action_invalid"
-	failureOutputInvalid   Failure = "model_output_invalid"
-	failureToolName        Failure = "tool_name_mismatch"
-	failureTarget          Failure = "target_mismatch"
-	failureSimilarity      Failure = "similarity_below_threshold"
-	failureUnknown         Failure = "unknown_error"
-)
-
-// RewardMode is how similarity becomes a reward.
-type RewardMode string
-
-// The modes. The empty string means Binary.
-const (
-	Binary     RewardMode = "binary"     // 1 from FullCredit on, else 0
-	Continuous RewardMode = "continuous" // 0.5 to 1 between Threshold and FullCredit
+	failureNone            = "none"
+	failureExpectedInvalid = "expected_action_invalid"
+	failureOutputInvalid   = "model_output_invalid"
+	failureToolName        = "tool_name_mismatch"
+	failureTarget          = "target_mismatch"
+	failureSimilarity      = "similarity_below_threshold"
+	failureUnknown         = "unknown_error"
 )
 
 // SWE is the layered verifier for steps of coding agents. The zero value is the
 // reference's default configuration.
 type SWE struct {
-	Mode RewardMode
+	// Mode is how similarity becomes a reward: "binary" or "", 1 from FullCredit on,
+	// else 0; "continuous", 0.5 to 1 between Threshold and FullCredit.
+	Mode string
 	// Threshold earns half a reward and FullCredit a whole one, similarities from
-	// 0 to 1; nil means 0.4 and 0.8. Threshold counts in Continuous mode only.
+	// 0 to 1; nil means 0.4 and 0.8. Threshold counts in continuous mode only.
 	Threshold  *float64
 	FullCredit *float64
 	// DiffSizeAlpha is the largest penalty, reached by edits of 500 characters;
-	// nil means 0.1. It applies in Continuous mode only.
+	// nil means 0.1. It applies in continuous mode only.
 	DiffSizeAlpha *float64
 	// Levels that are switched off.
 	SkipTarget     bool
@@ -60,7 +50,7 @@ func (v SWE) Validate() error {
 		}
 	}
 	switch v.Mode {
-	case "", Binary, Continuous:
+	case "", "binary", "continuous":
 	default:
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "reward_mode"}, "expected binary or continuous, found %q", v.Mode))
 	}
@@ -75,7 +65,7 @@ type Score struct {
 	TargetMatch   *bool    `json:"target_match"`
 	Similarity    *float64 `json:"similarity"`
 	DiffPenalty   *float64 `json:"diff_size_penalty"`
-	Failure       Failure  `json:"failure"`
+	Failure       string   `json:"failure"`
 }
 
 // Verify scores the call of an answer against the expected call. A nil expected
@@ -134,14 +124,14 @@ func (v SWE) levels(want, got *step, s *Score) {
 		full, threshold := orDefault(v.FullCredit, 0.8), orDefault(v.Threshold, 0.4)
 		switch {
 		case similarity >= full:
-		case v.Mode == Continuous && similarity >= threshold:
+		case v.Mode == "continuous" && similarity >= threshold:
 			s.Reward = 0.5 + 0.5*(similarity-threshold)/(full-threshold)
 		default:
 			s.Reward, s.Failure = 0, failureSimilarity
 			return
 		}
 	}
-	if !v.SkipDiffSize && v.Mode == Continuous {
+	if !v.SkipDiffSize && v.Mode == "continuous" {
 		if penalty := diffPenalty(got, orDefault(v.DiffSizeAlpha, 0.1)); !got.raised {
 			s.DiffPenalty = &penalty
 			s.Reward *= 1 - penalty

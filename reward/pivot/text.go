@@ -6,17 +6,14 @@ import (
 	"strings"
 )
 
-// Protocol is how a model writes tool calls into its text: xml, hermes, tag, fence or block.
-type Protocol string
-
 // The protocols, in the order in which they are looked for. The empty string means that
 // the text holds no call.
 const (
-	protocolXML    Protocol = "xml"    // <function=name><parameter=key>value</parameter></function>
-	protocolHermes Protocol = "hermes" // <tool_call>{"name": …, "arguments": {…}}</tool_call>
-	protocolTag    Protocol = "tag"    // <execute_bash>…</execute_bash>, <command>…</command>
-	protocolFence  Protocol = "fence"  // one block of ```bash
-	protocolBlock  Protocol = "block"  // a block without a language as the end
+	protocolXML    = "xml"    // <function=name><parameter=key>value</parameter></function>
+	protocolHermes = "hermes" // <tool_call>{"name": …, "arguments": {…}}</tool_call>
+	protocolTag    = "tag"    // <execute_bash>…</execute_bash>, <command>…</command>
+	protocolFence  = "fence"  // one block of ```bash
+	protocolBlock  = "block"  // a block without a language as the end
 )
 
 var (
@@ -32,8 +29,8 @@ var (
 // text before the first of them. Values keep their characters, but for a line end at
 // either side. Shell blocks are calls of bash with a command. Several shell blocks in one
 // message are no call, as in the harnesses that speak so.
-func TextCalls(text string) (calls []Call, before string, p Protocol) {
-	found := func(at [][]int, protocol Protocol, call func(m []string) (Call, bool)) bool {
+func TextCalls(text string) (calls []Call, before string, p string) {
+	found := func(at [][]int, protocol string, call func(m []string) (Call, bool)) bool {
 		for _, i := range at {
 			m := make([]string, len(i)/2)
 			for k := range m {
@@ -79,7 +76,7 @@ func TextCalls(text string) (calls []Call, before string, p Protocol) {
 	}
 	for _, shell := range []struct {
 		pattern  *regexp.Regexp
-		protocol Protocol
+		protocol string
 	}{{tagCall, protocolTag}, {fenceCall, protocolFence}} {
 		if at := shell.pattern.FindAllStringSubmatchIndex(text, 2); len(at) == 1 && found(at, shell.protocol, bash) {
 			return calls, before, p

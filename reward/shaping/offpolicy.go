@@ -20,8 +20,8 @@ type OffPolicy struct {
 	MaxError float64
 }
 
-// ReasonLogprobError is why MaxError masks a row.
-const ReasonLogprobError = "log probabilities differ too much"
+// reasonLogprobError is why MaxError masks a row.
+const reasonLogprobError = "log probabilities differ too much"
 
 func (o OffPolicy) validate() error {
 	var faults []error
@@ -86,7 +86,7 @@ func (o OffPolicy) Apply(seq rollout.Sequence, train []float32) (rollout.Sequenc
 		n++
 	}
 	if o.MaxError > 0 && n > 0 && !(sum/float64(n) <= o.MaxError) {
-		return seq, ReasonLogprobError, nil
+		return seq, reasonLogprobError, nil
 	}
 	if o.Weights == nil {
 		return seq, "", nil

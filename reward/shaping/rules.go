@@ -84,7 +84,7 @@ func (a Affine) of(x float64) float64 {
 
 // Reasons and names of rules, as reports and rows have them.
 const (
-	RuleTruncated = "truncated"
+	ruleTruncated = "truncated"
 	ruleStop      = "did not stop"
 	ruleSoft      = "soft overlong"
 	ruleAffine    = "scaled"
@@ -225,7 +225,7 @@ func (r *Rules) Shape(total float64, f Facts) (float64, []Applied) {
 		}
 	}
 	if r.TruncatedCoef != nil {
-		step(RuleTruncated, Truncated(total, f.Status == rollout.StatusTruncated, *r.TruncatedCoef))
+		step(ruleTruncated, Truncated(total, f.Status == rollout.StatusTruncated, *r.TruncatedCoef))
 	}
 	if r.StopProperly {
 		rewards, _ := ZeroOnNonStop(f.finish(), []float64{total}, nil)

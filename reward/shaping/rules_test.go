@@ -28,7 +28,7 @@ func TestShape(t *testing.T) {
 		by     []Applied
 	}{
 		{"nothing", Rules{}, 1, Facts{Status: cut}, 1, nil},
-		{"a cut-off success is worth half", Rules{TruncatedCoef: ptr(0.5)}, 1, Facts{Status: cut}, 0.5, []Applied{{RuleTruncated, -0.5}}},
+		{"a cut-off success is worth half", Rules{TruncatedCoef: ptr(0.5)}, 1, Facts{Status: cut}, 0.5, []Applied{{ruleTruncated, -0.5}}},
 		{"one that ended keeps its reward", Rules{TruncatedCoef: ptr(0.5)}, 1, Facts{Status: done}, 1, nil},
 		{"a call at the end is no stop", Rules{StopProperly: true}, 1, Facts{Status: done, FinishReason: "tool_calls"}, 0, []Applied{{ruleStop, -1}}},
 		{"no reason recorded, completed", Rules{StopProperly: true}, 1, Facts{Status: done}, 1, nil},
@@ -96,7 +96,7 @@ func TestDecideLeavesNothingInSilence(t *testing.T) {
 func TestFilterRaw(t *testing.T) {
 	g := group("alike", 1, 1)
 	g.Members[1].Reward = 0.5
-	for raw, want := range map[bool]string{false: "", true: filter.ReasonAlike} {
+	for raw, want := range map[bool]string{false: "", true: "all rewards are alike"} {
 		rules := Rules{Filter: &filter.Rule{}, FilterRaw: raw}
 		var report Report
 		got, err := rules.Decide([]Group{g}, &report)
@@ -119,7 +119,7 @@ func TestOffPolicy(t *testing.T) {
 	require.Equal(t, []float32{0, 1, 1}, seq.Weight, "the input keeps its weights")
 	_, why, err = o.Apply(seq, []float32{0, -1 + 3*ln2, -1})
 	require.NoError(t, err)
-	require.Equal(t, ReasonLogprobError, why, "mean of 8 and 1")
+	require.Equal(t, reasonLogprobError, why, "mean of 8 and 1")
 	_, _, err = o.Apply(seq, nil)
 	require.ErrorIs(t, err, rollout.KindInput)
 }
@@ -242,7 +242,7 @@ func TestSpendingOfGroups(t *testing.T) {
 	alike := Group{Key: "h", Members: []Member{m(0, 100, 2), m(0, 50, 2)}}
 	_, err = r.Decide([]Group{alike}, &report)
 	require.NoError(t, err)
-	require.Equal(t, 1, report.Groups[filter.ReasonAlike], "what nobody solves costs nothing")
+	require.Equal(t, 1, report.Groups["all rewards are alike"], "what nobody solves costs nothing")
 	for _, w := range []float64{-1, math.NaN(), math.Inf(1)} {
 		require.ErrorIs(t, Rules{Spending: &Spending{Input: w}}.Validate(), rollout.KindInput)
 	}

@@ -466,7 +466,7 @@ new file mode 100755
 	require.NoError(t, a.Validate())
 	tree, err := a.Tree(original, ssr.State{Kind: ssr.Buggy})
 	require.NoError(t, err)
-	require.Equal(t, patch.Tree{"a": {Content: "f", Mode: patch.Link}, "f/z": {Content: "4\n", Mode: patch.Executable}, "t": {Content: "t\n"}}, tree)
+	require.Equal(t, patch.Tree{"a": {Content: "f", Mode: "120000"}, "f/z": {Content: "4\n", Mode: "100755"}, "t": {Content: "t\n"}}, tree)
 	facts, err := a.Facts(original)
 	require.NoError(t, err)
 	require.Len(t, facts.ChangedFiles, 5)

@@ -30,32 +30,24 @@ type Lists struct {
 	PassToPass Outcome
 }
 
-// Resolution grades the two rates.
-type Resolution string
+const resolvedFull = "RESOLVED_FULL"
 
-// The resolutions.
-const (
-	ResolvedNo      Resolution = "RESOLVED_NO"
-	ResolvedPartial Resolution = "RESOLVED_PARTIAL" // some F2P, all P2P
-	ResolvedFull    Resolution = "RESOLVED_FULL"    // all of both
-)
-
-// Resolution is full when both rates are 1, partial when some F2P tests and all
-// P2P tests pass.
-func (l Lists) Resolution() Resolution {
+// Resolution is RESOLVED_FULL when both rates are 1, RESOLVED_PARTIAL when some F2P
+// tests and all P2P tests pass, else RESOLVED_NO.
+func (l Lists) Resolution() string {
 	f2p, p2p := l.FailToPass.Rate(), l.PassToPass.Rate()
 	switch {
 	case p2p == 1 && f2p == 1:
-		return ResolvedFull
+		return resolvedFull
 	case p2p == 1 && f2p > 0:
-		return ResolvedPartial
+		return "RESOLVED_PARTIAL"
 	}
-	return ResolvedNo
+	return "RESOLVED_NO"
 }
 
 // judge compares statuses with the spec's two lists.
 func (s Spec) judge(statuses *logparse.Statuses) Lists {
-	if s.EvalType == FailOnly {
+	if s.EvalType == failOnly {
 		return Lists{divide(s.FailToPass, statuses, notFailed), divide(s.PassToPass, statuses, notFailed)}
 	}
 	return Lists{divide(s.FailToPass, statuses, passed), divide(s.PassToPass, statuses, maintained)}
@@ -176,7 +168,7 @@ func (s Spec) Grade(patch *string, log string) (Result, error) {
 	r.Report.PatchApplied = true
 	r.Report.Tests = &TestReport{FailToPass: r.Lists.FailToPass, PassToPass: r.Lists.PassToPass}
 	resolution := r.Lists.Resolution()
-	r.Report.Resolved = resolution == ResolvedFull
+	r.Report.Resolved = resolution == resolvedFull
 	r.Verdict = rollout.VerdictUnresolved
 	if r.Report.Resolved {
 		r.Verdict = rollout.VerdictResolved
@@ -186,7 +178,7 @@ func (s Spec) Grade(patch *string, log string) (Result, error) {
 	return r, nil
 }
 
-func notARun(cause Cause, infra Infra) (rollout.Verdict, string) {
+func notARun(cause string, infra Infra) (rollout.Verdict, string) {
 	if infra.Certain {
 		if infra.Reason == "out_of_memory" {
 			return rollout.VerdictOOM, infra.Reason

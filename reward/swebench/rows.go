@@ -25,7 +25,7 @@ type Instance struct {
 	FailToPass       []string
 	PassToPass       []string
 	LogParser        string // "" when the row names none
-	EvalType         EvalType
+	EvalType         string
 	EvalScript       string
 	Image            string
 }
@@ -49,9 +49,9 @@ func (in Instance) Spec() (Spec, error) {
 		s.Parser = name
 	}
 	if s.EvalType == "" {
-		s.EvalType = PassAndFail
+		s.EvalType = passAndFail
 		if logparse.FailOnly(in.Repo) {
-			s.EvalType = FailOnly
+			s.EvalType = failOnly
 		}
 	}
 	return s, s.Validate()
@@ -72,7 +72,7 @@ func (in *Instance) UnmarshalJSON(data []byte) error {
 		FailToPass       json.RawMessage `json:"FAIL_TO_PASS"` // keys match in any case
 		PassToPass       json.RawMessage `json:"PASS_TO_PASS"`
 		LogParser        string          `json:"log_parser"`
-		EvalType         EvalType        `json:"eval_type"`
+		EvalType         string          `json:"eval_type"`
 		EvalScript       string          `json:"eval_script"`
 		Image            string          `json:"image"`
 		ImageName        string          `json:"image_name"`

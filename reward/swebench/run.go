@@ -21,26 +21,23 @@ const (
 	markerExitCode     = ">>>>> Test Exit Code:"
 )
 
-// Cause says why a log is not a run. The zero value means that it is one.
-type Cause string
-
-// The causes, in the order in which they are looked for.
+// Why a log is not a run, in the order in which it is looked for.
 const (
-	CauseNone         Cause = ""
-	causeApplyFailed  Cause = "apply_failed"  // the patch did not apply
-	causeResetFailed  Cause = "reset_failed"  // the test files could not be reset
-	causeTestsError   Cause = "tests_error"   // the test command could not run
-	causeTestsTimeout Cause = "tests_timeout" // the test command ran out of time
-	causeNoMarkers    Cause = "no_markers"    // the start or the end of the output is missing
-	causeNoResults    Cause = "no_results"    // no test is named and no runner left a trace
-	causeExitCode     Cause = "exit_code"     // non-zero exit status, yet no failure reported
+	causeNone         = ""
+	causeApplyFailed  = "apply_failed"  // the patch did not apply
+	causeResetFailed  = "reset_failed"  // the test files could not be reset
+	causeTestsError   = "tests_error"   // the test command could not run
+	causeTestsTimeout = "tests_timeout" // the test command ran out of time
+	causeNoMarkers    = "no_markers"    // the start or the end of the output is missing
+	causeNoResults    = "no_results"    // no test is named and no runner left a trace
+	causeExitCode     = "exit_code"     // non-zero exit status, yet no failure reported
 )
 
 // Run is what a log says.
 type Run struct {
 	// Found reports that the log counts as a run; Cause says why not.
 	Found bool
-	Cause Cause
+	Cause string
 	// Statuses are the tests in the order of their first appearance; empty when
 	// Found is false.
 	Statuses logparse.Statuses
@@ -56,18 +53,16 @@ type Spec struct {
 	InstanceID string
 	Version    string // used by two JavaScript parsers only
 	Parser     string // one of Parsers, "parse_log_pytest"
-	EvalType   EvalType
+	// EvalType is how the absence of a test in the log counts: "pass_and_fail" or "",
+	// as failed; "fail_only": everything not seen FAILED has passed.
+	EvalType   string
 	FailToPass []string
 	PassToPass []string
 }
 
-// EvalType is how the absence of a test in the log counts.
-type EvalType string
-
-// The evaluation types. The empty string means PassAndFail.
 const (
-	PassAndFail EvalType = "pass_and_fail" // absent is failed
-	FailOnly    EvalType = "fail_only"     // everything not seen FAILED has passed
+	passAndFail = "pass_and_fail"
+	failOnly    = "fail_only"
 )
 
 // Validate reports every fault of the spec.
@@ -78,7 +73,7 @@ func (s Spec) Validate() error {
 			WithFix("use one of swebench.Parsers()"))
 	}
 	switch s.EvalType {
-	case "", PassAndFail, FailOnly:
+	case "", passAndFail, failOnly:
 	default:
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "eval_type"}, "instance %q: expected pass_and_fail or fail_only, found %q", s.InstanceID, s.EvalType))
 	}
@@ -96,7 +91,7 @@ func (s Spec) readLog(log string) (Run, error) {
 	}
 	log = unifyLines(log)
 	marks := findMarkers(log)
-	if marks.bad != CauseNone {
+	if marks.bad != causeNone {
 		return Run{Cause: marks.bad}, nil
 	}
 	if marks.start < 0 || marks.end < 0 {
@@ -138,17 +133,17 @@ func unifyLines(log string) string {
 
 // markers is what the evaluation script's own lines say.
 type markers struct {
-	bad       Cause // the first failure code in the order of the causes
-	start     int   // offset after the first start marker, -1 if there is none
-	end       int   // offset of the first end marker anywhere, -1 if there is none
-	regionEnd int   // where the first region ends: an end or a start marker, or the log's end
+	bad       string // the first failure code in the order of the causes
+	start     int    // offset after the first start marker, -1 if there is none
+	end       int    // offset of the first end marker anywhere, -1 if there is none
+	regionEnd int    // where the first region ends: an end or a start marker, or the log's end
 	exitCode  *int
 }
 
 // failureMarkers are in the order of the causes.
 var failureMarkers = [...]struct {
 	text  string
-	cause Cause
+	cause string
 }{
 	{markerApplyFailed, causeApplyFailed},
 	{markerResetFailed, causeResetFailed},

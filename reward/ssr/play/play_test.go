@@ -55,8 +55,8 @@ if [ -L "$f" ]; then echo "link $f $(readlink "$f")"; elif [ -x "$f" ]; then ech
 // modes, links, names that mean something to a shell, and files in place of folders.
 func TestStates(t *testing.T) {
 	original := patch.Tree{
-		"a": {Content: "1\n2\n3\n"}, "b c*": {Content: "x\n", Mode: patch.Executable}, "dir/in": {Content: "in\n"},
-		"link": {Content: "dir", Mode: patch.Link}, "tests/one": {Content: "one\n"}, "tests/two": {Content: "two\n"}, ".gitignore": {Content: "made\n"},
+		"a": {Content: "1\n2\n3\n"}, "b c*": {Content: "x\n", Mode: "100755"}, "dir/in": {Content: "in\n"},
+		"link": {Content: "dir", Mode: "120000"}, "tests/one": {Content: "one\n"}, "tests/two": {Content: "two\n"}, ".gitignore": {Content: "made\n"},
 	}
 	r, root := onDisk(t, original)
 	a := ssr.Artifact{
