@@ -16,7 +16,7 @@ type RolloutReward struct {
 	// rollout.Reward).
 	Excluded string
 	Rows     int // training rows, 0 = 1; counts with unitRow
-	// MaskedRows of the Rows are left out by the loss mask as a whole; see Masked.
+	// MaskedRows of the Rows are left out by the loss mask as a whole; see Estimator.Masked.
 	MaskedRows int
 	Length     int     // trained tokens, those of masked rows too; weighs with centerLengthWeighted
 	Baseline   float64 // with centerBaseline

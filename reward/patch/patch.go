@@ -23,8 +23,8 @@ const (
 // Change is the effect of a patch on one file.
 type Change struct {
 	Kind    string // "modify", "add", "delete", "rename" or "copy"
-	Old     string // path before, "" for Add
-	New     string // path after, "" for Delete
+	Old     string // path before, "" for an added file
+	New     string // path after, "" for a deleted one
 	Added   int    // lines
 	Deleted int    // lines
 	Binary  bool

@@ -1,6 +1,6 @@
 // Package parse reads sampled text as it arrives: reasoning, content and tool calls.
 //
-//	p, err := parse.New(parse.Qwen3Coder, parse.Options{Tools: tools, InReasoning: true})
+//	p, err := parse.New("qwen3_coder", parse.Options{Tools: tools, InReasoning: true})
 //	events := p.Push(text)   // deltas, for a client that streams
 //	events, reply := p.Close()
 //
