@@ -1,6 +1,6 @@
 """Measures tokenizer engines on new text in one run, one thread each.
 
-usage: bench_bpe.py CORPUS_DIR TOKENIZER_JSON GO_TEST_BINARY [NAME=qwen3] [MB=40] [PASSES=5]
+usage: bench_bpe.py CORPUS_DIR TOKENIZER_JSON GO_TEST_BINARY [NAME=qwen3] [MB=40] [PASSES=5] [KIND...]
 
 CORPUS_DIR is filled with code.txt, logs.txt, prose.txt and cjk.txt where they are
 missing: files of this machine, each used once, and where there are too few (logs,
@@ -20,7 +20,7 @@ name = sys.argv[4] if len(sys.argv) > 4 else "qwen3"
 limit = int(float(sys.argv[5]) * 1e6) if len(sys.argv) > 5 else 40_000_000
 passes = int(sys.argv[6]) if len(sys.argv) > 6 else 5
 rnd = random.Random(1)
-KINDS = ("code", "logs", "prose", "cjk")
+KINDS = sys.argv[7:] or ("code", "logs", "prose", "cjk")
 
 
 def gather(patterns, wanted=lambda t: True):

@@ -128,12 +128,13 @@ func BenchmarkNewText(b *testing.B) {
 }
 
 // BenchmarkNewTextWorkers is BenchmarkNewText in parts of 16 KB by one and by two
-// workers that share a tokenizer; MB/s is by the clock.
+// workers that share a tokenizer; MB/s is by the clock. A worker takes one part at a time,
+// or eight that follow one another, as a pipeline hands out a rollout with its turns.
 func BenchmarkNewTextWorkers(b *testing.B) {
 	def := kit.Tokenizer(b, "qwen3")
 	for _, kind := range textKinds {
-		for _, workers := range []int{1, 2} {
-			b.Run(fmt.Sprintf("%s/%d", kind, workers), func(b *testing.B) {
+		for _, c := range []struct{ workers, parts int }{{1, 1}, {2, 1}, {2, 8}} {
+			b.Run(fmt.Sprintf("%s/%d/parts=%d", kind, c.workers, c.parts), func(b *testing.B) {
 				text := newText(b, kind)
 				parts := cut(text, 16<<10)
 				b.SetBytes(int64(len(text)))
@@ -145,11 +146,11 @@ func BenchmarkNewTextWorkers(b *testing.B) {
 					b.StartTimer()
 					var next atomic.Int64
 					var wg sync.WaitGroup
-					for range workers {
+					for range c.workers {
 						wg.Go(func() {
 							var e engine.Encoding
-							for i := int(next.Add(1)) - 1; i < len(parts); i = int(next.Add(1)) - 1 {
-								encodeAll(b, tok, &e, parts[i:i+1], engine.EncodeOptions{})
+							for to := int(next.Add(int64(c.parts))); to-c.parts < len(parts); to = int(next.Add(int64(c.parts))) {
+								encodeAll(b, tok, &e, parts[to-c.parts:min(to, len(parts))], engine.EncodeOptions{})
 							}
 						})
 					}

@@ -34,7 +34,7 @@ type slot struct {
 }
 
 const (
-	firstSlots  = 1 << 10
+	firstSlots  = 1 << 11
 	mostSlots   = 1 << 17
 	maxShortKey = 16
 	maxShortIDs = 3
@@ -200,10 +200,11 @@ func (w *Worker) remember(k *key, n int, ids []ID, x *slot) {
 	x.meta |= uint32(len(ids)) << 5
 }
 
-// grow makes four times as many slots.
+// grow makes eight times as many slots. A page of new memory costs as much as encoding 300
+// bytes, so few tables are made on the way to the largest.
 func (w *Worker) grow() {
 	old := w.slots
-	w.slots, w.used = table[slot](min(4*len(old), mostSlots)), 0
+	w.slots, w.used = table[slot](min(8*len(old), mostSlots)), 0
 	for _, x := range old {
 		if x.meta == 0 {
 			continue
@@ -383,7 +384,7 @@ func (s *longStore) put(text []byte, h uint64, ids []ID) {
 		s.empty()
 	case 2*s.used > len(s.slots):
 		old := s.slots
-		s.slots = table[longSlot](2 * len(old))
+		s.slots = table[longSlot](4 * len(old))
 		for _, x := range old {
 			if x.size > 0 {
 				*s.slot(s.text[x.text:][:x.size], x.hash) = x
@@ -392,7 +393,7 @@ func (s *longStore) put(text []byte, h uint64, ids []ID) {
 	}
 	at := s.hold(ids)
 	*s.slot(text, h) = longSlot{hash: h, text: uint32(len(s.text)), id: uint32(at[0]), size: uint16(len(text)), count: uint16(len(ids))}
-	s.text = append(s.text, text...)
+	s.text = append(room(s.text, len(text), mostLongText), text...)
 	s.used++
 }
 
@@ -408,8 +409,16 @@ func (s *longStore) hold(ids []ID) [3]ID {
 		s.empty()
 	}
 	at := ID(len(s.ids))
-	s.ids = append(s.ids, ids...)
+	s.ids = append(room(s.ids, len(ids), mostLongIDs), ids...)
 	return [3]ID{at, ID(len(ids)), s.emptied}
+}
+
+// room returns s with room for n more of at most so many.
+func room[T any](s []T, n, most int) []T {
+	if n += len(s); n <= cap(s) {
+		return s
+	}
+	return append(make([]T, 0, min(4*n, most)), s...)
 }
 
 // held returns what hold stored, nil if s was emptied since.
