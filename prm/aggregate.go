@@ -49,8 +49,12 @@ func (a Aggregate) quorum() int { return max(a.Quorum, 1) }
 
 // Score aggregates the votes of a step of which asked were planned (at least
 // len(votes); fewer votes than asked happen after an early stop). A nil score
-// comes with the reason why there is none; a score may come with a remark.
+// comes with the reason why there is none; a score may come with a remark. An unknown
+// word in a gives none.
 func (a Aggregate) Score(votes []rollout.Vote, asked int) (score *float64, reason string) {
+	if err := a.validate(); err != nil {
+		return nil, err.Error()
+	}
 	t := count(votes)
 	if t.valid < a.quorum() {
 		return nil, fmt.Sprintf("%d of %d votes are valid, the quorum is %d: %s", t.valid, len(votes), a.quorum(), faultsOf(votes))

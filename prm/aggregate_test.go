@@ -50,6 +50,7 @@ func TestAggregate(t *testing.T) {
 		{"tie is 0", prm.Aggregate{Method: "majority"}, "+-", 2, new(0.0)},
 		{"tie has no score", prm.Aggregate{Method: "majority", Tie: "none"}, "+-", 2, nil},
 		{"tie low", prm.Aggregate{Method: "majority", Tie: "low"}, "+-0", 3, new(-1.0)},
+		{"a word that does not exist", prm.Aggregate{Method: "majorty"}, "+-+", 3, nil},
 		{"tie high", prm.Aggregate{Method: "majority", Tie: "high"}, "+-0", 3, new(1.0)},
 	} {
 		t.Run(row.reason, func(t *testing.T) {

@@ -11,8 +11,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Fault is what can be wrong with a sampled message. All but malformed thinking are
-// invalid tool calls.
+// Fault is what can be wrong with a sampled message: call_in_text, unknown_tool,
+// arguments_not_json, arguments_break_schema, recorded_invalid_call or malformed_thinking.
+// All but the last are invalid tool calls.
 type Fault string
 
 const (
