@@ -45,7 +45,7 @@ func harmonyHeader(p *Parser, in string, end bool) (int, state) {
 	}
 	i := strings.Index(in, harmonyMessage)
 	if i > maxName || i < 0 && len(in) > maxName {
-		return harmonyGiveUp(p)
+		return harmonyFail(p, "a header has no %s", harmonyMessage)
 	}
 	if i < 0 {
 		return 0, nil
@@ -71,12 +71,6 @@ func harmonyHeader(p *Parser, in string, end bool) (int, state) {
 	}
 	p.trying = false
 	return i + len(harmonyMessage), next
-}
-
-func harmonyGiveUp(p *Parser) (int, state) {
-	p.quiet = false
-	_, _ = p.fail("a header has no %s", harmonyMessage)
-	return 0, harmonyContent
 }
 
 func firstWord(s string) string {
@@ -138,14 +132,13 @@ func harmonyArguments(p *Parser, in string, end bool) (int, state) {
 	if !plausible(p.head) {
 		return harmonyFail(p, "%q is no name of a tool", p.head)
 	}
+	p.named("", p.head)
 	if mark != "" {
-		p.named("", p.head)
 		p.argue("{}")
 		p.finish()
 		p.trying = false
 		return harmonyNext(p, mark)
 	}
-	p.named("", p.head)
 	p.tagged = tagged{p: p}
 	if in[0] != '{' {
 		return harmonyFail(p, "the arguments are no JSON object")
@@ -161,20 +154,10 @@ func harmonyFail(p *Parser, format string, args ...any) (int, state) {
 }
 
 func harmonyObject(p *Parser, in string, _ bool) (int, state) {
-	t := &p.tagged
-	if t.Broken != "" {
-		return harmonyFail(p, "the arguments: %s", t.Broken)
+	if why := p.tagged.Broken; why != "" {
+		return harmonyFail(p, "the arguments: %s", why)
 	}
-	n, done := t.Scan.Feed(in)
-	p.argue(in[:n])
-	switch {
-	case done:
-		p.call.whole = true
-		return n, harmonyAfter
-	case t.Broken != "":
-		return n, harmonyObject
-	}
-	return n, nil
+	return p.passObject(in, harmonyObject, harmonyAfter)
 }
 
 func harmonyAfter(p *Parser, in string, end bool) (int, state) {

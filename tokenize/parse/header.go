@@ -124,14 +124,20 @@ func headerArguments(p *Parser, in string, end bool) (int, state) {
 		p.call.whole = true
 		return 0, headerAfter
 	}
-	n, done := t.Scan.Feed(in)
+	return p.passObject(in, headerArguments, headerAfter)
+}
+
+// passObject passes on what there is of an object: it goes on at after where that ends,
+// and at broken where it is none.
+func (p *Parser) passObject(in string, broken, after state) (int, state) {
+	n, done := p.tagged.Scan.Feed(in)
 	p.argue(in[:n])
 	switch {
 	case done:
 		p.call.whole = true
-		return n, headerAfter
-	case t.Broken != "":
-		return n, headerArguments
+		return n, after
+	case p.tagged.Broken != "":
+		return n, broken
 	}
 	return n, nil
 }
@@ -170,13 +176,10 @@ const (
 func enterMistral(_ *Parser, mark string) (int, state) { return len(mark), mistral }
 
 func mistral(p *Parser, in string, end bool) (int, state) {
-	rest := trimLeft(in)
-	if i := len(in) - len(rest); i > 0 {
-		return i, nil
-	}
+	rest, skipped := skip(in)
 	switch {
 	case rest == "":
-		return 0, nil
+		return skipped, nil
 	case rest[0] == '[' || rest[0] == '{':
 		return 0, taggedBody
 	}

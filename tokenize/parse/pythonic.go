@@ -21,13 +21,10 @@ func enterPythonic(p *Parser, mark string) (int, state) {
 
 // pythonHead looks whether a list begins with the name of a call.
 func pythonHead(p *Parser, in string, end bool) (int, state) {
-	rest := trimLeft(in)
-	if i := len(in) - len(rest); i > 0 {
-		return i, nil
-	}
+	rest, skipped := skip(in)
 	switch {
 	case rest == "":
-		return 0, nil
+		return skipped, nil
 	case rest[0] == '{':
 		return 0, taggedBody
 	}
@@ -58,10 +55,13 @@ func pythonHead(p *Parser, in string, end bool) (int, state) {
 	return 0, nil
 }
 
-func pythonBody(p *Parser, in string, _ bool) (int, state) {
-	n, done := p.python.End(in)
-	if done {
-		return n, pythonDone
+func pythonBody(p *Parser, in string, _ bool) (int, state) { return p.pythonUpTo(in, pythonDone) }
+
+// pythonUpTo passes over an expression, up to where done reads it.
+func (p *Parser) pythonUpTo(in string, done state) (int, state) {
+	n, ended := p.python.End(in)
+	if ended {
+		return n, done
 	}
 	return n, nil
 }
@@ -91,14 +91,8 @@ func pythonAfter(p *Parser, in string, end bool) (int, state) {
 	return len(mark), p.home()
 }
 
-// builtin reads a call of a tool that llama 3.1 knows: name.call(key="value").
-func builtin(p *Parser, in string, end bool) (int, state) {
-	n, done := p.python.End(in)
-	if done {
-		return n, builtinDone
-	}
-	return n, nil
-}
+// builtin reads a call of a tool that Llama 3.1 knows: name.call(key="value").
+func builtin(p *Parser, in string, _ bool) (int, state) { return p.pythonUpTo(in, builtinDone) }
 
 func builtinDone(p *Parser, _ string, _ bool) (int, state) {
 	calls, err := literal.Python(p.tried.String()[p.from:])

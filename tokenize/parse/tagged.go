@@ -89,13 +89,10 @@ func enterTagged(_ *Parser, mark string) (int, state) { return len(mark), tagged
 
 // taggedBody looks for the object of a call, or a list of them.
 func taggedBody(p *Parser, in string, _ bool) (int, state) {
-	rest := trimLeft(in)
-	if i := len(in) - len(rest); i > 0 {
-		return i, nil
-	}
+	rest, skipped := skip(in)
 	switch {
 	case rest == "":
-		return 0, nil
+		return skipped, nil
 	case rest[0] == '{':
 		p.tagged, p.between = tagged{p: p, list: p.tagged.list}, false
 		return 0, taggedObject
@@ -146,12 +143,9 @@ func taggedAfter(p *Parser, in string, end bool) (int, state) {
 	if loose && !t.list && p.call.whole { // nothing more can go wrong
 		p.finish()
 	}
-	rest := trimLeft(in)
-	if i := len(in) - len(rest); i > 0 {
-		return i, nil
-	}
+	rest, skipped := skip(in)
 	if rest == "" {
-		return 0, nil
+		return skipped, nil
 	}
 	leave := func(n int) (int, state) {
 		if p.call.whole {
@@ -206,13 +200,10 @@ func enterLlama(p *Parser, mark string) (int, state) {
 }
 
 func llamaTag(p *Parser, in string, end bool) (int, state) {
-	rest := trimLeft(in)
-	if i := len(in) - len(rest); i > 0 {
-		return i, nil
-	}
+	rest, skipped := skip(in)
 	switch {
 	case rest == "":
-		return 0, nil
+		return skipped, nil
 	case rest[0] == '{':
 		p.quiet = false
 		return 0, taggedBody

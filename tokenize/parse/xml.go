@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
@@ -63,12 +64,9 @@ func enterParameters(p *Parser, mark string) (int, state) {
 // expect skips white space and looks which of some marks stands there. The text is
 // consumed up to the mark when n > 0; "" and more: it is not yet known.
 func expect(in string, end bool, marks ...string) (n int, mark string, more bool) {
-	rest := trimLeft(in)
-	if n = len(in) - len(rest); n > 0 {
-		return n, "", true
-	}
+	rest, n := skip(in)
 	if rest == "" {
-		return 0, "", true
+		return n, "", true
 	}
 	for _, m := range marks {
 		switch {
@@ -80,6 +78,15 @@ func expect(in string, end bool, marks ...string) (n int, mark string, more bool
 		}
 	}
 	return 0, "", more
+}
+
+// skip is in for a state that skips white space first: "" where there is some, which is
+// skipped alone, or where more has to come.
+func skip(in string) (rest string, skipped int) {
+	if skipped = len(in) - len(trimLeft(in)); skipped > 0 {
+		return "", skipped
+	}
+	return in, 0
 }
 
 // paramCall looks for a call, or the end of the calls.
@@ -107,10 +114,7 @@ func paramCall(p *Parser, in string, end bool) (int, state) {
 
 func paramName(p *Parser, in string, end bool) (int, state) {
 	x := p.format.params
-	i, size := strings.Index(in, x.nameEnd), len(x.nameEnd)
-	if x.nameEnd == "" {
-		i = strings.IndexByte(in, '<')
-	}
+	i := strings.Index(in, cmp.Or(x.nameEnd, "<"))
 	if i > maxName || i < 0 && len(in) > maxName {
 		return p.fail("the name of the call has no end")
 	}
@@ -124,7 +128,7 @@ func paramName(p *Parser, in string, end bool) (int, state) {
 	p.between = false
 	p.param = parameter{keys: map[string]bool{}}
 	p.named("", name)
-	return i + size, paramNext
+	return i + len(x.nameEnd), paramNext
 }
 
 // attribute takes the quotes from a name; verbatim is what an attribute "string"

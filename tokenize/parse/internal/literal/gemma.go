@@ -49,9 +49,10 @@ func (g *gemma) call() (name, arguments string) {
 	return strings.TrimSpace(name), b.String()
 }
 
-func (g *gemma) object(b *strings.Builder, depth int) {
-	b.WriteByte('{')
-	for n := 0; g.err == "" && !g.takes("}"); n++ {
+// sequence reads items up to the second of the brackets around, and writes both.
+func (g *gemma) sequence(b *strings.Builder, around string, item func()) {
+	b.WriteByte(around[0])
+	for n := 0; g.err == "" && !g.takes(around[1:]); n++ {
 		if n > 0 {
 			if !g.takes(",") {
 				g.fail("expected a comma")
@@ -59,6 +60,13 @@ func (g *gemma) object(b *strings.Builder, depth int) {
 			}
 			b.WriteString(", ")
 		}
+		item()
+	}
+	b.WriteByte(around[1])
+}
+
+func (g *gemma) object(b *strings.Builder, depth int) {
+	g.sequence(b, "{}", func() {
 		var key string
 		if g.takes(GemmaQuote) {
 			key = g.text()
@@ -75,8 +83,7 @@ func (g *gemma) object(b *strings.Builder, depth int) {
 		}
 		b.WriteString(Quote(key) + ": ")
 		g.value(b, depth)
-	}
-	b.WriteByte('}')
+	})
 }
 
 func (g *gemma) text() string {
@@ -98,18 +105,7 @@ func (g *gemma) value(b *strings.Builder, depth int) {
 	case g.takes("{"):
 		g.object(b, depth+1)
 	case g.takes("["):
-		b.WriteByte('[')
-		for n := 0; g.err == "" && !g.takes("]"); n++ {
-			if n > 0 {
-				if !g.takes(",") {
-					g.fail("expected a comma")
-					return
-				}
-				b.WriteString(", ")
-			}
-			g.value(b, depth+1)
-		}
-		b.WriteByte(']')
+		g.sequence(b, "[]", func() { g.value(b, depth+1) })
 	default:
 		i := strings.IndexAny(g.s, ",}]")
 		if i < 0 {

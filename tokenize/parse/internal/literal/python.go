@@ -123,27 +123,34 @@ func (y *python) call() Call {
 	name := y.name()
 	y.want('(')
 	var b strings.Builder
-	b.WriteByte('{')
 	seen := map[string]bool{}
-	for n := 0; y.err == "" && !y.takes(')'); n++ {
+	y.sequence(&b, "{}", ')', func() {
 		key := y.name()
 		y.want('=')
 		if seen[key] {
 			y.fail("an argument comes twice")
 		}
 		seen[key] = true
+		b.WriteString(Quote(key) + ": ")
+		y.value(&b, 0)
+	})
+	return Call{name, b.String()}
+}
+
+// sequence reads items up to the closing bracket, and writes them in the brackets around.
+func (y *python) sequence(b *strings.Builder, around string, closing byte, item func()) {
+	b.WriteByte(around[0])
+	for n := 0; y.err == "" && !y.takes(closing); n++ {
 		if n > 0 {
 			b.WriteString(", ")
 		}
-		b.WriteString(Quote(key) + ": ")
-		y.value(&b, 0)
+		item()
 		if !y.takes(',') {
-			y.want(')')
+			y.want(closing)
 			break
 		}
 	}
-	b.WriteByte('}')
-	return Call{name, b.String()}
+	b.WriteByte(around[1])
 }
 
 func (y *python) value(b *strings.Builder, depth int) {
@@ -162,10 +169,19 @@ func (y *python) value(b *strings.Builder, depth int) {
 		b.WriteByte('"')
 	case c == '[' || c == '(':
 		y.i++
-		y.list(b, map[byte]byte{'[': ']', '(': ')'}[c], depth)
+		y.sequence(b, "[]", map[byte]byte{'[': ']', '(': ')'}[c], func() { y.value(b, depth+1) })
 	case c == '{':
 		y.i++
-		y.dict(b, depth)
+		y.sequence(b, "{}", '}', func() {
+			if y.skip(); y.i >= len(y.s) || y.s[y.i] != '\'' && y.s[y.i] != '"' {
+				y.fail("a key is no text")
+				return
+			}
+			b.WriteString(Quote(y.text()))
+			y.want(':')
+			b.WriteString(": ")
+			y.value(b, depth+1)
+		})
 	case c == '-' || c == '+' || c == '.' || c >= '0' && c <= '9':
 		from := y.i
 		for y.i < len(y.s) && (Identifier(y.s[y.i]) || strings.IndexByte("+-.", y.s[y.i]) >= 0) {
@@ -191,43 +207,6 @@ func (y *python) value(b *strings.Builder, depth int) {
 			y.fail("no literal")
 		}
 	}
-}
-
-func (y *python) list(b *strings.Builder, closing byte, depth int) {
-	b.WriteByte('[')
-	for n := 0; y.err == "" && !y.takes(closing); n++ {
-		if n > 0 {
-			b.WriteString(", ")
-		}
-		y.value(b, depth+1)
-		if !y.takes(',') {
-			y.want(closing)
-			break
-		}
-	}
-	b.WriteByte(']')
-}
-
-func (y *python) dict(b *strings.Builder, depth int) {
-	b.WriteByte('{')
-	for n := 0; y.err == "" && !y.takes('}'); n++ {
-		if n > 0 {
-			b.WriteString(", ")
-		}
-		if y.skip(); y.i >= len(y.s) || y.s[y.i] != '\'' && y.s[y.i] != '"' {
-			y.fail("a key is no text")
-			return
-		}
-		b.WriteString(Quote(y.text()))
-		y.want(':')
-		b.WriteString(": ")
-		y.value(b, depth+1)
-		if !y.takes(',') {
-			y.want('}')
-			break
-		}
-	}
-	b.WriteByte('}')
 }
 
 // text reads a string literal.
