@@ -21,9 +21,6 @@ func Arith(l *value.Limits, op string, a, b value.Value) (value.Value, *value.Fa
 			}
 		}
 	}
-	if n := smallSum(op, a, b); n != nil {
-		return n, nil
-	}
 	x, y := value.NumberOf(a), value.NumberOf(b)
 	if x.OK() && y.OK() {
 		v, fault := numeric(l, op, x, y)
@@ -58,26 +55,6 @@ func Arith(l *value.Limits, op string, a, b value.Value) (value.Value, *value.Fa
 		op = "** or pow()"
 	}
 	return nil, value.TypeError("unsupported operand type(s) for %s: '%s' and '%s'", op, a.TypeName(), b.TypeName())
-}
-
-// smallSum is the sum or difference of template integers that are far from
-// overflowing, nil for any others.
-func smallSum(op string, a, b value.Value) value.Value {
-	x, ok := a.(*value.Int)
-	if !ok {
-		return nil
-	}
-	y, ok := b.(*value.Int)
-	if !ok || x.F != nil || y.F != nil || x.Big != nil || y.Big != nil || x.V != int64(int32(x.V)) || y.V != int64(int32(y.V)) {
-		return nil
-	}
-	switch op {
-	case "+":
-		return value.NewInt(x.V + y.V)
-	case "-":
-		return value.NewInt(x.V - y.V)
-	}
-	return nil
 }
 
 func numeric(l *value.Limits, op string, x, y value.Number) (value.Value, *value.Fault) {
@@ -175,29 +152,16 @@ func repeat(l *value.Limits, v value.Value, n int64) (value.Value, *value.Fault)
 }
 
 func intArith(l *value.Limits, op string, x, y value.Number) (value.Value, *value.Fault) {
-	if x.B == nil && y.B == nil {
-		a, b := x.I, y.I
+	if a, b := x.I, y.I; x.B == nil && y.B == nil && a == int64(int32(a)) && b == int64(int32(b)) { // no result is too large
 		switch op {
 		case "+":
-			if s := a + b; (s > a) == (b > 0) {
-				return value.NewInt(s), nil
-			}
+			return value.NewInt(a + b), nil
 		case "-":
-			if s := a - b; (s < a) == (b > 0) {
-				return value.NewInt(s), nil
-			}
+			return value.NewInt(a - b), nil
 		case "*":
-			if a == 0 || b == 0 {
-				return value.NewInt(0), nil
-			}
-			if p := a * b; p/b == a && !(a == -1 && b == math.MinInt64) && !(b == -1 && a == math.MinInt64) {
-				return value.NewInt(p), nil
-			}
+			return value.NewInt(a * b), nil
 		case "//", "%":
 			if b == 0 {
-				return nil, value.ValueError("integer division or modulo by zero")
-			}
-			if a == math.MinInt64 && b == -1 {
 				break
 			}
 			q, r := a/b, a%b

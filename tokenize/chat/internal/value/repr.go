@@ -57,23 +57,8 @@ func WriteRepr(t *Text, l *Limits, v Value, depth int) *Fault {
 		return l.Over()
 	}
 	switch v := v.(type) {
-	case *None:
-		scalar(t, "None", v.F)
-	case *Bool:
-		if v.V {
-			scalar(t, "True", v.F)
-		} else {
-			scalar(t, "False", v.F)
-		}
-	case *Int:
-		l.digits(v)
-		s, fault := v.text()
-		if fault != nil {
-			return fault
-		}
-		scalar(t, s, v.F)
-	case *Float:
-		scalar(t, v.text(FormatFloat), v.F)
+	case *None, *Bool, *Int, *Float:
+		return writeScalar(t, l, v, &pythonWords, FormatFloat)
 	case *Str:
 		if v.Markup {
 			t.Lit("Markup(")
@@ -122,6 +107,33 @@ func WriteRepr(t *Text, l *Limits, v Value, depth int) *Fault {
 		return v.Repr(t, l, depth-1)
 	default:
 		t.Lit("<" + v.TypeName() + " object>")
+	}
+	return nil
+}
+
+// pythonWords and jsonWords are how None, False and True are written.
+var pythonWords, jsonWords = [3]string{"None", "False", "True"}, [3]string{"null", "false", "true"}
+
+// writeScalar appends None, a truth value or a number.
+func writeScalar(t *Text, l *Limits, v Value, words *[3]string, float func(float64) string) *Fault {
+	switch v := v.(type) {
+	case *None:
+		scalar(t, words[0], v.F)
+	case *Bool:
+		if v.V {
+			scalar(t, words[2], v.F)
+		} else {
+			scalar(t, words[1], v.F)
+		}
+	case *Int:
+		l.digits(v)
+		s, fault := v.text()
+		if fault != nil {
+			return fault
+		}
+		scalar(t, s, v.F)
+	case *Float:
+		scalar(t, v.text(float), v.F)
 	}
 	return nil
 }

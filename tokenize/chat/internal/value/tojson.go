@@ -38,23 +38,8 @@ func (j *JSON) write(t *Text, l *Limits, v Value, depth int) *Fault {
 		return l.Over()
 	}
 	switch v := v.(type) {
-	case *None:
-		scalar(t, "null", v.F)
-	case *Bool:
-		if v.V {
-			scalar(t, "true", v.F)
-		} else {
-			scalar(t, "false", v.F)
-		}
-	case *Int:
-		l.digits(v)
-		s, fault := v.text()
-		if fault != nil {
-			return fault
-		}
-		scalar(t, s, v.F)
-	case *Float:
-		scalar(t, v.text(jsonFloat), v.F)
+	case *None, *Bool, *Int, *Float:
+		return writeScalar(t, l, v, &jsonWords, jsonFloat)
 	case *Str:
 		j.str(t, v)
 	case *List:
@@ -67,19 +52,15 @@ func (j *JSON) write(t *Text, l *Limits, v Value, depth int) *Fault {
 			if i > 0 {
 				t.From(j.Item, j.From, 0, 0)
 			}
-			if j.Lines {
-				if fault := j.newline(t, l, depth+1); fault != nil {
-					return fault
-				}
+			if fault := j.newline(t, l, depth+1); fault != nil {
+				return fault
 			}
 			if fault := j.write(t, l, x, depth+1); fault != nil {
 				return fault
 			}
 		}
-		if j.Lines {
-			if fault := j.newline(t, l, depth); fault != nil {
-				return fault
-			}
+		if fault := j.newline(t, l, depth); fault != nil {
+			return fault
 		}
 		t.Byte(']')
 	case *Dict:
@@ -121,10 +102,8 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 		if n > 0 {
 			t.From(j.Item, j.From, 0, 0)
 		}
-		if j.Lines {
-			if fault := j.newline(t, l, depth+1); fault != nil {
-				return fault
-			}
+		if fault := j.newline(t, l, depth+1); fault != nil {
+			return fault
 		}
 		e := &d.entries[i]
 		key := e.key
@@ -156,16 +135,18 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 			return fault
 		}
 	}
-	if j.Lines {
-		if fault := j.newline(t, l, depth); fault != nil {
-			return fault
-		}
+	if fault := j.newline(t, l, depth); fault != nil {
+		return fault
 	}
 	t.Byte('}')
 	return nil
 }
 
+// newline begins a line, where items have lines of their own.
 func (j *JSON) newline(t *Text, l *Limits, depth int) *Fault {
+	if !j.Lines {
+		return nil
+	}
 	if len(j.Indent) > 0 && depth > (l.Bytes-min(len(t.B), l.Bytes))/len(j.Indent) {
 		return LimitError("JSON text of more than %d bytes", l.Bytes)
 	}
