@@ -2,13 +2,17 @@ package format
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"github.com/turnpack/turnpack/rollout"
 )
 
 // Object is a JSON object with keys in the order given.
-type Object struct{ b []byte }
+type Object struct {
+	b   []byte
+	err error // the first
+}
 
 // Raw adds a value that is JSON.
 func (o *Object) Raw(key string, v []byte) {
@@ -30,20 +34,27 @@ func (o *Object) Some(key, s string) {
 	}
 }
 
-// Any adds what encoding/json makes of v.
-func (o *Object) Any(key string, v any) error {
+// Any adds what encoding/json makes of v; see Err.
+func (o *Object) Any(key string, v any) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: key}, "cannot be written: %w", err)
+		o.err = cmp.Or[error](o.err, rollout.Errorf(rollout.KindInput, rollout.Where{Field: key}, "cannot be written: %w", err))
+		return
 	}
 	o.Raw(key, bytes.TrimSpace(b.Bytes()))
-	return nil
 }
 
-// Empty reports whether nothing was written.
-func (o *Object) Empty() bool { return len(o.b) == 0 }
+// Inner adds an object that something was written to.
+func (o *Object) Inner(key string, in *Object) {
+	if o.err = cmp.Or(o.err, in.err); len(in.b) > 0 {
+		o.Raw(key, in.End())
+	}
+}
+
+// Err is the error of the first value that cannot be written, here or in an inner object.
+func (o *Object) Err() error { return o.err }
 
 // End closes the object and returns it.
 func (o *Object) End() []byte {

@@ -44,27 +44,19 @@ func ATIF(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 		}
 		agent.Raw("tool_definitions", format.Array(items))
 	}
-	var settings format.Object
+	var settings, extra format.Object
 	if t := r.Temperature; t != nil {
-		if err := settings.Any("temperature", *t); err != nil {
-			return dst, nil, err
-		}
+		settings.Any("temperature", *t)
 	}
-	if err := putTemplateKwargs(&settings, r); err != nil {
-		return dst, nil, err
-	}
-	if !settings.Empty() {
-		agent.Raw("extra", settings.End())
-	}
-	o.Raw("agent", agent.End())
+	putTemplateKwargs(&settings, r)
+	agent.Inner("extra", &settings)
+	o.Inner("agent", &agent)
 	o.Raw("steps", format.Array(w.steps))
-	var extra format.Object
 	extra.Some("instance_id", r.Instance)
-	if err := putOutcome(&extra, r); err != nil {
+	putOutcome(&extra, r)
+	o.Inner("extra", &extra)
+	if err := o.Err(); err != nil {
 		return dst, nil, err
-	}
-	if !extra.Empty() {
-		o.Raw("extra", extra.End())
 	}
 	return append(dst, o.End()...), w.lost, nil
 }
@@ -205,11 +197,9 @@ func (w *atifWriter) metrics(o *format.Object, i int) error {
 		n   int
 	}{{"prompt_token_ids", prompt, len(prompt)}, {"completion_token_ids", t.Output, len(t.Output)}, {"logprobs", t.Logprobs, len(t.Logprobs)}} {
 		if f.n > 0 {
-			if err := m.Any(f.key, f.v); err != nil {
-				return err
-			}
+			m.Any(f.key, f.v)
 		}
 	}
 	o.Raw("metrics", m.End())
-	return nil
+	return m.Err()
 }

@@ -34,11 +34,7 @@ func Chat(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 		if m.Role == rollout.RoleAssistant && m.Sampled != rollout.SampledByPolicy {
 			lost = append(lost, lossNote("sampled_mark", rollout.At(i), "the message was %s; a chat cannot say so", m.Sampled))
 		}
-		b, err := chatObject(m)
-		if err != nil {
-			return dst, nil, err
-		}
-		messages = append(messages, b)
+		messages = append(messages, chatObject(m))
 	}
 	o.Raw("messages", format.Array(messages))
 	if len(r.Tools) > 0 {
@@ -48,10 +44,9 @@ func Chat(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 		}
 		o.Raw("tools", format.Array(items))
 	}
-	if err := putTemplateKwargs(&o, r); err != nil {
-		return dst, nil, err
-	}
-	if err := putOutcome(&o, r); err != nil {
+	putTemplateKwargs(&o, r)
+	putOutcome(&o, r)
+	if err := o.Err(); err != nil {
 		return dst, nil, err
 	}
 	for i := range r.Turns {
@@ -66,32 +61,26 @@ func Chat(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 	return append(dst, o.End()...), lost, nil
 }
 
-func putTemplateKwargs(o *format.Object, r *rollout.Rollout) error {
-	if len(r.TemplateKwargs) == 0 {
-		return nil
+func putTemplateKwargs(o *format.Object, r *rollout.Rollout) {
+	if len(r.TemplateKwargs) > 0 {
+		o.Any("chat_template_kwargs", r.TemplateKwargs)
 	}
-	return o.Any("chat_template_kwargs", r.TemplateKwargs)
 }
 
-func putOutcome(o *format.Object, r *rollout.Rollout) error {
+func putOutcome(o *format.Object, r *rollout.Rollout) {
 	if b := r.Outcome.Resolved; b != nil {
-		if err := o.Any("resolved", *b); err != nil {
-			return err
-		}
+		o.Any("resolved", *b)
 	}
 	if f := r.Outcome.Reward; f != nil {
-		if err := o.Any("reward", *f); err != nil {
-			return err
-		}
+		o.Any("reward", *f)
 	}
 	if s := r.Outcome.Submission; s != nil {
 		o.Text("patch", *s)
 	}
 	o.Some("exit_status", r.ExitStatus)
-	return nil
 }
 
-func chatObject(m *rollout.Message) ([]byte, error) {
+func chatObject(m *rollout.Message) []byte {
 	var o format.Object
 	role := string(m.Role)
 	o.Text("role", role)
@@ -116,7 +105,7 @@ func chatObject(m *rollout.Message) ([]byte, error) {
 		o.Raw("tool_calls", format.Array(calls))
 	}
 	o.Some("tool_call_id", m.ToolCallID)
-	return o.End(), nil
+	return o.End()
 }
 
 func contentJSON(m *rollout.Message) []byte {
