@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/live/gate"
@@ -424,9 +425,7 @@ func (q *Queue) Stats() Stats {
 	return s
 }
 
-func zeroValue() error {
-	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "deliver.Queue"}, "is used as its zero value").WithFix("make it with New")
-}
+func zeroValue() error { return zero.Value("deliver.Queue", "New") }
 
 // Close waits for the batches that are being made, at most until ctx ends, and stops.
 func (q *Queue) Close(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -25,7 +26,7 @@ type Listen struct {
 // Serve answers until ctx ends, then lets calls end, and closes the service.
 func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	if s.proxy == nil {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "serve.Service"}, "is used as its zero value").WithFix("make it with Open")
+		return zero.Value("serve.Service", "Open")
 	}
 	if o.Agents == "" {
 		return errors.Join(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Agents"}, "is empty, expected an address"), s.Close(ctx))

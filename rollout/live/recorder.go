@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -176,11 +177,12 @@ func (r *Recorder) begin(x Start) (*Session, *log.Ticket, error) {
 		}
 	}
 	e := &record.Entry{Kind: record.Start, Session: x.ID, Parent: x.Parent, Agent: x.Agent, At: r.opts.Now().UnixNano(),
-		Body: &rollout.Rollout{ID: x.ID, Group: x.Group, Index: x.Index, Instance: x.Instance, Metadata: cloneMap(x.Metadata)}}
+		Body: &rollout.Rollout{ID: x.ID, Group: x.Group, Index: x.Index, Instance: x.Instance, Metadata: maps.Clone(x.Metadata)}}
 	if err := e.Body.Check(); err != nil {
 		return nil, nil, err
 	}
 	if parent := r.sessions[x.Parent]; parent != nil {
+		e.Run = parent.run.id
 		parent.run.mu.Lock()
 		defer parent.run.mu.Unlock()
 		if err := parent.open(); err != nil {
@@ -188,9 +190,6 @@ func (r *Recorder) begin(x Start) (*Session, *log.Ticket, error) {
 		}
 	} else if x.Parent != "" {
 		return nil, nil, input(ErrUnknown, rollout.Where{Rollout: x.ID}, "its parent %q: %w", x.Parent, ErrUnknown)
-	}
-	if parent := r.sessions[x.Parent]; parent != nil {
-		e.Run = parent.run.id
 	}
 	t, err := r.record(e, true, r.start)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -55,6 +56,14 @@ func (s *Session) ID() string { return s.id }
 // Parent is the session whose subagent this one is, "" = none.
 func (s *Session) Parent() string { return s.parent }
 
+// lock takes the lock of the session's rollout, with its content.
+func (s *Session) lock() (*run, error) {
+	if s.run == nil {
+		return nil, zeroValue("live.Session", "Recorder.Begin")
+	}
+	return s.run, s.run.lock()
+}
+
 func (s *Session) open() error {
 	switch {
 	case s.run.ending != nil:
@@ -70,14 +79,11 @@ func (s *Session) open() error {
 // the end of the session, with ErrUnavailable when the journal cannot record, and with
 // KindLimit beyond a bound. What the request holds is copied.
 func (s *Session) Begin(ctx context.Context, r Request) (*Call, error) {
-	if s.run == nil {
-		return nil, zeroValue("live.Session", "Recorder.Begin")
-	}
-	g, o := s.run, &s.run.rec.opts
-	if err := g.lock(); err != nil {
+	g, err := s.lock()
+	if err != nil {
 		return nil, err
 	}
-	c, t, err := s.begin(ctx, o, r)
+	c, t, err := s.begin(ctx, &g.rec.opts, r)
 	g.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -131,7 +137,7 @@ func (s *Session) begin(ctx context.Context, o *Options, r Request) (*Call, *log
 	t.Context.Parts, body.Messages = g.see(r.Messages)
 	e := &record.Entry{Kind: record.Intent, Session: s.id, Call: id, Replaces: r.Replaces, Dialect: r.Dialect, Engine: r.Engine, Settings: r.Settings, At: now.UnixNano(), Body: body}
 	if e.OtherTools = g.otherTools(&r); e.OtherTools || g.kwargs == nil {
-		body.Tools, body.TemplateKwargs = r.Tools, cloneMap(r.TemplateKwargs)
+		body.Tools, body.TemplateKwargs = r.Tools, maps.Clone(r.TemplateKwargs)
 	}
 	body.Turns = []rollout.Turn{t}
 	done, err := g.record(e, true)
@@ -144,26 +150,12 @@ func (s *Session) begin(ctx context.Context, o *Options, r Request) (*Call, *log
 	return &Call{s, c}, done, nil
 }
 
-func cloneMap(m map[string]json.RawMessage) map[string]json.RawMessage {
-	if m == nil {
-		return nil
-	}
-	out := make(map[string]json.RawMessage, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
-}
-
 // Mark records another state of a call that ended: unseen when its reply could not be
 // told to the client, ok when a retry got it after all, superseded when something else
 // took its place. An incomplete call stays one.
 func (s *Session) Mark(ctx context.Context, id string, state State, why string) error {
-	if s.run == nil {
-		return zeroValue("live.Session", "Recorder.Begin")
-	}
-	g := s.run
-	if err := g.lock(); err != nil {
+	g, err := s.lock()
+	if err != nil {
 		return err
 	}
 	t, err := func() (*log.Ticket, error) {
@@ -195,11 +187,8 @@ func (s *Session) Mark(ctx context.Context, id string, state State, why string) 
 // another ending is ErrConflict. Of a session with a parent only the end is recorded; the
 // ending is that of the rollout, and the rollout returned is the one so far.
 func (s *Session) End(ctx context.Context, x Ending) (*rollout.Rollout, error) {
-	if s.run == nil {
-		return nil, zeroValue("live.Session", "Recorder.Begin")
-	}
-	g := s.run
-	if err := g.lock(); err != nil {
+	g, err := s.lock()
+	if err != nil {
 		return nil, err
 	}
 	t, r, err := s.end(x)
@@ -215,7 +204,7 @@ func (s *Session) End(ctx context.Context, x Ending) (*rollout.Rollout, error) {
 
 func (s *Session) end(x Ending) (*log.Ticket, *rollout.Rollout, error) {
 	g := s.run
-	body := &rollout.Rollout{ID: s.id, Group: x.Group, Index: x.Index, Outcome: x.Outcome, Status: x.Status, ExitStatus: x.ExitStatus, Failure: x.Failure, Metadata: cloneMap(x.Metadata)}
+	body := &rollout.Rollout{ID: s.id, Group: x.Group, Index: x.Index, Outcome: x.Outcome, Status: x.Status, ExitStatus: x.ExitStatus, Failure: x.Failure, Metadata: maps.Clone(x.Metadata)}
 	e := &record.Entry{Kind: record.End, Session: s.id, At: g.rec.opts.Now().UnixNano(), Body: body}
 	if err := e.Scrub(); err != nil {
 		return nil, nil, err
@@ -239,10 +228,7 @@ func (s *Session) end(x Ending) (*log.Ticket, *rollout.Rollout, error) {
 	case g.ending != nil:
 		return nil, nil, s.open()
 	case root:
-		check := g.snapshot()
-		check.Outcome, check.Status, check.ExitStatus, check.Failure, check.Metadata, check.Group, check.Index = body.Outcome, body.Status, body.ExitStatus, body.Failure, body.Metadata, body.Group, body.Index
-		check.Messages, check.Turns = nil, nil
-		if err := check.Check(); err != nil {
+		if err := body.Check(); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -268,14 +254,12 @@ func (s *Session) end(x Ending) (*log.Ticket, *rollout.Rollout, error) {
 // (rollout.Turn.Incomplete). Ids are shared, read-only; what is recorded later does not
 // change the value.
 func (s *Session) Rollout() (*rollout.Rollout, error) {
-	if s.run == nil {
-		return nil, zeroValue("live.Session", "Recorder.Begin")
-	}
-	if err := s.run.lock(); err != nil {
+	g, err := s.lock()
+	if err != nil {
 		return nil, err
 	}
-	defer s.run.mu.Unlock()
-	return s.run.snapshot(), nil
+	defer g.mu.Unlock()
+	return g.snapshot(), nil
 }
 
 // Ended reports whether the session takes no more calls.
@@ -291,12 +275,13 @@ func (s *Session) Ended() bool {
 // Calls are the calls of the session's rollout, in the order in which they began; none
 // where the journal has them and cannot be read, which Rollout tells.
 func (s *Session) Calls() []CallInfo {
-	if s.run == nil || s.run.lock() != nil {
+	g, err := s.lock()
+	if err != nil {
 		return nil
 	}
-	defer s.run.mu.Unlock()
-	out := make([]CallInfo, len(s.run.order))
-	for i, c := range s.run.order {
+	defer g.mu.Unlock()
+	out := make([]CallInfo, len(g.order))
+	for i, c := range g.order {
 		out[i] = c.CallInfo
 	}
 	return out
@@ -305,11 +290,8 @@ func (s *Session) Calls() []CallInfo {
 // Conversation is a call of the session's rollout with the messages that it was sent and
 // its reply, nil = none is recorded. They are shared, read-only.
 func (s *Session) Conversation(id string) (info CallInfo, sent []rollout.Message, reply *rollout.Message, err error) {
-	if s.run == nil {
-		return info, nil, nil, zeroValue("live.Session", "Recorder.Begin")
-	}
-	g := s.run
-	if err := g.lock(); err != nil {
+	g, err := s.lock()
+	if err != nil {
 		return info, nil, nil, err
 	}
 	defer g.mu.Unlock()
@@ -333,31 +315,30 @@ func (s *Session) Conversation(id string) (info CallInfo, sent []rollout.Message
 // Recall returns the messages of a request with the tool calls that the policy sampled as
 // it wrote them: a client that reads their arguments writes them anew, in its own spelling.
 func (s *Session) Recall(messages []rollout.Message) []rollout.Message {
-	if s.run == nil || s.run.lock() != nil {
+	g, err := s.lock()
+	if err != nil {
 		return messages
 	}
-	defer s.run.mu.Unlock()
-	return s.run.recall(messages)
+	defer g.mu.Unlock()
+	return g.recall(messages)
 }
 
 // Blob is the opaque blob of a call, nil where it has none. The bytes are the caller's.
 func (s *Session) Blob(id string) ([]byte, error) {
-	if s.run == nil {
-		return nil, zeroValue("live.Session", "Recorder.Begin")
-	}
-	if err := s.run.lock(); err != nil {
+	g, err := s.lock()
+	if err != nil {
 		return nil, err
 	}
-	defer s.run.mu.Unlock()
-	c := s.run.calls[id]
+	defer g.mu.Unlock()
+	c := g.calls[id]
 	if c == nil {
-		return nil, input(ErrUnknown, s.run.where(), "call %q: %w", id, ErrUnknown)
+		return nil, input(ErrUnknown, g.where(), "call %q: %w", id, ErrUnknown)
 	}
 	if c.BlobBytes == 0 || c.blob != nil {
 		return slices.Clone(c.blob), nil
 	}
-	if err := s.run.last.Wait(context.Background()); err != nil {
+	if err := g.last.Wait(context.Background()); err != nil {
 		return nil, err
 	}
-	return s.run.rec.opts.Journal.blob(c.from)
+	return g.rec.opts.Journal.blob(c.from)
 }
