@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
@@ -69,17 +70,12 @@ func (a *Attempt) Save(dir string, o Artifact) (string, error) {
 	if err != nil {
 		return "", rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Artifact.Meta"}, "%w", err)
 	}
-	files := []struct {
-		name string
-		text []byte
-	}{{"meta.json", meta}, {"traj.json", traj}}
+	files := map[string][]byte{"meta.json": meta, "traj.json": traj}
 	if a.Patch != nil {
-		if err := atomic.WriteFile(filepath.Join(path, "patch.diff"), []byte(*a.Patch), true); err != nil {
-			return "", err
-		}
+		files["patch.diff"] = []byte(*a.Patch)
 	}
-	for _, f := range files {
-		if err := atomic.WriteFile(filepath.Join(path, f.name), f.text, true); err != nil {
+	for name, text := range files {
+		if err := atomic.WriteFile(filepath.Join(path, name), text, true); err != nil {
 			return "", err
 		}
 	}
@@ -133,13 +129,11 @@ func (o object) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		var v bytes.Buffer
-		e := json.NewEncoder(&v)
-		e.SetEscapeHTML(false)
-		if err := e.Encode(m.value); err != nil {
+		v, err := jsonscan.Marshal(m.value)
+		if err != nil {
 			return nil, err
 		}
-		b = append(append(strconv.AppendQuote(b, m.name), ':'), v.Bytes()...)
+		b = append(append(strconv.AppendQuote(b, m.name), ':'), v...)
 	}
 	return append(b, '}'), nil
 }

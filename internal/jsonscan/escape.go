@@ -3,6 +3,7 @@ package jsonscan
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -43,6 +44,15 @@ func AppendEscaped(b []byte, s string) []byte {
 		}
 	}
 	return append(b, s[from:]...)
+}
+
+// Marshal is v as encoding/json writes it, with <, > and & as they are.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), err
 }
 
 // AppendBase64 writes bytes as a string in base64.

@@ -1,14 +1,13 @@
 package journal
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"hash/crc32"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -73,13 +72,10 @@ var fileHeader = header{Format: "turnpack-votes", Version: 1}
 
 // appendLine appends v as one line.
 func appendLine(dst []byte, v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	body, err := jsonscan.Marshal(v)
+	if err != nil {
 		return dst, rollout.Errorf(rollout.KindInternal, rollout.Where{}, "encode a journal line: %w", err)
 	}
-	body := bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 	var sum [4]byte
 	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(body, castagnoli))
 	dst = hex.AppendEncode(dst, sum[:])

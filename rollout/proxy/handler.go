@@ -1,11 +1,9 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,8 +15,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 	"github.com/turnpack/turnpack/rollout/proxy/internal/anthropic"
-	"github.com/turnpack/turnpack/rollout/proxy/internal/chat"
-	"github.com/turnpack/turnpack/rollout/proxy/internal/completions"
+	"github.com/turnpack/turnpack/rollout/proxy/internal/openai"
 	"github.com/turnpack/turnpack/rollout/proxy/internal/responses"
 	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
 )
@@ -113,12 +110,12 @@ var endpoints = map[string]struct {
 	dialect wire.Dialect
 	method  string
 }{
-	"chat/completions":      {chat.Dialect{}, http.MethodPost},
-	"completions":           {completions.Dialect{}, http.MethodPost},
+	"chat/completions":      {openai.Chat, http.MethodPost},
+	"completions":           {openai.Completions, http.MethodPost},
 	"responses":             {responses.Dialect{}, http.MethodPost},
 	"messages":              {anthropic.Dialect{}, http.MethodPost},
 	"messages/count_tokens": {anthropic.Dialect{}, http.MethodPost},
-	"models":                {chat.Dialect{}, http.MethodGet},
+	"models":                {openai.Chat, http.MethodGet},
 }
 
 // dialectOf is the dialect of the error of a request that goes nowhere.
@@ -126,14 +123,14 @@ func dialectOf(r *http.Request) wire.Dialect {
 	if r.Header.Get("Anthropic-Version") != "" {
 		return anthropic.Dialect{}
 	}
-	return chat.Dialect{}
+	return openai.Chat
 }
 
 // ServeHTTP answers a client.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.opts.Engine == nil {
 		if w != nil {
-			h.fail(w, chat.Dialect{}, &wire.Problem{Status: http.StatusInternalServerError, Message: "proxy.Handler is used as its zero value: make it with New"})
+			h.fail(w, openai.Chat, &wire.Problem{Status: http.StatusInternalServerError, Message: "proxy.Handler is used as its zero value: make it with New"})
 		}
 		return
 	}
@@ -234,14 +231,15 @@ func (h *Handler) fail(w http.ResponseWriter, d wire.Dialect, p *wire.Problem) {
 	if p.RetryAfter != "" {
 		w.Header().Set("Retry-After", p.RetryAfter)
 	}
-	send(w, p.Status, d.Error(p))
+	_ = send(w, p.Status, d.Error(p)) // who is gone needs no answer
 }
 
-func send(w http.ResponseWriter, status int, body []byte) {
+func send(w http.ResponseWriter, status int, body []byte) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	w.Write(body)
+	_, err := w.Write(body)
+	return err
 }
 
 // known reports whether a session is there, or would be begun.
@@ -261,13 +259,13 @@ func (h *Handler) models(w http.ResponseWriter, r *http.Request, id, model strin
 		return h.problem(err)
 	}
 	if model != "" {
-		found := chat.Model(list, model)
+		found := openai.Model(list, model)
 		if found == nil {
 			return &wire.Problem{Status: http.StatusNotFound, Message: "the engine has no model of that name"}
 		}
 		list = found
 	}
-	send(w, http.StatusOK, list)
+	_ = send(w, http.StatusOK, list)
 	return nil
 }
 
@@ -291,7 +289,7 @@ func (h *Handler) count(w http.ResponseWriter, r *http.Request, c *wire.Call) *w
 	if err != nil {
 		return h.problem(err)
 	}
-	send(w, http.StatusOK, wire.JSON(map[string]int{"input_tokens": len(ids)}))
+	_ = send(w, http.StatusOK, wire.JSON(map[string]int{"input_tokens": len(ids)}))
 	return nil
 }
 
@@ -380,16 +378,14 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, s *session, d w
 		}
 	}
 	chunk.Model = c.Model()
-	out, write := []byte(nil), d.Writer(c, meta)
-	if c.Stream {
+	var err error
+	if write := d.Writer(c, meta); c.Stream {
 		stream(w)
-		out = write.End(write.Chunk(nil, chunk))
+		_, err = w.Write(write.End(write.Chunk(nil, chunk)))
 	} else {
-		out = write.Whole([]*engine.Chunk{chunk})
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(len(out)))
+		err = send(w, http.StatusOK, write.Whole([]*engine.Chunk{chunk}))
 	}
-	if _, err := io.Copy(w, bytes.NewReader(out)); err != nil || r.Context().Err() != nil {
+	if err != nil || r.Context().Err() != nil {
 		return nil
 	}
 	for _, id := range unseen {

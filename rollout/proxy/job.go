@@ -275,13 +275,18 @@ func (j *job) parse(k *engine.Choice) {
 
 // each does something for all calls at once: their records share an fsync.
 func (j *job) each(do func(int, *live.Call) error) error {
-	if len(j.calls) == 1 {
-		return do(0, j.calls[0])
+	return atOnce(len(j.calls), func(i int) error { return do(i, j.calls[i]) })
+}
+
+// atOnce does something n times at one time.
+func atOnce(n int, do func(i int) error) error {
+	if n == 1 {
+		return do(0)
 	}
-	errs := make([]error, len(j.calls))
+	errs := make([]error, n)
 	var wg sync.WaitGroup
-	for i, c := range j.calls {
-		wg.Go(func() { errs[i] = do(i, c) })
+	for i := range n {
+		wg.Go(func() { errs[i] = do(i) })
 	}
 	wg.Wait()
 	return errors.Join(errs...)

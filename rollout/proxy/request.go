@@ -3,11 +3,12 @@ package proxy
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
-	"sync"
+	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
@@ -23,22 +24,15 @@ func (j *job) resolve() error {
 	if c.Previous == "" {
 		return nil
 	}
-	const prefix = "resp_"
-	id := c.Previous
-	if len(id) > len(prefix) && id[:len(prefix)] == prefix {
-		id = id[len(prefix):]
-	}
-	info, sent, reply, err := j.s.live.Conversation(id)
+	info, sent, reply, err := j.s.live.Conversation(strings.TrimPrefix(c.Previous, "resp_"))
 	if err != nil || reply == nil || info.Finish == "" {
 		return &wire.Problem{Status: http.StatusBadRequest, Type: "previous_response_not_found", Message: "the session has no reply with the id of previous_response_id"}
 	}
 	if m, ok := readMark(info.Settings); ok && m.Instructions <= len(sent) {
 		sent = sent[m.Instructions:]
 	}
-	own := c.Messages
-	c.Messages = make([]rollout.Message, 0, len(own)+len(sent)+1)
-	c.Messages = append(append(c.Messages, own[:c.Instructions]...), sent...)
-	c.Messages = append(append(c.Messages, *reply), own[c.Instructions:]...)
+	own, n := c.Messages, c.Instructions
+	c.Messages = slices.Concat(own[:n], sent, []rollout.Message{*reply}, own[n:])
 	return nil
 }
 
@@ -73,10 +67,7 @@ func (j *job) prompt() error {
 	}
 	// Of the engine's words nothing is passed on; it tells the marks that are parsed.
 	c.Prompt, c.Raw = ids, nil
-	fields := make(map[string]json.RawMessage, len(c.Fields)+2)
-	for k, v := range c.Fields {
-		fields[k] = v
-	}
+	fields := maps.Clone(c.Fields)
 	fields["skip_special_tokens"], fields["spaces_between_special_tokens"] = json.RawMessage("false"), json.RawMessage("false")
 	if c.Settings == nil {
 		c.Settings = c.Fields
@@ -124,33 +115,20 @@ func (j *job) begin() error {
 		m.Path = "ids"
 	}
 	calls := make([]*live.Call, n)
-	errs := make([]error, n)
-	one := func(i int) {
+	err := atOnce(n, func(i int) (err error) {
 		own := m
 		own.Choice = i
-		all := make(map[string]json.RawMessage, len(settings)+1)
-		for k, v := range settings {
-			if k != "chat_template_kwargs" {
-				all[k] = v
-			}
-		}
+		all := maps.Clone(settings)
+		delete(all, "chat_template_kwargs") // it is told apart
 		all[markName] = wire.JSON(own)
 		r := live.Request{Messages: c.Messages, Prompt: c.Prompt, Tools: c.Tools, TemplateKwargs: kwargs(c), Sampling: sampling(c.Fields), Dialect: j.d.Name(), Engine: j.h.opts.Engine.Route(c.Session), Settings: wire.Members(all)}
 		if i == 0 {
 			r.Replaces = j.asked.old
 		}
-		calls[i], errs[i] = j.s.live.Begin(j.ctx, r)
-	}
-	if n == 1 {
-		one(0)
-	} else {
-		var wg sync.WaitGroup
-		for i := range n {
-			wg.Go(func() { one(i) })
-		}
-		wg.Wait()
-	}
-	if err := errors.Join(errs...); err != nil {
+		calls[i], err = j.s.live.Begin(j.ctx, r)
+		return err
+	})
+	if err != nil {
 		for _, c := range calls {
 			if c != nil {
 				_ = c.Abort(context.Background(), "it was not sent") // the first error is told
@@ -167,33 +145,23 @@ func (j *job) begin() error {
 func sampling(f map[string]json.RawMessage) *rollout.Sampling {
 	s := &rollout.Sampling{}
 	number := func(name string, low, high float64) (float64, bool) {
-		text := f[name]
-		if text == nil {
-			return 0, false
-		}
-		x, err := strconv.ParseFloat(string(text), 64)
+		x, err := strconv.ParseFloat(string(f[name]), 64)
 		return x, err == nil && x >= low && x <= high
 	}
 	if x, ok := number("temperature", 0, math.MaxFloat32); ok {
-		t := float32(x)
-		s.Temperature = &t
+		s.Temperature = new(float32(x))
 	}
 	if x, ok := number("top_p", math.SmallestNonzeroFloat32, 1); ok {
-		t := float32(x)
-		s.TopP = &t
+		s.TopP = new(float32(x))
 	}
 	if x, ok := number("min_p", 0, 1); ok {
-		t := float32(x)
-		s.MinP = &t
+		s.MinP = new(float32(x))
 	}
 	if x, ok := number("top_k", -1, math.MaxInt32); ok && x == math.Trunc(x) {
-		t := int32(x)
-		s.TopK = &t
+		s.TopK = new(int32(x))
 	}
-	if text := f["seed"]; text != nil {
-		if x, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-			s.Seed = &x
-		}
+	if x, err := strconv.ParseInt(string(f["seed"]), 10, 64); err == nil {
+		s.Seed = &x
 	}
 	if *s == (rollout.Sampling{}) {
 		return nil

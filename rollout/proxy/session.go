@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -200,11 +201,8 @@ func (s *session) load() {
 		a.calls[min(m.Choice, len(a.calls)-1)] = c.ID
 	}
 	for _, a := range s.asked {
-		for _, id := range a.calls {
-			if id == "" { // a choice is missing
-				a.calls = nil
-				break
-			}
+		if slices.Contains(a.calls, "") { // a choice is missing
+			a.calls = nil
 		}
 	}
 }

@@ -3,7 +3,6 @@ package proxy
 import (
 	"net/http"
 	"runtime"
-	"strconv"
 	"sync"
 	"time"
 
@@ -24,11 +23,8 @@ func (h *Handler) tell(w http.ResponseWriter, r *http.Request, d wire.Dialect, c
 				return p, true
 			}
 			if done {
-				body := d.Writer(c, meta).Whole(chunks)
-				w.Header().Set("Content-Type", "application/json")
-				w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 				w.Header().Set("X-Request-Id", meta.ID)
-				_, err := w.Write(body)
+				err := send(w, http.StatusOK, d.Writer(c, meta).Whole(chunks))
 				return nil, err == nil && ctx.Err() == nil
 			}
 			select {

@@ -4,17 +4,18 @@ package data
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
 const usage = `swerl data swe   --in ROWS  --out DIR   tasks of SWE-Gym and SWE-bench rows
@@ -64,31 +65,16 @@ type files map[string][]byte
 
 // add appends v to a file, as a line of JSON.
 func (f files) add(name string, v any) error {
-	line, err := encode(v)
-	f[name] = append(f[name], line...)
+	line, err := jsonscan.Marshal(v)
+	f[name] = append(append(f[name], line...), '\n')
 	return err
 }
 
-// encode is v as JSON and a line end, with <, > and & as they are.
-func encode(v any) ([]byte, error) {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return []byte(b.String()), err
-}
-
 func (f files) write(dir string, force bool) error {
-	var names []string
-	for name := range f {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	if !force {
-		for _, name := range names {
-			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-				return fmt.Errorf("%s is there already: name another folder, or give --force", filepath.Join(dir, name))
-			}
+	names := slices.Sorted(maps.Keys(f))
+	for _, name := range names {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil && !force {
+			return fmt.Errorf("%s is there already: name another folder, or give --force", filepath.Join(dir, name))
 		}
 	}
 	for _, name := range names {

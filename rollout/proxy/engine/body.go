@@ -153,11 +153,8 @@ func appendCall(dst []byte, c *rollout.ToolCall) []byte {
 
 // quote writes a string as JSON, with <, > and & as they are.
 func quote(s string) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string has no errors
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+	b, _ := jsonscan.Marshal(s) // a string has no errors
+	return b
 }
 
 func list[T any](items []T) []byte {

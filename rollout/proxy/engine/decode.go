@@ -425,20 +425,18 @@ func version(v jsonscan.Value) *int32 { return versionOf(v.Get("weight_version")
 
 func versionOf(x jsonscan.Value) *int32 {
 	if n, ok := x.Int(); ok && n >= 0 && n <= math.MaxInt32 {
-		out := int32(n)
-		return &out
+		return new(int32(n))
 	}
 	return parseVersion(x.String())
 }
 
 func parseVersion(s string) *int32 {
 	if s == "" {
-		return nil
+		return nil // as in most events
 	}
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || n < 0 {
 		return nil
 	}
-	out := int32(n)
-	return &out
+	return new(int32(n))
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,48 +31,32 @@ func NewPool(servers ...*Server) (*Pool, error) {
 	return &Pool{servers: slices.Clone(servers), retries: max(2, min(len(servers), 4))}, nil
 }
 
-// order is the order of the servers for a session, those that are up first.
+// order are the servers that are up, in the order of a session; where none is, the first
+// will be tried again after wait.
 func (p *Pool) order(session string) (servers []*Server, wait time.Duration) {
-	type ranked struct {
-		s    *Server
-		rank uint64
-		up   bool
-	}
-	now, list, first := time.Now(), make([]ranked, len(p.servers)), time.Duration(math.MaxInt64)
-	for i, s := range p.servers {
-		h := fnv.New64a()
-		h.Write([]byte(s.base))
-		h.Write([]byte{0})
-		h.Write([]byte(session))
-		until, up := s.open(now)
-		if !up {
-			first = min(first, until.Sub(now))
+	now := time.Now()
+	wait = math.MaxInt64
+	for _, s := range p.servers {
+		if until, up := s.open(now); up {
+			servers = append(servers, s)
 		} else {
-			first = 0
-		}
-		x := h.Sum64()
-		x ^= x >> 33
-		x *= 0xff51afd7ed558ccd
-		list[i] = ranked{s, x ^ x>>33, up}
-	}
-	slices.SortFunc(list, func(a, b ranked) int {
-		switch {
-		case a.up != b.up:
-			if a.up {
-				return -1
-			}
-			return 1
-		case a.rank < b.rank:
-			return -1
-		}
-		return 1
-	})
-	for _, r := range list {
-		if r.up {
-			servers = append(servers, r.s)
+			wait = min(wait, until.Sub(now))
 		}
 	}
-	return servers, first
+	slices.SortFunc(servers, func(a, b *Server) int { return cmp.Compare(a.rank(session), b.rank(session)) })
+	return servers, wait
+}
+
+// rank is the place of a server in the order of a session.
+func (s *Server) rank(session string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(s.base))
+	h.Write([]byte{0})
+	h.Write([]byte(session))
+	x := h.Sum64()
+	x ^= x >> 33
+	x *= 0xff51afd7ed558ccd
+	return x ^ x>>33
 }
 
 // Generate asks the session's server, and others where that one fails before it says

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/live/internal/secrets"
@@ -76,29 +77,25 @@ func (e *Entry) Encode(limitBytes int) ([]byte, error) {
 	if err := e.Scrub(); err != nil {
 		return nil, err
 	}
-	var head bytes.Buffer
-	to := json.NewEncoder(&head)
-	to.SetEscapeHTML(false)
-	if err := to.Encode(e); err != nil {
+	head, err := jsonscan.Marshal(e)
+	if err != nil {
 		return nil, err
 	}
-	head.Truncate(head.Len() - 1) // the line's end
 	r := rooms.Get().(*room)
 	defer r.free()
 	body := r.body[:0]
 	if e.Body != nil {
-		var err error
 		if body, err = jsonl.Append(body, e.Body); err != nil {
 			return nil, err
 		}
 		r.body = body
 	}
-	if n := head.Len() + len(body); limitBytes > 0 && n > limitBytes {
+	if n := len(head) + len(body); limitBytes > 0 && n > limitBytes {
 		return nil, TooLong(e.Kind, n, limitBytes)
 	}
-	out := make([]byte, segment.FrameHead, segment.FrameHead+2*binary.MaxVarintLen64+head.Len()+len(body)+len(e.Blob))
-	out = binary.AppendUvarint(out, uint64(head.Len()))
-	out = append(out, head.Bytes()...)
+	out := make([]byte, segment.FrameHead, segment.FrameHead+2*binary.MaxVarintLen64+len(head)+len(body)+len(e.Blob))
+	out = binary.AppendUvarint(out, uint64(len(head)))
+	out = append(out, head...)
 	out = binary.AppendUvarint(out, uint64(len(body)))
 	out = append(out, body...)
 	return append(out, e.Blob...), nil

@@ -2,7 +2,6 @@
 package anthropic
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"strings"
 
@@ -148,7 +147,8 @@ func message(c *wire.Call, v jsonscan.Value) error {
 	m := rollout.Message{Role: rollout.Role(role)}
 	end := func() {
 		if len(m.Parts) > 0 {
-			c.Messages = append(c.Messages, plain(m))
+			m.Content, m.Parts = wire.Content(m.Parts)
+			c.Messages = append(c.Messages, m)
 			m.Parts = nil
 		}
 	}
@@ -167,10 +167,11 @@ func message(c *wire.Call, v jsonscan.Value) error {
 					}
 					t.Parts = append(t.Parts, p)
 				}
+				t.Content, t.Parts = wire.Content(t.Parts)
 			} else if t.Content = x.String(); !x.IsNull() && x.Kind() != jsonscan.String {
 				return wire.Bad("content.%d: content is %s", i, x.Word())
 			}
-			c.Messages = append(c.Messages, plain(t))
+			c.Messages = append(c.Messages, t)
 			continue
 		}
 		p, err := part(b)
@@ -183,28 +184,10 @@ func message(c *wire.Call, v jsonscan.Value) error {
 	return nil
 }
 
-// plain joins parts that are all text, each a line of its own.
-func plain(m rollout.Message) rollout.Message {
-	if m.Parts == nil {
-		return m
-	}
-	var text []string
-	for _, p := range m.Parts {
-		if !p.IsText() {
-			m.Content = rollout.JoinText(m.Parts)
-			return m
-		}
-		text = append(text, p.Text)
-	}
-	m.Content, m.Parts = strings.Join(text, "\n"), nil
-	return m
-}
-
 func part(b jsonscan.Value) (rollout.Part, error) {
 	switch t := b.Get("type").String(); t {
 	case "text":
-		s := b.Get("text").String()
-		return rollout.Part{Type: "text", Text: s, Raw: wire.JSON(map[string]string{"type": "text", "text": s})}, nil
+		return wire.TextPart(b.Get("text").String()), nil
 	case "image":
 		src := b.Get("source")
 		url := src.Get("url").String()
@@ -214,15 +197,14 @@ func part(b jsonscan.Value) (rollout.Part, error) {
 		if url == "" {
 			return rollout.Part{}, wire.Bad("an image without a source")
 		}
-		return rollout.Part{Type: "image_url", Raw: wire.JSON(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})}, nil
+		return wire.ImagePart(url), nil
 	case "document", "search_result":
 		if s := b.Path("source", "data"); b.Path("source", "type").Is("text") {
-			return rollout.Part{Type: "text", Text: s.String(), Raw: wire.JSON(map[string]string{"type": "text", "text": s.String()})}, nil
+			return wire.TextPart(s.String()), nil
 		}
 		return rollout.Part{}, wire.Bad("a %s that is not text is not supported", t)
 	case "tool_reference":
-		s := b.Get("tool_name").String()
-		return rollout.Part{Type: "text", Text: s, Raw: wire.JSON(map[string]string{"type": "text", "text": s})}, nil
+		return wire.TextPart(b.Get("tool_name").String()), nil
 	default:
 		return rollout.Part{}, wire.Bad("a block of type %q is not supported", t)
 	}
@@ -238,10 +220,7 @@ func assistant(c *wire.Call, content jsonscan.Value) error {
 		case "thinking":
 			m.Reasoning += b.Get("thinking").String()
 		case "redacted_thinking":
-			// Of this proxy it holds the text; of others it is closed.
-			if text, err := base64.StdEncoding.DecodeString(b.Get("data").String()); err == nil && strings.HasPrefix(string(text), sealed) {
-				m.Reasoning += string(text[len(sealed):])
-			}
+			m.Reasoning += wire.Unseal(b.Get("data").String()) // that of others is closed
 		case "tool_use":
 			name, ok := b.Get("name").Text()
 			if !ok {
@@ -259,9 +238,6 @@ func assistant(c *wire.Call, content jsonscan.Value) error {
 	c.Messages = append(c.Messages, m)
 	return nil
 }
-
-// sealed begins the data of thinking that only this proxy reads.
-const sealed = "turnpack:"
 
 func tools(c *wire.Call, v jsonscan.Value) error {
 	list := v.Get("tools")

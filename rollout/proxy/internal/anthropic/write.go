@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
@@ -106,7 +105,7 @@ func (w *writer) delta(dst []byte, index int, delta map[string]any) []byte {
 // it need only tell what it belongs to.
 func signature(thinking []byte) string {
 	sum := sha256.Sum256(thinking)
-	return base64.StdEncoding.EncodeToString(append([]byte(sealed), sum[:]...))
+	return wire.Seal(sum[:])
 }
 
 // Chunk writes what a chunk adds.

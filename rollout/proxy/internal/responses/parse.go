@@ -2,7 +2,6 @@
 package responses
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"strings"
 
@@ -191,37 +190,27 @@ func content(v jsonscan.Value) (string, []rollout.Part, error) {
 		return "", nil, wire.Bad("content is %s, expected text or a list of parts", v.Word())
 	}
 	var parts []rollout.Part
-	var text []string
-	images := false
 	for i, x := range v.Items() {
 		switch t := x.Get("type").String(); t {
 		case "input_text", "output_text", "text", "refusal":
-			s := x.Get("text").String() + x.Get("refusal").String()
-			text = append(text, s)
-			parts = append(parts, rollout.Part{Type: "text", Text: s, Raw: wire.JSON(map[string]string{"type": "text", "text": s})})
+			parts = append(parts, wire.TextPart(x.Get("text").String()+x.Get("refusal").String()))
 		case "input_image":
 			url := x.Get("image_url").String()
 			if url == "" {
 				return "", nil, wire.Bad("part %d: an image without image_url", i)
 			}
-			images = true
-			parts = append(parts, rollout.Part{Type: "image_url", Raw: wire.JSON(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})})
+			parts = append(parts, wire.ImagePart(url))
 		default:
 			return "", nil, wire.Bad("part %d: type %q is not supported", i, t)
 		}
 	}
-	if images {
-		return rollout.JoinText(parts), parts, nil
-	}
-	return strings.Join(text, "\n"), nil, nil
+	text, parts := wire.Content(parts)
+	return text, parts, nil
 }
 
-// sealed begins the reasoning that this proxy gives out in a form that comes back.
-const sealed = "turnpack:"
-
 func reasoning(x jsonscan.Value) string {
-	if b, err := base64.StdEncoding.DecodeString(x.Get("encrypted_content").String()); err == nil && strings.HasPrefix(string(b), sealed) {
-		return string(b[len(sealed):])
+	if text := wire.Unseal(x.Get("encrypted_content").String()); text != "" {
+		return text
 	}
 	var out strings.Builder
 	for _, list := range []string{"content", "summary"} {

@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -49,7 +48,7 @@ func (w *writer) json(it *item, status string) map[string]any {
 			out["content"] = []any{map[string]any{"type": "reasoning_text", "text": text}}
 		}
 		if w.own.sealed && text != "" {
-			out["encrypted_content"] = base64.StdEncoding.EncodeToString([]byte(sealed + text))
+			out["encrypted_content"] = wire.Seal(it.text)
 		}
 	case "message":
 		out["role"], out["content"] = "assistant", []any{}

@@ -3,7 +3,7 @@
 package wire
 
 import (
-	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -91,13 +91,11 @@ const Comment = ": keep-alive\n\n"
 // JSON writes a value, with <, > and & as they are. The values that dialects write have
 // no errors.
 func JSON(v any) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	b, err := jsonscan.Marshal(v)
+	if err != nil {
 		return []byte("null")
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+	return b
 }
 
 // Members writes an object of values that are JSON, by the names of its members.
@@ -229,6 +227,46 @@ func Schema(name string, schema []byte, strict jsonscan.Value) json.RawMessage {
 		f["strict"] = json.RawMessage(strict.Clone())
 	}
 	return JSON(map[string]any{"type": "json_schema", "json_schema": f})
+}
+
+// TextPart is a part of text as chat completions have it.
+func TextPart(s string) rollout.Part {
+	return rollout.Part{Type: "text", Text: s, Raw: JSON(map[string]string{"type": "text", "text": s})}
+}
+
+// ImagePart is an image as chat completions have it.
+func ImagePart(url string) rollout.Part {
+	return rollout.Part{Type: "image_url", Raw: JSON(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})}
+}
+
+// Content is the content of a message of parts: of text alone its text, each part a line
+// of its own.
+func Content(parts []rollout.Part) (text string, kept []rollout.Part) {
+	var lines []string
+	for _, p := range parts {
+		if !p.IsText() {
+			return rollout.JoinText(parts), parts
+		}
+		lines = append(lines, p.Text)
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// sealed begins the reasoning that only this proxy reads.
+const sealed = "turnpack:"
+
+// Seal writes reasoning, or what tells it, in a form that clients send back as it is.
+func Seal(b []byte) string {
+	return base64.StdEncoding.EncodeToString(append([]byte(sealed), b...))
+}
+
+// Unseal reads what Seal wrote, "" for what others wrote.
+func Unseal(s string) string {
+	b, err := base64.StdEncoding.DecodeString(s)
+	if text, ours := strings.CutPrefix(string(b), sealed); err == nil && ours {
+		return text
+	}
+	return ""
 }
 
 // Messages reads messages as chat completions have them.
