@@ -134,7 +134,7 @@ func (x *run) gatheredBefore() *gathered {
 	}
 	for i := range got.Order.Len() {
 		group, id, _ := got.Order.At(i)
-		x.seen.add(id, rolloutAt{int32(group), int32(x.groups[group].count)})
+		x.seen.Add(id, rolloutAt{int32(group), int32(x.groups[group].count)})
 		x.groups[group].count++
 	}
 	if got.Sizes != nil {

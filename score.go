@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -26,11 +25,11 @@ type run struct {
 	report *Report
 	keeper Keeper // nil = none
 
-	keys    keys.Keys     // of groups, in order of first appearance
-	groups  []groupPlan   // by number in keys
-	mixedBy map[int]error // why a group is left out, by its number
-	seen    roll          // the rollouts by id
-	sizes   *sizes        // for estimators that count rows or tokens, else nil
+	keys    keys.Keys             // of groups, in order of first appearance
+	groups  []groupPlan           // by number in keys
+	mixedBy map[int]error         // why a group is left out, by its number
+	seen    keys.Table[rolloutAt] // where the rollouts stand
+	sizes   *sizes                // for estimators that count rows or tokens, else nil
 	// What the first pass learnt of each rollout, by group and index: rewards that a
 	// function of the user gave, and advantages that an estimator of the user gave.
 	// Those of package reward are computed again in the second pass from stats.
@@ -52,23 +51,6 @@ type run struct {
 // rolloutAt is where a rollout stands: its group and its index inside it.
 type rolloutAt struct{ group, index int32 }
 
-// roll tells where rollouts stand. It knows ids by their hash, so that a million takes
-// little memory: of two ids of one hash the second is refused as the first's.
-type roll struct {
-	at   map[uint64]rolloutAt
-	seed maphash.Seed
-}
-
-func newRoll() roll { return roll{map[uint64]rolloutAt{}, maphash.MakeSeed()} }
-
-func (x *roll) add(id string, at rolloutAt) { x.at[maphash.String(x.seed, id)] = at }
-
-// of says where a rollout stands, if it was added.
-func (x *roll) of(id string) (at rolloutAt, ok bool) {
-	at, ok = x.at[maphash.String(x.seed, id)]
-	return at, ok
-}
-
 // groupPlan is what the first pass learnt about a group.
 type groupPlan struct {
 	count int // rollouts to expect in the second pass
@@ -79,7 +61,6 @@ type groupPlan struct {
 // score is the first pass: rewards, group sizes and what advantages need. A run that
 // goes on takes them from the one before.
 func (x *run) score(ctx context.Context, src Source) error {
-	x.seen = newRoll()
 	got := x.gatheredBefore()
 	if got == nil {
 		got = &gathered{}
@@ -126,7 +107,7 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 				into.Members = append(into.Members, nil)
 			}
 		}
-		x.seen.add(r.ID, rolloutAt{int32(at), int32(x.groups[at].count)})
+		x.seen.Add(r.ID, rolloutAt{int32(at), int32(x.groups[at].count)})
 		x.groups[at].count++
 		got := x.ask(r)
 		if x.Reward != nil {
@@ -177,7 +158,7 @@ func (x *run) conclude(from *gathered) error {
 	x.logprobs, x.versions = from.Logprobs.whole(), from.Versions.whole()
 	x.report.DroppedLogprobs, x.report.DroppedVersions = from.Logprobs.dropped(), from.Versions.dropped()
 	x.report.Groups = len(x.groups)
-	x.report.Rollouts = len(x.seen.at)
+	x.report.Rollouts = x.seen.Len()
 	if x.report.Read == 0 {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the source holds no rollout").WithFix("check the input path and the format")
 	}
@@ -288,7 +269,7 @@ func (x *run) first(r *rollout.Rollout) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	if _, ok := x.seen.of(r.ID); ok {
+	if _, ok := x.seen.Of(r.ID); ok {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID, File: r.Origin.File, Line: r.Origin.Line}, "another rollout has the same id").
 			WithFix("give every rollout its own id")
 	}

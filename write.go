@@ -109,7 +109,7 @@ func (f *feeder) feed(src Source) {
 		if err != nil || r == nil || f.ctx.Err() != nil {
 			continue // booked in the first pass
 		}
-		at, ok := f.seen.of(r.ID)
+		at, ok := f.seen.Of(r.ID)
 		if !ok || f.given[f.first[at.group]+int(at.index)] || r.Validate() != nil {
 			continue
 		}
@@ -149,7 +149,7 @@ func (f *feeder) give(r *rollout.Rollout, at rolloutAt, passed bool) bool {
 
 // pass hands out a rollout that the source passed over.
 func (f *feeder) pass(r *rollout.Rollout) bool {
-	at, _ := f.seen.of(r.ID)
+	at, _ := f.seen.Of(r.ID)
 	return !f.past(r.ID) || f.give(r, at, true)
 }
 

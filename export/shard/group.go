@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"crypto/sha256"
 	"fmt"
 
 	"github.com/turnpack/turnpack/export"
@@ -44,21 +43,18 @@ func (s *Set) unique(row *rollout.Sample, newGroup bool) error {
 }
 
 func (s *Set) first(what, id string, row *rollout.Sample, column, fix string) error {
-	k := s.key(what, id)
-	if _, there := s.seen[k]; there {
+	if !s.seen.Add(s.key(what, id), struct{}{}) {
 		return export.Refuse(row, column, export.RuleOrder, fix, "%q was closed before", id)
 	}
-	s.seen[k] = struct{}{}
 	return nil
 }
 
 // key stands for a rollout of the set, or for a group of the step.
-func (s *Set) key(what, id string) [16]byte {
+func (s *Set) key(what, id string) string {
 	if what == "g" && s.step > 0 {
 		what = fmt.Sprint("g", s.step, ":")
 	}
-	h := sha256.Sum256([]byte(what + id))
-	return [16]byte(h[:16])
+	return what + id
 }
 
 // sameColumns lets the first row of the set decide its optional columns.

@@ -205,12 +205,12 @@ func (s *Set) skip(rollouts []map[string]struct{}, groups map[string]struct{}, k
 	for _, in := range rollouts {
 		for id := range in {
 			s.journal.past[id] = struct{}{}
-			s.seen[s.key("r", id)] = struct{}{}
+			s.seen.Add(s.key("r", id), struct{}{})
 		}
 		clear(in)
 	}
 	for group := range groups {
-		s.seen[s.key("g", group)] = struct{}{}
+		s.seen.Add(s.key("g", group), struct{}{})
 	}
 	if c := columnsNamed(s.progress.Columns); s.columns == nil && s.opts.Maker == nil {
 		s.columns = &c

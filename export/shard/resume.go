@@ -26,7 +26,7 @@ func Create(dir string, o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{dir: dir, opts: o, lock: l, seen: map[[16]byte]struct{}{}}
+	s := &Set{dir: dir, opts: o, lock: l}
 	if err := s.begin(); err != nil {
 		return nil, errors.Join(err, s.journal.close(), atomic.Release(l))
 	}

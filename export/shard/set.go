@@ -17,6 +17,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/keys"
 	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
@@ -35,7 +36,7 @@ type Set struct {
 	manifest Manifest
 	columns  *export.Columns
 	journal  journal
-	seen     map[[16]byte]struct{}
+	seen     keys.Table[struct{}]
 	group    string
 	rollout  string
 	step     int // of EndStep

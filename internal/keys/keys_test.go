@@ -46,3 +46,23 @@ func TestOfAllocatesNothing(t *testing.T) {
 	key := "two"
 	require.Zero(t, testing.AllocsPerRun(100, func() { k.Of(key) }))
 }
+
+func TestTable(t *testing.T) {
+	var k keys.Table[int32]
+	_, known := k.Of("")
+	require.False(t, known)
+	const n = 20_000
+	for again := range 2 {
+		for i := range n {
+			require.Equal(t, again == 0, k.Add(strconv.Itoa(i), int32(i+again)))
+		}
+	}
+	require.Equal(t, n, k.Len())
+	for i := range n {
+		value, known := k.Of(strconv.Itoa(i))
+		require.True(t, known)
+		require.EqualValues(t, i, value, "the first stays")
+	}
+	_, known = k.Of("another")
+	require.False(t, known)
+}

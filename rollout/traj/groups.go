@@ -17,16 +17,17 @@ import (
 
 // registry gives rollouts their ids, their groups and their places in them.
 type registry struct {
-	groupBy string              // Options.GroupBy
-	ids     map[uint64]struct{} // hashes
-	seed    maphash.Seed        // of ids and of the paths of unread files
+	groupBy string // Options.GroupBy
+	ids     keys.Table[struct{}]
+	seed    maphash.Seed // of the paths of unread files
 	groups  keys.Keys
-	places  []indices             // by number in groups
+	next    []int                 // by number in groups: every place below is taken
+	ahead   map[placed]struct{}   // taken places from there on
 	tasks   map[string][][16]byte // of a group name, in the order met
 }
 
 func newRegistry(groupBy string) registry {
-	return registry{groupBy: groupBy, ids: map[uint64]struct{}{}, seed: maphash.MakeSeed(), tasks: map[string][][16]byte{}}
+	return registry{groupBy: groupBy, seed: maphash.MakeSeed(), ahead: map[placed]struct{}{}, tasks: map[string][][16]byte{}}
 }
 
 // identify gives the rollout an id that no other has. Ids are remembered by their
@@ -52,14 +53,7 @@ func (x *registry) identify(r *rollout.Rollout, rel string, at rollout.Origin) {
 }
 
 // newID remembers an id and reports whether it is new.
-func (x *registry) newID(id string) bool {
-	sum := maphash.String(x.seed, id)
-	if _, taken := x.ids[sum]; taken {
-		return false
-	}
-	x.ids[sum] = struct{}{}
-	return true
-}
+func (x *registry) newID(id string) bool { return x.ids.Add(id, struct{}{}) }
 
 // tellTasksApart gives the group of a task that only has a number in its data set a name
 // of its own where a task of another data set had that number before.
@@ -87,14 +81,6 @@ func (x *registry) numberOf(name string, task [16]byte) int {
 		x.tasks[name] = append(x.tasks[name], task)
 	}
 	return k
-}
-
-func (x *registry) indicesOf(group string) *indices {
-	k, added := x.groups.Add(group)
-	if added {
-		x.places = append(x.places, indices{})
-	}
-	return &x.places[k]
 }
 
 func (x *registry) group(r *rollout.Rollout) error {
@@ -128,7 +114,7 @@ func (x *registry) group(r *rollout.Rollout) error {
 	if r.Group == "" {
 		r.Group = r.ID
 	}
-	got, free := x.indicesOf(r.Group).take(want)
+	got, free := x.take(r.Group, want)
 	if !free {
 		r.Notes = append(r.Notes, rollout.Note{Code: "index_repeated", Text: fmt.Sprintf("index %d of group %q occurred before; %d was taken", want, r.Group, got)})
 	}
@@ -146,31 +132,30 @@ func promptKey(r *rollout.Rollout) string {
 	return "prompt-" + hex.EncodeToString(d[:8])
 }
 
-// indices hands out places in one group. Groups that are numbered in order, which
-// is nearly all, need no memory per rollout.
-type indices struct {
-	next  int              // every place below is taken
-	ahead map[int]struct{} // taken places from next on
-}
+// placed is a place in a group, by the number of the group.
+type placed struct{ group, index int }
 
-// take returns the place wanted, or the next free one when it is taken or
-// negative, and whether the wish was met.
-func (x *indices) take(want int) (got int, met bool) {
-	got, met = want, true
-	if _, taken := x.ahead[want]; taken || want < x.next {
-		got, met = x.next, want < 0
+// take returns the place wanted in a group, or the next free one when it is taken or
+// negative, and whether the wish was met. Groups that are numbered in order, which is
+// nearly all, need no memory per rollout.
+func (x *registry) take(group string, want int) (got int, met bool) {
+	g, added := x.groups.Add(group)
+	if added {
+		x.next = append(x.next, 0)
 	}
-	if got > x.next {
-		if x.ahead == nil {
-			x.ahead = map[int]struct{}{}
-		}
-		x.ahead[got] = struct{}{}
+	next := &x.next[g]
+	got, met = want, true
+	if _, taken := x.ahead[placed{g, want}]; taken || want < *next {
+		got, met = *next, want < 0
+	}
+	if got > *next {
+		x.ahead[placed{g, got}] = struct{}{}
 		return got, met
 	}
-	for x.next++; ; x.next++ {
-		if _, taken := x.ahead[x.next]; !taken {
+	for *next++; ; *next++ {
+		if _, taken := x.ahead[placed{g, *next}]; !taken {
 			return got, met
 		}
-		delete(x.ahead, x.next)
+		delete(x.ahead, placed{g, *next})
 	}
 }

@@ -63,7 +63,7 @@ func skipsPast(fr *fileReader, line int) bool {
 	}
 	for _, m := range list {
 		rd.registry.newID(m.ID)
-		rd.registry.indicesOf(m.Group).take(m.Index)
+		rd.registry.take(m.Group, m.Index)
 		if m.Task != [16]byte{} {
 			rd.registry.numberOf(m.Name, m.Task)
 		}
