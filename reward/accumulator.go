@@ -15,7 +15,7 @@ import (
 type Accumulator struct {
 	e      Estimator
 	index  *keys.Keys // of groups
-	groups []groupState
+	groups []stats.Moments
 	batch  stats.Moments
 	bare   stats.Moments // rows beyond the last slice, already in batch
 	report Report
@@ -30,7 +30,7 @@ type Accumulator struct {
 }
 
 type groupState struct {
-	m        stats.Moments
+	m        stats.Frozen
 	sd       float64 // divisor when it is one number for the group
 	constant bool
 	dropped  bool
@@ -90,7 +90,7 @@ func (a *Accumulator) group(key string) int {
 
 func (a *Accumulator) numbered(i int) int {
 	for len(a.groups) <= i {
-		a.groups = append(a.groups, groupState{})
+		a.groups = append(a.groups, stats.Moments{})
 		if a.e.Center == centerEMA {
 			a.baseline = append(a.baseline, 0)
 		}
@@ -124,7 +124,7 @@ func (a *Accumulator) add(key string, g int, r RolloutReward) error {
 		a.bare.Add(r.Reward, k)
 		return nil
 	}
-	m := &a.groups[g].m
+	m := &a.groups[g]
 	m.Add(r.Reward, k)
 	if a.e.Arithmetic != arithmeticExact {
 		for len(a.values) < len(a.groups) {
@@ -172,7 +172,7 @@ func (e *Estimator) usesBatch() bool {
 
 // Finish ends the first pass. The accumulator must not be used afterwards.
 func (a *Accumulator) Finish() *Statistics {
-	s := &Statistics{e: a.e, index: a.index, groups: a.groups, batch: a.batch, bare: a.bare, values: a.values,
+	s := &Statistics{e: a.e, index: a.index, moments: a.groups, groups: make([]groupState, len(a.groups)), batch: a.batch, bare: a.bare, values: a.values,
 		report: a.report, baseline: a.baseline, factor: 1}
 	nonzero := a.nonzero
 	*a = Accumulator{}
@@ -183,11 +183,12 @@ func (a *Accumulator) Finish() *Statistics {
 	kept := 0
 	for i := range s.groups {
 		g := &s.groups[i]
-		if g.m.N == 0 {
+		if s.moments[i].N == 0 {
 			continue
 		}
 		s.report.Groups++
-		g.m.Freeze()
+		s.moments[i].Freeze()
+		g.m = s.moments[i].Frozen
 		g.constant = s.constant(i)
 		switch {
 		case g.m.N == 1:
@@ -207,5 +208,8 @@ func (a *Accumulator) Finish() *Statistics {
 		s.factor = float64(s.batch.N) / float64(max(nonzero, 1))
 	}
 	s.divisors()
+	if s.e.Divisor != divideOthersStd && s.e.Center != centerLengthWeighted {
+		s.moments = nil
+	}
 	return s
 }

@@ -13,6 +13,7 @@ type Statistics struct {
 	e        Estimator
 	index    *keys.Keys
 	groups   []groupState
+	moments  []stats.Moments // of the groups, nil unless advantages need more than they hold
 	batch    stats.Moments
 	bare     stats.Moments
 	values   [][]float64
@@ -23,15 +24,15 @@ type Statistics struct {
 }
 
 func (s *Statistics) constant(i int) bool {
-	g := &s.groups[i]
+	m := &s.moments[i]
 	switch {
 	case s.e.ToleranceOf == toleranceSpread:
-		return g.m.Spread() <= s.e.tolerance()
+		return m.Spread() <= s.e.tolerance()
 	case s.e.Arithmetic == arithmeticMeanOfSquares:
 		v := stats.MeanOfSquaresVariance(s.values[i], 0)
 		return !(v > s.e.tolerance())
 	}
-	return g.m.Variance(0) <= s.e.tolerance()
+	return m.Variance(0) <= s.e.tolerance()
 }
 
 // keepFirst takes back the dropping of the first n groups.
@@ -55,7 +56,7 @@ func (s *Statistics) divisors() {
 	}
 	if s.e.ScaleOver == levelGroup {
 		for i := range s.groups {
-			m := &s.groups[i].m
+			m := &s.moments[i]
 			switch {
 			case s.e.Arithmetic == arithmeticPairwise:
 				s.groups[i].sd = math.Sqrt(stats.PairwiseVariance(s.values[i], ddof))
@@ -84,7 +85,7 @@ func (s *Statistics) divisors() {
 	} else {
 		var sum stats.Sum
 		for i := range s.groups {
-			sum.Add(s.aboutCenter(&s.groups[i].m, &s.groups[i].m))
+			sum.Add(s.aboutCenter(&s.moments[i], &s.moments[i]))
 		}
 		sum.Add(s.bare.SumOfSquares()) // their centre is 0
 		total = sum.Round()
@@ -206,10 +207,21 @@ func (e *Estimator) centersGroup() bool {
 	return false
 }
 
+// all are the moments of a group, or of the batch.
+func (s *Statistics) all(at int, of Choice) *stats.Moments {
+	switch {
+	case of == levelBatch:
+		return &s.batch
+	case at == bare:
+		return new(stats.Moments)
+	}
+	return &s.moments[at]
+}
+
 func (s *Statistics) centered(g *groupState, at int, r RolloutReward) float64 {
 	m := &g.m
 	if s.e.CenterOver == levelBatch {
-		m = &s.batch
+		m = &s.batch.Frozen
 	}
 	if m.N == 0 {
 		return r.Reward
@@ -226,7 +238,7 @@ func (s *Statistics) centered(g *groupState, at int, r RolloutReward) float64 {
 		}
 		return m.DeviationFromOthers(r.Reward)
 	case centerLengthWeighted:
-		return m.LengthDeviation(r.Reward)
+		return s.all(at, s.e.CenterOver).LengthDeviation(r.Reward)
 	case centerBaseline:
 		return r.Reward - r.Baseline
 	case centerSecondBest:
@@ -241,7 +253,7 @@ func (s *Statistics) centered(g *groupState, at int, r RolloutReward) float64 {
 func (s *Statistics) divisor(g *groupState, at int, r RolloutReward) float64 {
 	m := &g.m
 	if s.e.ScaleOver == levelBatch {
-		m = &s.batch
+		m = &s.batch.Frozen
 	}
 	switch s.e.Divisor {
 	case divideNone:
@@ -252,7 +264,7 @@ func (s *Statistics) divisor(g *groupState, at int, r RolloutReward) float64 {
 		if s.e.Arithmetic == arithmeticMeanOfSquares {
 			return math.Sqrt(stats.MeanOfSquaresVariance(stats.Masked(s.values[at], r.Reward), 1))
 		}
-		o := m.Without(r.Reward)
+		o := s.all(at, s.e.ScaleOver).Without(r.Reward)
 		return math.Sqrt(o.Variance(1))
 	}
 	if s.e.ScaleOver == levelBatch {
