@@ -32,6 +32,7 @@ type Spool struct {
 	rows    map[int32]*held // in memory, by place
 	held    int64           // bytes of them
 	row     []byte          // the row being stored
+	names   []string        // that rows share
 
 	file *os.File
 	out  *bufio.Writer
@@ -113,10 +114,7 @@ func (s *Spool) keep(row *Row) (place, *held, error) {
 	if len(row.Tokens) >= longRow {
 		return s.keepRuns(row)
 	}
-	var err error
-	if s.row, err = appendRow(s.row[:0], row); err != nil {
-		return place{}, nil, err
-	}
+	s.row = appendRow(s.row[:0], row, &s.names)
 	n := int64(len(s.row))
 	if s.held+n <= s.limit {
 		s.held += n
@@ -125,7 +123,7 @@ func (s *Spool) keep(row *Row) (place, *held, error) {
 	if err := s.open(); err != nil {
 		return place{}, nil, err
 	}
-	_, err = s.out.Write(s.row)
+	_, err := s.out.Write(s.row)
 	s.end += n
 	s.dropRow()
 	return place{at: s.end - n, size: n}, nil, err
@@ -193,7 +191,7 @@ func (s *Spool) Each(group int, emit func(Row) error) error {
 func (s *Spool) load(at place, in *held) (Row, error) {
 	if in != nil && in.runs == nil {
 		s.held -= int64(len(in.bytes))
-		return loadRow(in.bytes)
+		return loadRow(in.bytes, &s.names)
 	}
 	if err := s.out.Flush(); err != nil {
 		return Row{}, err
@@ -212,7 +210,7 @@ func (s *Spool) load(at place, in *held) (Row, error) {
 		return Row{}, err
 	}
 	defer s.dropRow()
-	return loadRow(b)
+	return loadRow(b, &s.names)
 }
 
 func (s *Spool) loadRuns(at place, in *held) (Row, error) {

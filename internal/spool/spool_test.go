@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -111,22 +112,59 @@ func TestSpoolSaysWhereItFails(t *testing.T) {
 
 func TestStoredRowIsReadBackOrRefused(t *testing.T) {
 	row := sampleRow(t, "r", 9, false)
-	whole, err := appendRow(nil, &Row{Sample: row})
-	require.NoError(t, err)
-	got, err := loadRow(whole)
+	var names []string
+	whole := appendRow(nil, &Row{Sample: row}, &names)
+	got, err := loadRow(whole, &names)
 	require.NoError(t, err)
 	require.Equal(t, Row{Sample: row}, got)
 	require.True(t, math.Signbit(float64(got.Weight[0])))
 	for n := range whole {
-		_, err := loadRow(whole[:n])
+		_, err := loadRow(whole[:n], &names)
 		require.Error(t, err, "the first %d of %d bytes", n, len(whole))
 	}
-	_, err = loadRow(append(whole, 0))
+	_, err = loadRow(append(whole, 0), &names)
 	require.ErrorIs(t, err, errStored, "bytes are left over")
 	for n := range whole { // whatever is damaged, nothing panics
 		damaged := bytes.Clone(whole)
 		damaged[n] ^= 0xff
-		_, _ = loadRow(damaged)
+		_, _ = loadRow(damaged, &names)
+	}
+}
+
+// fill sets every field to a value of its own, but for the columns.
+func fill(v reflect.Value, next *int) {
+	for i := range v.NumField() {
+		*next++
+		switch f := v.Field(i); f.Kind() {
+		case reflect.Struct:
+			fill(f, next)
+		case reflect.String:
+			f.SetString(fmt.Sprint("text ", *next))
+		case reflect.Bool:
+			f.SetBool(true)
+		case reflect.Int, reflect.Int64:
+			f.SetInt(int64(*next) << 40)
+		case reflect.Uint8:
+			f.SetUint(uint64(*next))
+		case reflect.Float32, reflect.Float64:
+			f.SetFloat(float64(*next) / 8)
+		case reflect.Pointer:
+			x := float64(*next) / 8
+			f.Set(reflect.ValueOf(&x))
+		}
+	}
+}
+
+func TestStoredRowHasEveryField(t *testing.T) {
+	var row Row
+	n := 0
+	fill(reflect.ValueOf(&row.Sample).Elem(), &n)
+	row.Metadata = []byte("{}")
+	row.IDs, row.Flags, row.Source, row.Turn = []int32{-1}, []rollout.Flag{1}, []int32{-1}, []int32{0}
+	for _, names := range [][]string{nil, make([]string, maxNames)} { // with no room for more names
+		got, err := loadRow(appendRow(nil, &row, &names), &names)
+		require.NoError(t, err)
+		require.Equal(t, row, got)
 	}
 }
 
@@ -137,9 +175,8 @@ func TestStoredRowIsSmall(t *testing.T) {
 	for i := range row.Source {
 		row.Source[i] = int32(i / 500)
 	}
-	b, err := appendRow(nil, &Row{Sample: row})
-	require.NoError(t, err)
-	require.Less(t, len(b), 4*n+1000)
+	b := appendRow(nil, &Row{Sample: row}, new([]string))
+	require.Less(t, len(b), 7*n+1000) // four bytes of them log probabilities
 }
 
 func TestSpoolSaysThatItsFileIsGone(t *testing.T) {

@@ -10,38 +10,147 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// A row that waits is kept as bytes: its head as JSON, then its columns. Ids and
-// log probabilities differ from token to token and are written out; the other
-// columns are long runs of one value, so a row takes little more than four bytes
-// a token instead of the twenty of its columns.
+// A row that waits is kept as bytes: its head, then its columns. Ids and log
+// probabilities differ from token to token and are written out; the other
+// columns are long runs of one value, so a row takes two or three bytes a token
+// instead of the twenty of its columns.
 
-// storedHead is a row without its columns, and which of them it has.
-type storedHead struct {
-	Row                              rollout.Sample
-	Len                              int
-	Logprob, Version, Weight, Credit bool
-
-	Runs             bool // the row is held as runs
-	Tokens, Logprobs int  // that are stored
+// coder writes values, or reads them in the same order: one function tells the fields of a
+// row for both. What is written stays untouched, for others may read it.
+type coder struct {
+	b              []byte // written so far, or left to read
+	reads, damaged bool
+	names          *[]string // that very many rows share
 }
 
-// appendRow appends row as loadRow reads it.
-func appendRow(dst []byte, row *Row) ([]byte, error) {
-	bare := row.Sample
-	bare.Sequence = rollout.Sequence{Identity: row.Identity}
+func number[T ~int | ~int32 | ~int64 | ~uint8 | ~uint32](c *coder, v *T) {
+	if !c.reads {
+		c.b = binary.AppendVarint(c.b, int64(*v))
+		return
+	}
+	x, n := binary.Varint(c.b)
+	if *v = T(x); n <= 0 || int64(*v) != x {
+		c.damaged = true
+		return
+	}
+	c.b = c.b[n:]
+}
+
+func (c *coder) flags(all ...*bool) {
+	var bits uint8
+	for i, v := range all {
+		if *v {
+			bits |= 1 << i
+		}
+	}
+	if number(c, &bits); !c.reads {
+		return
+	}
+	for i, v := range all {
+		*v = bits>>i&1 > 0
+	}
+}
+
+func (c *coder) text(v *string) {
+	n := len(*v)
+	number(c, &n)
+	switch {
+	case !c.reads:
+		c.b = append(c.b, *v...)
+	case n < 0 || n > len(c.b):
+		c.damaged = true
+	default:
+		*v, c.b = string(c.b[:n]), c.b[n:]
+	}
+}
+
+// name is a text of which there are few.
+func (c *coder) name(v *string) {
+	k := slices.Index(*c.names, *v)
+	if !c.reads && k < 0 && len(*c.names) < maxNames {
+		k, *c.names = len(*c.names), append(*c.names, *v)
+	}
+	number(c, &k)
+	switch {
+	case k < 0:
+		c.text(v)
+	case k >= len(*c.names):
+		c.damaged = true
+	case c.reads:
+		*v = (*c.names)[k]
+	}
+}
+
+// maxNames bounds what is looked through.
+const maxNames = 16
+
+func (c *coder) float(v *float64) {
+	bits := int64(math.Float64bits(*v))
+	if number(c, &bits); c.reads {
+		*v = math.Float64frombits(uint64(bits))
+	}
+}
+
+func (c *coder) floatOrNil(v **float64) {
+	there := *v != nil
+	if c.flags(&there); !there {
+		return
+	}
+	if c.reads {
+		*v = new(float64)
+	}
+	c.float(*v)
+}
+
+// storedHead says which columns a row has, and how they are held.
+type storedHead struct {
+	Len                                    int
+	Logprob, Version, Weight, Credit, Runs bool // Runs: it is held as runs
+	Tokens, Logprobs                       int  // that are stored
+}
+
+// head are all fields of a row but its columns.
+func (c *coder) head(s *rollout.Sample, h *storedHead) {
+	for _, v := range []*string{&s.Rollout, &s.Group, &s.ID, &s.FinishReason, &s.MaskReason} {
+		c.text(v)
+	}
+	c.name(&s.Tokenizer)
+	c.name(&s.Template)
+	for _, v := range []*int{&s.SampleIndex, &s.FirstTurn, &s.LastTurn, &s.FirstStep, &s.LastStep, &s.RolloutIndex, &s.PromptLen, &h.Len, &h.Tokens, &h.Logprobs} {
+		number(c, v)
+	}
+	number(c, &s.RolloutMaskSum)
+	number(c, &s.Fidelity)
+	number(c, &s.Status)
+	c.float(&s.Reward)
+	c.float(&s.OutcomeReward)
+	temperature := math.Float32bits(s.Temperature)
+	if number(c, &temperature); c.reads {
+		s.Temperature = math.Float32frombits(temperature)
+	}
+	c.floatOrNil(&s.StepReward)
+	c.floatOrNil(&s.Advantage)
+	described := s.Metadata != nil
+	c.flags(&s.IsLast, &described, &h.Logprob, &h.Version, &h.Weight, &h.Credit, &h.Runs)
+	if metadata := string(s.Metadata); described {
+		if c.text(&metadata); c.reads {
+			s.Metadata = json.RawMessage(metadata)
+		}
+	}
+}
+
+// appendRow appends row as loadRow reads it. Names that many rows share go to names.
+func appendRow(dst []byte, row *Row, names *[]string) []byte {
 	ids, logprobs := row.IDs, row.Logprob
 	if row.Lens != nil {
 		ids, logprobs = row.Tokens, row.Logprobs
 	}
-	head, err := json.Marshal(storedHead{bare, row.Sample.Len(), row.Logprob != nil, row.Version != nil, row.Weight != nil, row.Credit != nil,
+	c := coder{b: dst, names: names}
+	c.head(&row.Sample, &storedHead{row.Sample.Len(), row.Logprob != nil, row.Version != nil, row.Weight != nil, row.Credit != nil,
 		row.Lens != nil, len(ids), len(logprobs)})
-	if err != nil {
-		return dst, err
-	}
-	dst = slices.Grow(dst, len(head)+4*(len(ids)+len(logprobs))+storedSlack)
-	dst = append(binary.AppendUvarint(dst, uint64(len(head))), head...)
+	dst = slices.Grow(c.b, 3*len(ids)+4*len(logprobs)+storedSlack)
 	for _, id := range ids {
-		dst = binary.LittleEndian.AppendUint32(dst, uint32(id))
+		dst = binary.AppendUvarint(dst, uint64(uint32(id)))
 	}
 	for _, lp := range logprobs {
 		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(lp))
@@ -56,7 +165,7 @@ func appendRow(dst []byte, row *Row) ([]byte, error) {
 	for _, c := range [][]float32{row.Weight, row.Credit} {
 		dst = appendRuns(dst, c, math.Float32bits)
 	}
-	return dst, nil
+	return dst
 }
 
 // appendRuns appends each run of one value as its length and the value's bits,
@@ -77,23 +186,16 @@ const storedSlack = 4 << 10
 var errStored = errors.New("the stored row is damaged")
 
 // loadRow reads what appendRow wrote.
-func loadRow(b []byte) (Row, error) {
-	size, n := binary.Uvarint(b)
-	if n <= 0 || size > uint64(len(b)-n) {
+func loadRow(b []byte, names *[]string) (row Row, err error) {
+	var h storedHead
+	c := coder{b: b, reads: true, names: names}
+	if c.head(&row.Sample, &h); c.damaged {
 		return Row{}, errStored
 	}
-	var h storedHead
-	if err := json.Unmarshal(b[n:n+int(size)], &h); err != nil {
-		return Row{}, err
-	}
-	if string(h.Row.Metadata) == "null" { // as JSON has none
-		h.Row.Metadata = nil
-	}
-	r := storedColumns{rest: b[n+int(size):], len: h.Len, damaged: !h.Runs && (h.Tokens != h.Len || h.Logprob && h.Logprobs != h.Len)}
+	r := storedColumns{rest: c.b, len: h.Len, damaged: h.Len < 0 || !h.Runs && (h.Tokens != h.Len || h.Logprob && h.Logprobs != h.Len)}
 	asInt := func(v uint32) int32 { return int32(v) }
-	row := Row{Sample: h.Row}
 	q := &row.Sequence
-	q.IDs = values(&r, true, h.Tokens, asInt)
+	q.IDs = ids(&r, h.Tokens)
 	q.Logprob = values(&r, h.Logprob, h.Logprobs, math.Float32frombits)
 	if h.Runs {
 		row.Tokens, row.Logprobs = q.IDs, q.Logprob
@@ -137,6 +239,24 @@ func values[T any](r *storedColumns, there bool, n int, of func(uint32) T) []T {
 		out[i] = of(binary.LittleEndian.Uint32(r.rest[4*i:]))
 	}
 	r.rest = r.rest[4*n:]
+	return out
+}
+
+// ids reads n of them.
+func ids(r *storedColumns, n int) []rollout.TokenID {
+	if r.damaged || n < 0 || n > len(r.rest) {
+		r.damaged = true
+		return nil
+	}
+	out := make([]rollout.TokenID, n)
+	for i := range out {
+		id, k := binary.Uvarint(r.rest)
+		if k <= 0 || id > math.MaxUint32 {
+			r.damaged = true
+			return nil
+		}
+		out[i], r.rest = rollout.TokenID(uint32(id)), r.rest[k:]
+	}
 	return out
 }
 
