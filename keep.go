@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"reflect"
 
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/internal/keys"
+	"github.com/turnpack/turnpack/internal/lean"
 	"github.com/turnpack/turnpack/internal/roster"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/reward"
@@ -258,7 +260,7 @@ func (x *run) keep(res *result) error {
 	m := made{Report: res.report, Window: res.window, Masked: res.masked, Faults: res.faults, Why: res.why,
 		Rows: res.rows.n, Tokens: res.rows.all, Trained: res.rows.trained, Status: res.status, Verdict: res.verdict, Notes: res.notes, Seen: res.overview, Unscored: res.unscored, NoTrain: res.noTrain, Votes: prm.Bare(res.votes),
 		Unknown: rollout.Plain(res.report.FirstUnknown), Incomplete: rollout.Plain(res.report.FirstIncomplete), Unmarked: rollout.Plain(res.report.FirstUnmarked)}
-	text, err := json.Marshal(&m)
+	text, err := lean.Append(nil, reflect.ValueOf(&m).Elem())
 	if err != nil {
 		return rollout.Errorf(rollout.KindInternal, rollout.Where{Rollout: res.r.ID}, "what was made of it cannot be kept: %w", err)
 	}

@@ -161,40 +161,42 @@ func stepReward(r *rollout.Rollout, turns []rollout.Turn, seq *rollout.Sequence)
 // metadata is the recorded object with what the row knows of itself.
 func (x *run) metadata(r *rollout.Rollout, row *spool.Row, c *credits) (json.RawMessage, error) {
 	seq := &row.Sequence
-	m := maps.Clone(r.Metadata)
-	if m == nil {
-		m = map[string]json.RawMessage{}
-	}
-	own := map[string]any{"fidelity": seq.Fidelity.String()}
-	if r.Origin.Format != "" {
-		own["format"] = r.Origin.Format
-	}
-	if r.Instance != "" {
-		own["instance"] = r.Instance
-	}
-	if r.Outcome.Reason != "" {
-		own["outcome_reason"] = r.Outcome.Reason
-	}
-	if len(c.applied) > 0 {
-		own["shaped"] = c.applied
-	}
+	own := ownMetadata{Fidelity: seq.Fidelity.String(), Format: r.Origin.Format, Instance: r.Instance, OutcomeReason: r.Outcome.Reason, Shaped: c.applied}
 	if x.stepwise() && c.parts != nil {
-		own["steps"] = rowsteps.Of(row, r, reward.StepsOf(r, c.reward.Total, x.Scale.StepCoef))
+		own.Steps = rowsteps.Of(row, r, reward.StepsOf(r, c.reward.Total, x.Scale.StepCoef))
 	}
 	if r.TemperatureAt(seq.LastTurn) == nil {
-		if own["temperature"] = "assumed"; x.Temperature > 0 {
-			own["temperature"] = "given"
+		if own.Temperature = "assumed"; x.Temperature > 0 {
+			own.Temperature = "given"
 		}
 	}
 	if x.Trace {
-		own["roles"] = roles(r, seq)
+		own.Roles = roles(r, seq)
+	}
+	if len(r.Metadata) == 0 {
+		return json.Marshal(struct {
+			Turnpack *ownMetadata `json:"turnpack"`
+		}{&own})
 	}
 	b, err := json.Marshal(own)
 	if err != nil {
 		return nil, err
 	}
+	m := maps.Clone(r.Metadata)
 	m["turnpack"] = b
 	return json.Marshal(m)
+}
+
+// ownMetadata is what a row knows of itself, by name in the order of the alphabet.
+type ownMetadata struct {
+	Fidelity      string            `json:"fidelity"`
+	Format        string            `json:"format,omitempty"`
+	Instance      string            `json:"instance,omitempty"`
+	OutcomeReason string            `json:"outcome_reason,omitempty"`
+	Roles         any               `json:"roles,omitempty"`
+	Shaped        []shaping.Applied `json:"shaped,omitempty"`
+	Steps         any               `json:"steps,omitempty"`
+	Temperature   string            `json:"temperature,omitempty"`
 }
 
 // roles lists the roles of r's messages up to the last one that seq holds text

@@ -52,7 +52,9 @@ func (c *current) checksum(r *spool.Row, traced bool) {
 			for range n {
 				c.buf = append(c.buf, byte(f))
 			}
-			c.sumIfMuch()
+			if len(c.buf) > muchToSum {
+				c.sumUp()
+			}
 		}
 	}
 	c.sumUp()
@@ -68,19 +70,17 @@ func column[T any](c *current, values []T, lens []int32, bits func(T) uint32) {
 		if lens != nil {
 			n = lens[i]
 		}
+		b := bits(v)
 		for range n {
-			c.buf = binary.LittleEndian.AppendUint32(c.buf, bits(v))
-			c.sumIfMuch()
+			if c.buf = binary.LittleEndian.AppendUint32(c.buf, b); len(c.buf) > muchToSum {
+				c.sumUp()
+			}
 		}
 	}
 }
 
-// sumIfMuch bounds what waits to be summed up.
-func (c *current) sumIfMuch() {
-	if len(c.buf) > 1<<16 {
-		c.sumUp()
-	}
-}
+// muchToSum bounds what waits to be summed up.
+const muchToSum = 1 << 16
 
 func (c *current) sumUp() {
 	_, _ = c.crc.Write(c.buf)

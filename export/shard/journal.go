@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"strconv"
 
 	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
@@ -68,7 +69,7 @@ func (s *Set) Keep(rollout string, rows int, value []byte) error {
 	if rows == 0 {
 		shard = noShard
 	}
-	return s.journal.add(entry{shard, "", rollout, value})
+	return s.journal.add(shard, rollout, value)
 }
 
 // State is what SetState was given by an earlier run that this one goes on from, nil
@@ -93,12 +94,18 @@ func (s *Set) SetState(value []byte) error {
 	return atomic.WriteFile(s.path(stateName), value, true)
 }
 
-func (j *journal) add(e entry) error {
-	line, err := json.Marshal(e)
-	if err != nil {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: e.Rollout}, "what is kept of it is no JSON: %w", err)
+func (j *journal) add(shard int, id string, kept []byte) error {
+	from := j.lines.Len()
+	begin(&j.lines, shard)
+	name(&j.lines, "rollout", id)
+	if len(kept) > 0 {
+		j.lines.WriteString(`,"kept":`)
+		if err := json.Compact(&j.lines, kept); err != nil {
+			j.lines.Truncate(from)
+			return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "what is kept of it is no JSON: %w", err)
+		}
 	}
-	j.lines.Write(append(line, '\n'))
+	j.lines.WriteString("}\n")
 	if j.lines.Len() < maxLines {
 		return nil
 	}
@@ -241,8 +248,32 @@ func (s *Set) enter(c *current) {
 	if s.opts.Source == "" {
 		return
 	}
-	line, _ := json.Marshal(entry{s.next, c.last.group, c.last.rollout, nil}) // names and a number do not fail
-	c.lines.Write(append(line, '\n'))
+	begin(&c.lines, s.next)
+	name(&c.lines, "group", c.last.group)
+	name(&c.lines, "rollout", c.last.rollout)
+	c.lines.WriteString("}\n")
+}
+
+// begin begins a line, which is an entry as JSON: written by hand, since every rollout has two.
+func begin(to *bytes.Buffer, shard int) {
+	to.WriteString(`{"shard":`)
+	to.Write(strconv.AppendInt(to.AvailableBuffer(), int64(shard), 10))
+}
+
+func name(to *bytes.Buffer, field, id string) {
+	to.WriteString(`,"`)
+	to.WriteString(field)
+	to.WriteString(`":`)
+	for i := range len(id) {
+		if c := id[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			text, _ := json.Marshal(id) // a string does not fail
+			to.Write(text)
+			return
+		}
+	}
+	to.WriteByte('"')
+	to.WriteString(id)
+	to.WriteByte('"')
 }
 
 // record hands the lines of a shard that is done to the journal.
