@@ -24,7 +24,6 @@ var largePackages = map[string]struct {
 	why   string
 }{
 	"tokenize/chat/internal/eval": {2960, "scopes and statements, expressions and loops"},
-	"tokenize/lineage":            {2650, "one algorithm and its proofs of the fewest rows"},
 }
 
 func TestPackageSizes(t *testing.T) {

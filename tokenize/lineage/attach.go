@@ -143,6 +143,16 @@ func (m *merge) byPromptLength() []int32 {
 	return order
 }
 
+// heads lists the row starts, by record index.
+func (m *merge) heads() (heads []int32) {
+	for j := range m.turns {
+		if m.isHead(int32(j)) {
+			heads = append(heads, int32(j))
+		}
+	}
+	return heads
+}
+
 func (m *merge) link(i, j int32, jt joint) {
 	m.succ[i], m.pred[j], m.join[j] = j, i, jt
 }
@@ -153,4 +163,3 @@ func (m *merge) unlink(j int32) {
 }
 
 func (m *merge) isHead(j int32) bool { return m.pred[j] == none && m.turns[j].trained() }
-func (m *merge) isTail(i int32) bool { return m.succ[i] == none && m.turns[i].trained() }

@@ -86,10 +86,8 @@ func (b *builder) walkPlain(ids []rollout.TokenID, index int) position {
 	return b.trie.walk(at, ids[at.depth:], true)
 }
 
-// Finish merges the turns added so far. The builder takes no more turns.
-//
-// Finish treats the rollout as a batch of its own for Options.MaxStopLossShare;
-// Under DriftRefuse the error is of kind drift.
+// Finish merges the turns added so far. The builder takes no more turns. Under
+// DriftRefuse the error is of kind drift.
 func (b *builder) Finish() (*Result, error) {
 	b.begin()
 	b.done = true
@@ -106,7 +104,7 @@ func (b *builder) Finish() (*Result, error) {
 	}
 	res := &Result{merge: m}
 	res.emit()
-	limitStopLoss([]*Result{res}, b.opts.MaxStopLossShare)
+	res.limitStopLoss(b.opts.MaxStopLossShare)
 	return res, nil
 }
 

@@ -3,8 +3,6 @@ package lineage
 import (
 	"cmp"
 	"slices"
-
-	"github.com/turnpack/turnpack/rollout"
 )
 
 // emit is pass 3: it lays out the rows, ordered by the record index of their
@@ -21,12 +19,9 @@ func (res *Result) emit() {
 		}
 	}
 	w := &writer{merge: m, res: res}
-	for j := range m.turns {
-		if !m.isHead(int32(j)) {
-			continue
-		}
-		w.begin(int32(j))
-		for i := int32(j); m.succ[i] != none; i = m.succ[i] {
+	for _, j := range m.heads() {
+		w.begin(j)
+		for i := j; m.succ[i] != none; i = m.succ[i] {
 			w.follow(i, m.succ[i])
 		}
 		w.finish()
@@ -180,26 +175,11 @@ func (w *writer) respelled(i, j int32, at int) int {
 	if w.opts.Text == nil {
 		return 1 + slices.Index(rest, lost[len(lost)-1])
 	}
-	a := align(idCursor{pieces: pieceOf(lost)}, idCursor{pieces: pieceOf(rest)}, 0, w.opts.Text, -1)
+	a := align(cursorOf(lost), cursorOf(rest), 0, w.opts.Text, -1)
 	if !a.ok {
 		return 0
 	}
 	return a.engine
-}
-
-func pieceOf(ids []rollout.TokenID) [][]rollout.TokenID {
-	if len(ids) == 0 {
-		return nil
-	}
-	return [][]rollout.TokenID{ids}
-}
-
-// appendFirst appends up to n ids on the way to node at, from offset from.
-func (t *trie) appendFirst(dst []rollout.TokenID, at int32, from, n int) []rollout.TokenID {
-	end := t.locate(at, from+n)
-	rest := t.nodes[end.node].depth - end.depth
-	dst = t.appendIDs(dst, end.node, from)
-	return dst[:len(dst)-rest]
 }
 
 // finish applies the length limit and stores the row, unless nothing of it is

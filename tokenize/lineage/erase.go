@@ -14,18 +14,14 @@ func (r *repairs) erase() {
 		land landing
 	}
 	var found []erasure
-	var heads []int32
+	heads := r.heads()
 	headOf, endOf := filled(len(r.turns), none), filled(len(r.turns), none) // by row end, by row start
-	for j := range r.turns {
-		if !r.isHead(int32(j)) {
-			continue
-		}
-		i := int32(j)
+	for _, j := range heads {
+		i := j
 		for r.succ[i] != none {
 			i = r.succ[i]
 		}
-		heads = append(heads, int32(j))
-		headOf[i], endOf[j] = int32(j), i
+		headOf[i], endOf[j] = j, i
 		for x := r.turns[i].prompt; x != none; x = r.trie.nodes[x].parent {
 			at := r.trie.nodes[x].depth
 			lost := r.turns[i].fLen() - at
@@ -47,7 +43,7 @@ func (r *repairs) erase() {
 		}
 		k, ok := open.first(e.land.node)
 		if ok && open.turns[k] == headOf[e.i] {
-			k, ok = open.after(k, e.land.node)
+			k, ok = open.from(k+1, e.land.node)
 		}
 		if !ok {
 			continue

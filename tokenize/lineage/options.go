@@ -1,6 +1,7 @@
 package lineage
 
 import (
+	"cmp"
 	"errors"
 	"math"
 
@@ -103,12 +104,4 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func limit[T int | float64](v, def T) T {
-	switch {
-	case v == 0:
-		return def
-	case v < 0:
-		return 0
-	}
-	return v
-}
+func limit[T int | float64](v, def T) T { return max(cmp.Or(v, def), 0) }

@@ -23,34 +23,45 @@ func (m *merge) leaves(j int32) (at, next int32) {
 	return none, none
 }
 
-// branch is a turn whose output goes on from a node to child.
-type branch struct{ turn, child int32 }
+// best holds, of what was seen below a node, the best and the best below another child.
+type best[V any] [2]struct {
+	value V
+	child int32
+}
 
-// branches returns, by node, up to two turns whose outputs go on below it, by
-// different children and row ends first: what a prompt that leaves the output
-// there diverges from, whichever child the prompt itself takes.
-func (m *merge) branches() [][2]branch {
-	out := filled(len(m.trie.nodes), [2]branch{{none, none}, {none, none}})
-	better := func(a, b branch) bool {
-		return b.turn == none || m.succ[b.turn] != none && m.succ[a.turn] == none
+func unseen[V any](value V) best[V] { return best[V]{{value, none}, {value, none}} }
+
+func (b *best[V]) add(value V, child int32, better func(a, b V) bool) {
+	switch {
+	case b[0].child == child:
+		if better(value, b[0].value) {
+			b[0].value = value
+		}
+	case better(value, b[0].value):
+		b[1] = b[0]
+		b[0].value, b[0].child = value, child
+	case better(value, b[1].value):
+		b[1].value, b[1].child = value, child
 	}
+}
+
+// other returns the best below a child other than next.
+func (b *best[V]) other(next int32) V {
+	if b[0].child != next {
+		return b[0].value
+	}
+	return b[1].value
+}
+
+// branches returns, by node, a turn whose output goes on below it, row ends first: what
+// a prompt that leaves the output there diverges from, whichever child it takes itself.
+func (m *merge) branches() []best[int32] {
+	out := filled(len(m.trie.nodes), unseen(none))
+	better := func(a, b int32) bool { return b == none || m.succ[b] != none && m.succ[a] == none }
 	for i := range m.turns {
 		r := &m.turns[i]
 		for x := r.full; x != r.prompt; x = m.trie.nodes[x].parent {
-			b := &out[m.trie.nodes[x].parent]
-			c := branch{int32(i), x}
-			switch {
-			case b[0].child == x:
-				if better(c, b[0]) {
-					b[0] = c
-				}
-			case better(c, b[0]):
-				b[0], b[1] = c, b[0]
-			case b[1].child == x || better(c, b[1]):
-				if better(c, b[1]) {
-					b[1] = c
-				}
-			}
+			out[m.trie.nodes[x].parent].add(int32(i), x, better)
 		}
 	}
 	return out
@@ -63,45 +74,11 @@ func (m *merge) branches() [][2]branch {
 // rewritten after them.
 const generationPrompt = 4
 
-// nearest holds the length of the shortest prompt that ends below a node, and
-// of the shortest that does so below another child.
-type nearest [2]struct {
-	pLen  int
-	child int32
-}
-
-// other returns the length of the shortest prompt that ends below a child other
-// than next.
-func (n nearest) other(next int32) int {
-	if n[0].child != next {
-		return n[0].pLen
-	}
-	return n[1].pLen
-}
-
-func (n *nearest) add(pLen int, child int32) {
-	switch {
-	case n[0].child == child:
-		n[0].pLen = min(n[0].pLen, pLen)
-	case pLen < n[0].pLen:
-		n[0], n[1] = struct {
-			pLen  int
-			child int32
-		}{pLen, child}, n[0]
-	case pLen < n[1].pLen:
-		n[1].pLen, n[1].child = pLen, child
-	}
-}
-
-// promptsBelow returns, by node, the nearest prompt ends below it.
-func (m *merge) promptsBelow() []nearest {
+// promptsBelow returns, by node, the length of the shortest prompt that ends below it.
+func (m *merge) promptsBelow() []best[int] {
 	const far = math.MaxInt
-	var nothing nearest
-	for k := range nothing {
-		nothing[k].pLen, nothing[k].child = far, none
-	}
 	own := filled(len(m.trie.nodes), far) // shortest prompt that ends at or below
-	out := filled(len(m.trie.nodes), nothing)
+	out := filled(len(m.trie.nodes), unseen(far))
 	for i := range m.turns {
 		if r := &m.turns[i]; !r.empty() {
 			own[r.prompt] = r.pLen
@@ -113,19 +90,14 @@ func (m *merge) promptsBelow() []nearest {
 			continue
 		}
 		own[p] = min(own[p], own[x])
-		out[p].add(own[x], x)
+		out[p].add(own[x], x, func(a, b int) bool { return a < b })
 	}
 	return out
 }
 
 // explain sets the reason of each row start, before repairs.
 func (m *merge) explain() {
-	var heads []int32
-	for j := range m.turns {
-		if m.isHead(int32(j)) {
-			heads = append(heads, int32(j))
-		}
-	}
+	heads := m.heads()
 	if len(heads) < 2 {
 		return
 	}
@@ -143,7 +115,7 @@ func (m *merge) explain() {
 		if at == none {
 			continue
 		}
-		if k := divergedFrom(outputs[at], next); k != none {
+		if k := outputs[at].other(next); k != none {
 			m.reason[j] = breakDriftLast
 			if m.succ[k] != none {
 				m.reason[j] = breakDriftEarlier
@@ -184,29 +156,17 @@ func (m *merge) contextBreaks(ends []bool) []BreakReason {
 	return out
 }
 
-// divergedFrom returns the turn of a branch that the way to next does not take.
-func divergedFrom(outputs [2]branch, next int32) int32 {
-	if outputs[0].child != next {
-		return outputs[0].turn
-	}
-	return outputs[1].turn
-}
-
 // refuse reports the first divergence inside a sampled response, by record index.
 func (m *merge) refuse() error {
-	var outputs [][2]branch
-	for j := range m.turns {
-		if !m.isHead(int32(j)) || m.reason[j] != breakDriftLast && m.reason[j] != breakDriftEarlier {
+	for _, j := range m.heads() {
+		if m.reason[j] != breakDriftLast && m.reason[j] != breakDriftEarlier {
 			continue
 		}
-		if outputs == nil {
-			outputs = m.branches()
-		}
-		node, next := m.leaves(int32(j))
-		k := divergedFrom(outputs[node], next)
+		node, next := m.leaves(j)
+		k := m.branches()[node].other(next)
 		at := m.trie.nodes[node].depth
-		found := m.trie.idAt(m.turns[j].prompt, at)
-		return rollout.Errorf(rollout.KindDrift, rollout.Where{Turn: rollout.At(j), Token: rollout.At(at)},
+		found := m.trie.appendFirst(nil, m.turns[j].prompt, at, 1)[0]
+		return rollout.Errorf(rollout.KindDrift, rollout.Where{Turn: rollout.At(int(j)), Token: rollout.At(at)},
 			"prompt has id %d where turn %d sampled id %d", found, k, m.turns[k].output[at-m.turns[k].pLen]).
 			WithFix("record the engine's own ids, or choose another drift policy")
 	}

@@ -20,7 +20,7 @@ func (m *merge) repair() {
 		} else {
 			joined = append(joined, k)
 		}
-		if m.isTail(k) {
+		if m.succ[k] == none {
 			tails = append(tails, k)
 		}
 	}

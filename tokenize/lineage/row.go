@@ -95,7 +95,7 @@ func (r *Row) piecesFrom(from int) iter.Seq[Piece] {
 			if k == 0 {
 				kind = SegPrompt
 			}
-			if way = r.link(&r.links[k], kind, end, way, yield); way == nil {
+			if !r.link(&r.links[k], kind, end, &way, yield) {
 				return
 			}
 		}
@@ -112,9 +112,9 @@ func (r *Row) at(position int) rollout.TokenID {
 	return -1
 }
 
-// link yields the pieces of one link up to row position end. It returns scratch
-// space, nil when the consumer stopped.
-func (r *Row) link(l *link, kind SegmentKind, end int, way []int32, yield func(Piece) bool) []int32 {
+// link yields the pieces of one link up to row position end, unless the consumer stops;
+// way is scratch space.
+func (r *Row) link(l *link, kind SegmentKind, end int, way *[]int32, yield func(Piece) bool) bool {
 	m := r.merge
 	t := &m.turns[l.turn]
 	at := l.start
@@ -125,14 +125,14 @@ func (r *Row) link(l *link, kind SegmentKind, end int, way []int32, yield func(P
 		return len(p.IDs) == 0 || yield(p)
 	}
 	realigned := l.realigned
-	way = m.trie.path(way[:0], t.prompt, l.from)
-	for _, x := range way {
+	*way = m.trie.path((*way)[:0], t.prompt, l.from)
+	for _, x := range *way {
 		n := &m.trie.nodes[x]
 		start := max(l.from, n.depth-len(n.ids))
 		ids := n.ids[len(n.ids)-(n.depth-start):]
 		if k := min(len(ids), realigned); k > 0 {
 			if !put(Piece{IDs: ids[:k], Kind: segRealigned, Turn: -1, From: -1}) {
-				return nil
+				return false
 			}
 			realigned -= k
 			start += k
@@ -144,16 +144,10 @@ func (r *Row) link(l *link, kind SegmentKind, end int, way []int32, yield func(P
 			p.From = start - m.turns[p.Turn].pLen
 		}
 		if !put(p) {
-			return nil
+			return false
 		}
 	}
-	if !put(Piece{IDs: t.output, Kind: SegSampled, Turn: int(l.turn)}) {
-		return nil
-	}
-	if way == nil {
-		way = []int32{}
-	}
-	return way
+	return put(Piece{IDs: t.output, Kind: SegSampled, Turn: int(l.turn)})
 }
 
 // Segments returns the partition of the row. Ids between turns are SegContext,

@@ -8,6 +8,13 @@ type idCursor struct {
 	off    int                 // into the first
 }
 
+func cursorOf(ids []rollout.TokenID) idCursor {
+	if len(ids) == 0 {
+		return idCursor{}
+	}
+	return idCursor{pieces: [][]rollout.TokenID{ids}}
+}
+
 // rest returns what is left of the current piece, nil at the end.
 func (c *idCursor) rest() []rollout.TokenID {
 	if len(c.pieces) == 0 {

@@ -29,9 +29,7 @@ func (o *openStarts) first(x int32) (int, bool) {
 	return o.from(k, x)
 }
 
-// after returns the next one.
-func (o *openStarts) after(k int, x int32) (int, bool) { return o.from(k+1, x) }
-
+// from returns the one at k, or the next one.
 func (o *openStarts) from(k int, x int32) (int, bool) {
 	for o.next[k] != k {
 		o.next[k] = o.next[o.next[k]]

@@ -119,13 +119,6 @@ func (t *trie) locate(at int32, depth int) position {
 	}
 }
 
-// idAt returns the id at offset depth on the way to node.
-func (t *trie) idAt(at int32, depth int) rollout.TokenID {
-	p := t.locate(at, depth+1)
-	n := &t.nodes[p.node]
-	return n.ids[len(n.ids)-(n.depth-depth)]
-}
-
 // path appends the nodes between depth from (exclusive) and node, top first.
 // The edge of the first may begin before from.
 func (t *trie) path(dst []int32, at int32, from int) []int32 {
@@ -140,13 +133,10 @@ func (t *trie) path(dst []int32, at int32, from int) []int32 {
 
 // pieces appends the ids on the way to node at, from offset from, edge by edge.
 func (t *trie) pieces(dst [][]rollout.TokenID, at int32, from int) [][]rollout.TokenID {
-	start := len(dst)
-	for at != 0 && t.nodes[at].depth > from {
-		n := &t.nodes[at]
+	for _, x := range t.path(nil, at, from) {
+		n := &t.nodes[x]
 		dst = append(dst, n.ids[max(0, from-(n.depth-len(n.ids))):])
-		at = n.parent
 	}
-	slices.Reverse(dst[start:])
 	return dst
 }
 
@@ -156,6 +146,14 @@ func (t *trie) appendIDs(dst []rollout.TokenID, at int32, from int) []rollout.To
 		dst = append(dst, ids...)
 	}
 	return dst
+}
+
+// appendFirst appends up to n ids on the way to node at, from offset from.
+func (t *trie) appendFirst(dst []rollout.TokenID, at int32, from, n int) []rollout.TokenID {
+	end := t.locate(at, from+n)
+	rest := t.nodes[end.node].depth - end.depth
+	dst = t.appendIDs(dst, end.node, from)
+	return dst[:len(dst)-rest]
 }
 
 // preorder lists the nodes so that each comes before those below it, which

@@ -23,24 +23,19 @@ type Turn struct {
 }
 
 func (t *Turn) check(index int, fullLen func(int) int) error {
-	where := rollout.Where{Turn: rollout.At(index)}
+	bad := func(field, format string, args ...any) *rollout.Error {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Turn: rollout.At(index), Field: field}, format, args...)
+	}
 	base, ok := t.Prompt.Base.Get()
 	switch {
 	case ok && base >= index:
-		where.Field = "Prompt.Base"
-		return rollout.Errorf(rollout.KindInput, where, "prompt builds on turn %d, want an earlier turn", base).
-			WithFix("record base turns first, or give the prompt in plain ids")
+		return bad("Prompt.Base", "prompt builds on turn %d, want an earlier turn", base).WithFix("record base turns first, or give the prompt in plain ids")
 	case ok && (t.Prompt.Keep < 0 || t.Prompt.Keep > fullLen(base)):
-		where.Field = "Prompt.Keep"
-		return rollout.Errorf(rollout.KindInput, where, "prompt keeps %d ids of turn %d, which has %d", t.Prompt.Keep, base, fullLen(base))
+		return bad("Prompt.Keep", "prompt keeps %d ids of turn %d, which has %d", t.Prompt.Keep, base, fullLen(base))
 	case !ok && t.Prompt.Keep != 0:
-		where.Field = "Prompt.Keep"
-		return rollout.Errorf(rollout.KindInput, where, "prompt keeps %d ids of no turn", t.Prompt.Keep).
-			WithFix("set Prompt.Base, or Keep to 0")
+		return bad("Prompt.Keep", "prompt keeps %d ids of no turn", t.Prompt.Keep).WithFix("set Prompt.Base, or Keep to 0")
 	case t.Logprobs != nil && len(t.Logprobs) != len(t.Output):
-		where.Field = "Logprobs"
-		return rollout.Errorf(rollout.KindInput, where, "%d logprobs for %d output ids", len(t.Logprobs), len(t.Output)).
-			WithFix("give one logprob per output id, or none")
+		return bad("Logprobs", "%d logprobs for %d output ids", len(t.Logprobs), len(t.Output)).WithFix("give one logprob per output id, or none")
 	}
 	return nil
 }
