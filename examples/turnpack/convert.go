@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/ahead"
@@ -389,8 +388,7 @@ func (c *convertCmd) gate(r turnpack.Report) error {
 
 // progress draws a bar on a terminal and is silent elsewhere.
 func progress(w io.Writer) (func(turnpack.Progress), func()) {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !cli.Terminal(w) {
 		return nil, func() {}
 	}
 	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(w), progressbar.OptionThrottle(100*time.Millisecond),

@@ -67,8 +67,7 @@ func (c *showCmd) color(w io.Writer) bool {
 	case "never":
 		return false
 	}
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == ""
+	return cli.Terminal(w) && os.Getenv("NO_COLOR") == ""
 }
 
 func (c *showCmd) width(w io.Writer) int {

@@ -82,14 +82,15 @@ type keeper interface {
 // open makes the sink under dir.
 func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts export.Options, w *weigh.Weigher) (output, error) {
 	out, err := f.plain(dir, t, o, opts)
-	if err == nil && w != nil && !w.Mean() {
-		out.sink = weigh.Weighing{Weigher: w, Sink: out.sink}
-	}
-	return f.whole(out), err
+	return f.weighed(out, w), err
 }
 
-// whole is out, where its files hold rows of tokens alone without those of very many.
-func (f *outputFlags) whole(out output) output {
+// weighed is out for rows with their weights and, where its files hold rows of tokens
+// alone, without those of very many.
+func (f *outputFlags) weighed(out output, w *weigh.Weigher) output {
+	if out.sink != nil && w != nil && !w.Mean() {
+		out.sink = weigh.Weighing{Weigher: w, Sink: out.sink}
+	}
 	if out.sink != nil && (f.packs() || f.Pt) {
 		out.sink = step.Whole{Sink: out.sink}
 	}
@@ -129,10 +130,7 @@ func (f *outputFlags) try(t *target.Target, opts export.Options, w *weigh.Weighe
 	g := &step.Groups{Target: t, To: step.Checked{Checker: check}, PerStep: f.RolloutsPerStep}
 	out := output{sink: g, groups: g, files: func() []string { return nil }}
 	out.discard = out.Abort
-	if err == nil && w != nil && !w.Mean() {
-		out.sink = weigh.Weighing{Weigher: w, Sink: out.sink}
-	}
-	return f.whole(out), err
+	return f.weighed(out, w), err
 }
 
 // maker writes the step files of a trainer's own format, nil for the row schema.

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,16 +18,9 @@ import (
 
 // config is a parsed command line.
 type config struct {
+	scoreFlags
 	judge   openai.Options
 	options prm.Options
-	coef    *float64 // of the mean step score, nil = 1
-
-	in      []string
-	format  string
-	out     string
-	journal string
-	summary string
-	every   time.Duration // between progress lines off a terminal
 }
 
 const about = `Scores every step of every rollout with an LLM judge. API keys come from the
@@ -83,36 +77,28 @@ type scoreFlags struct {
 
 // parse reads the command line. done says that the command ends with code.
 func parse(args []string, stdout, stderr io.Writer) (_ *config, code int, done bool) {
-	var f scoreFlags
-	if code, done = cli.Parse("score", about, &f, args, stdout, stderr); done {
+	var c config
+	f := &c.scoreFlags
+	if code, done = cli.Parse("score", about, f, args, stdout, stderr); done {
 		return nil, code, true
 	}
-	c := config{coef: f.Coef, in: append(parts(f.In), f.Files...), format: f.Format, out: f.Out, journal: f.Journal, summary: f.Summary, every: f.Progress}
+	if f.In = append(parts(f.In), f.Files...); len(f.In) == 0 {
+		f.In = []string{"-"}
+	}
 	c.judge = openai.Options{Endpoints: parts(f.Judge), Model: f.Model, KeyEnv: f.KeyEnv, Temperature: f.Temperature, TopP: f.TopP, MaxTokens: f.MaxTokens,
 		OneByOne: f.OneByOne, Concurrency: f.Concurrency, Timeout: f.Timeout, Patience: f.Patience, Retries: f.Retries}
 	c.judge.Price.Prompt, c.judge.Price.Completion = f.PricePrompt, f.PriceCompletion
 	c.options = prm.Options{Votes: f.Votes, Seed: f.Seed, StopAfter: f.StopAfter, Concurrency: f.Concurrency}
 	c.options.Aggregate.Quorum = f.Quorum
-	if len(c.in) == 0 {
-		c.in = []string{"-"}
-	}
-	if f.Structured {
-		f.Rule = "json"
-	}
-	bounds := c.bounds()
-	if c.judge.Retries == 0 {
+	if f.Retries == 0 {
 		c.judge.Retries = -1 // 0 is the client's default
 	}
-	err := errors.Join(bounds,
-		c.rule(f.Rule, f.Pattern, f.Field, f.Scale),
-		c.prompt(f.Prompt, f.SystemFile, f.UserFile, f.IssueKey, f.RubricKey),
-		set(&c.options.Steps.CommandLess, "command-less", f.CommandLess),
-		set(&c.options.Steps.Submit, "submit", f.Submit),
-	)
-	c.options.Aggregate.Method = f.Aggregate
 	if f.Structured {
-		c.judge.Schema = voteSchema(f.Field)
+		f.Rule, c.judge.Schema = "json", voteSchema(strings.Split(cmp.Or(f.Field, "score"), "."))
 	}
+	c.options.Aggregate.Method = f.Aggregate
+	c.options.Steps.CommandLess, c.options.Steps.Submit = f.CommandLess, f.Submit
+	err := errors.Join(f.bounds(), c.rule(), c.prompt(), policy("command-less", f.CommandLess), policy("submit", f.Submit))
 	if err == nil {
 		err = errors.Join(c.judge.Validate(), c.options.Validate(), c.scale().Validate())
 	}
@@ -133,22 +119,22 @@ func parts(values []string) (out []string) {
 }
 
 // bounds refuses zeros, which the options underneath take for their defaults.
-func (c *config) bounds() error {
+func (f *scoreFlags) bounds() error {
 	var faults []error
-	for _, f := range []struct {
+	for _, b := range []struct {
 		flag string
 		ok   bool
 		is   any
 		want string
 	}{
-		{"votes", c.options.Votes > 0, c.options.Votes, "1 or more"},
-		{"concurrency", c.judge.Concurrency > 0, c.judge.Concurrency, "1 or more"},
-		{"retries", c.judge.Retries >= -1, c.judge.Retries, "0 (none) or more"},
-		{"timeout", c.judge.Timeout > 0, c.judge.Timeout, "a time above 0, such as 2m"},
-		{"patience", c.judge.Patience > 0, c.judge.Patience, "a time above 0, such as 10m"},
+		{"votes", f.Votes > 0, f.Votes, "1 or more"},
+		{"concurrency", f.Concurrency > 0, f.Concurrency, "1 or more"},
+		{"retries", f.Retries >= -1, f.Retries, "0 (none) or more"},
+		{"timeout", f.Timeout > 0, f.Timeout, "a time above 0, such as 2m"},
+		{"patience", f.Patience > 0, f.Patience, "a time above 0, such as 10m"},
 	} {
-		if !f.ok {
-			faults = append(faults, wrong(f.flag, fmt.Sprint(f.is), f.want))
+		if !b.ok {
+			faults = append(faults, wrong(b.flag, fmt.Sprint(b.is), b.want))
 		}
 	}
 	return errors.Join(faults...)
@@ -158,42 +144,42 @@ func wrong(flagName, found, expected string) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--" + flagName}, "found %q, expected %s", found, expected)
 }
 
-func (c *config) rule(name, pattern, field, scale string) error {
-	c.options.Rule = prm.Rule{Kind: name, Pattern: pattern, Field: field}
-	if name == "regex" && c.options.Prompt.Verdict == "" {
-		c.options.Prompt.Verdict = "End your answer with a mark in a form that this expression matches: " + pattern
+func (c *config) rule() error {
+	c.options.Rule = prm.Rule{Kind: c.Rule, Pattern: c.Pattern, Field: c.Field}
+	if c.Rule == "regex" {
+		c.options.Prompt.Verdict = "End your answer with a mark in a form that this expression matches: " + c.Pattern
 	}
-	switch lo, hi, isRange := strings.Cut(scale, ":"); {
-	case scale == "sign":
+	switch lo, hi, isRange := strings.Cut(c.Scale, ":"); {
+	case c.Scale == "sign":
 		c.options.Rule.Scale = prm.ScoreRange{Values: []float64{-1, 1}}
-	case scale == "ternary":
+	case c.Scale == "ternary":
 		c.options.Rule.Scale = prm.ScoreRange{Values: []float64{-1, 0, 1}}
 	case isRange:
 		min, err1 := strconv.ParseFloat(lo, 64)
 		max, err2 := strconv.ParseFloat(hi, 64)
 		if err1 != nil || err2 != nil || !(min < max) {
-			return wrong("scale", scale, "MIN:MAX with MIN below MAX")
+			return wrong("scale", c.Scale, "MIN:MAX with MIN below MAX")
 		}
 		c.options.Rule.Scale = prm.ScoreRange{Min: min, Max: max}
 	default:
-		return wrong("scale", scale, "sign, ternary or MIN:MAX")
+		return wrong("scale", c.Scale, "sign, ternary or MIN:MAX")
 	}
 	return nil
 }
 
-func (c *config) prompt(preset, systemFile, userFile, issueKey, rubricKey string) error {
+func (c *config) prompt() error {
 	p := &c.options.Prompt
-	switch preset {
+	switch c.Prompt {
 	case "default":
 	case "swe-rl":
 		p.Limits = prm.SWERL().Limits
 	default:
-		return wrong("prompt", preset, "default or swe-rl")
+		return wrong("prompt", c.Prompt, "default or swe-rl")
 	}
 	for _, f := range []struct {
 		path string
 		to   *string
-	}{{systemFile, &p.System}, {userFile, &p.User}} {
+	}{{c.SystemFile, &p.System}, {c.UserFile, &p.User}} {
 		if f.path == "" {
 			continue
 		}
@@ -203,17 +189,17 @@ func (c *config) prompt(preset, systemFile, userFile, issueKey, rubricKey string
 		}
 		*f.to = string(b)
 	}
-	if issueKey != "" {
-		p.Issue = func(r *rollout.Rollout) string { return text(r.Metadata[issueKey]) }
+	if c.IssueKey != "" {
+		p.Issue = func(r *rollout.Rollout) string { return text(r.Metadata[c.IssueKey]) }
 	}
-	if rubricKey != "" {
-		p.Rubric = func(r *rollout.Rollout) string { return text(r.Metadata[rubricKey]) }
+	if c.RubricKey != "" {
+		p.Rubric = func(r *rollout.Rollout) string { return text(r.Metadata[c.RubricKey]) }
 	}
 	return nil
 }
 
-func set(to *string, flagName, name string) error {
-	if *to = name; name != "judge" && name != "skip" && name != "neutral" {
+func policy(flagName, name string) error {
+	if name != "judge" && name != "skip" && name != "neutral" {
 		return wrong(flagName, name, "judge, skip or neutral")
 	}
 	return nil

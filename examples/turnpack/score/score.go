@@ -10,11 +10,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"os"
 	"path/filepath"
+	"slices"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/internal/atomic"
@@ -36,13 +34,13 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	s, err := c.run(ctx, stdin, stdout, stderr)
 	if s != nil {
 		s.print(stderr)
-		if c.summary != "" {
-			err = errors.Join(err, s.write(c.summary))
+		if c.Summary != "" {
+			err = errors.Join(err, s.write(c.Summary))
 		}
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "turnpack score: %v\n", cli.Reason(err))
-		if ctx.Err() != nil && c.journal != "" {
+		if ctx.Err() != nil && c.Journal != "" {
 			fmt.Fprintln(stderr, "the votes so far are in the journal; the same command goes on from there")
 		}
 		return 2
@@ -54,7 +52,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 }
 
 func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (_ *summary, err error) {
-	terminal := isTerminal(stderr)
+	terminal := cli.Terminal(stderr)
 	stderr = &lines{w: stderr}
 	seen := &watch{w: stderr, patience: c.judge.Patience}
 	c.judge.Hook = seen
@@ -65,20 +63,20 @@ func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	defer func() { err = errors.Join(err, client.Close()) }()
 	o := c.options
 	o.Identity = client.Identity()
-	if c.journal != "" {
-		if o.Journal, err = journal.Open(c.journal, journal.Options{}); err != nil {
+	if c.Journal != "" {
+		if o.Journal, err = journal.Open(c.Journal, journal.Options{}); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, o.Journal.Close()) }()
 		if torn := o.Journal.Stats().Torn; torn > 0 {
-			fmt.Fprintf(stderr, "cut %d torn bytes off the end of %s; their votes are asked again\n", torn, c.journal)
+			fmt.Fprintf(stderr, "cut %d torn bytes off the end of %s; their votes are asked again\n", torn, c.Journal)
 		}
 	}
 	total, err := c.planned(stdin)
 	if err != nil {
 		return nil, err
 	}
-	p := newProgress(stderr, terminal, c.every, total, client.Stats, seen.take)
+	p := newProgress(stderr, terminal, c.Progress, total, client.Stats, seen.take)
 	defer p.close()
 	o.OnVote = func(_ prm.VoteID, _ rollout.Vote, resumed bool) { p.vote(resumed) }
 	scorer, err := prm.NewScorer(client, o)
@@ -89,7 +87,7 @@ func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	if err != nil {
 		return nil, err
 	}
-	out, err := create(c.out, stdout, stderr)
+	out, err := create(c.Out, stdout, stderr)
 	if err != nil {
 		return nil, err
 	}
@@ -119,16 +117,14 @@ func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 }
 
 func (c *config) open(stdin io.Reader) (*traj.Reader, error) {
-	return traj.Open(c.in, traj.Options{Format: c.format, Stdin: stdin})
+	return traj.Open(c.In, traj.Options{Format: c.Format, Stdin: stdin})
 }
 
 // planned counts the votes that the input asks for, −1 when it can be read only
 // once.
 func (c *config) planned(stdin io.Reader) (int64, error) {
-	for _, path := range c.in {
-		if path == "-" {
-			return -1, nil
-		}
+	if slices.Contains(c.In, "-") {
+		return -1, nil
 	}
 	in, err := c.open(stdin)
 	if err != nil {
@@ -156,11 +152,6 @@ func asked(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
 			}
 		}
 	}
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // output is where rollouts go: standard output, or a file that appears under
@@ -206,9 +197,4 @@ func text(raw json.RawMessage) string {
 		return s
 	}
 	return string(raw)
-}
-
-// voteSchema is the JSON schema of --structured for a dotted field.
-func voteSchema(field string) map[string]any {
-	return nested(splitField(field), map[string]any{"type": "number"})
 }

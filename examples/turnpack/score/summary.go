@@ -1,12 +1,10 @@
 package score
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/turnpack/turnpack/prm"
@@ -48,8 +46,8 @@ type summary struct {
 // scale is how the summary combines outcomes and step scores.
 func (c *config) scale() reward.OutcomePolicy {
 	coef := 1.0
-	if c.coef != nil {
-		coef = *c.coef
+	if c.Coef != nil {
+		coef = *c.Coef
 	}
 	return reward.OutcomePolicy{StepCoef: coef, StepsOptional: true}
 }
@@ -133,13 +131,12 @@ func (s *summary) write(path string) error {
 	return nil
 }
 
-func splitField(field string) []string { return strings.Split(cmp.Or(field, "score"), ".") }
-
-// nested is the schema of an object that holds a reason and, at path, leaf.
-func nested(path []string, leaf map[string]any) map[string]any {
-	inner := leaf
+// voteSchema is the JSON schema of --structured: of an object that holds a reason and, at
+// path, a number.
+func voteSchema(path []string) map[string]any {
+	inner := map[string]any{"type": "number"}
 	if len(path) > 1 {
-		inner = nested(path[1:], leaf)
+		inner = voteSchema(path[1:])
 	}
 	return map[string]any{
 		"type":                 "object",

@@ -27,7 +27,7 @@ func TestMeanReward(t *testing.T) {
 		"failure with a resolved": {rollout.Rollout{Status: rollout.StatusFailed, Failure: &rollout.Failure{Reason: "oom"}, Outcome: rollout.Outcome{Resolved: &resolved}}, nil},
 	} {
 		coef := 2.0
-		s := summary{scale: (&config{coef: &coef}).scale()}
+		s := summary{scale: (&config{scoreFlags: scoreFlags{Coef: &coef}}).scale()}
 		s.add(&c.r)
 		if c.want == nil {
 			require.Zero(t, s.rewarded, name)

@@ -42,12 +42,11 @@ type viewFlags struct {
 
 // config is a parsed command line.
 type config struct {
-	batch, model, template, out string
-	journal                     string // folder that the batch is made of, "" = none
-	from, to                    int    // rows [from, to), to −1 = all
-	audit, force                bool
-	in                          []string
-	tracers                     Tracers
+	viewFlags
+	batch    string // file
+	journal  string // folder that it is made of, "" = none
+	from, to int    // rows [from, to), to −1 = all
+	tracers  Tracers
 }
 
 // Tracers gives tracers for the rows of a batch whose rollouts are named, from
@@ -57,13 +56,11 @@ type Tracers func(ctx context.Context, model *tokenize.Model, batch string, in [
 
 // Main runs "view" and returns the exit code.
 func Main(ctx context.Context, args []string, tracers Tracers, stdout, stderr io.Writer) int {
-	var f viewFlags
-	code, done := cli.Parse("view", about, &f, args, stdout, stderr)
-	if done {
+	c := &config{to: -1, tracers: tracers}
+	if code, done := cli.Parse("view", about, &c.viewFlags, args, stdout, stderr); done {
 		return code
 	}
-	c := &config{model: f.Model, template: f.Template, out: f.Out, to: -1, audit: !f.NoAudit, force: f.Force, in: f.In, tracers: tracers}
-	if err := c.set(f.Batch, f.Rows); err != nil {
+	if err := c.set(); err != nil {
 		return cli.Mistake("view", stderr, err)
 	}
 	if err := c.run(ctx, stdout, stderr); err != nil {
@@ -74,27 +71,27 @@ func Main(ctx context.Context, args []string, tracers Tracers, stdout, stderr io
 }
 
 // set takes the file and the range of rows.
-func (c *config) set(files []string, rows string) error {
-	if len(files) != 1 {
-		return fmt.Errorf("expected one batch file, found %d", len(files))
+func (c *config) set() error {
+	if len(c.Batch) != 1 {
+		return fmt.Errorf("expected one batch file, found %d", len(c.Batch))
 	}
 	var err error
-	if journal(files[0]) {
-		c.journal = filepath.Clean(files[0])
-	} else if c.batch, err = cli.One(files[0]); err != nil {
+	if journal(c.Batch[0]) {
+		c.journal = filepath.Clean(c.Batch[0])
+	} else if c.batch, err = cli.One(c.Batch[0]); err != nil {
 		return err
 	}
 	switch {
-	case c.out != "":
+	case c.Out != "":
 	case c.journal != "":
-		c.out = c.journal + ".html"
+		c.Out = c.journal + ".html"
 	default:
-		c.out = strings.TrimSuffix(c.batch, filepath.Ext(c.batch)) + ".html"
+		c.Out = strings.TrimSuffix(c.batch, filepath.Ext(c.batch)) + ".html"
 	}
-	if rows == "" {
+	if c.Rows == "" {
 		return nil
 	}
-	from, to, ok := strings.Cut(rows, ":")
+	from, to, ok := strings.Cut(c.Rows, ":")
 	var errFrom, errTo error
 	if c.from, errFrom = strconv.Atoi(from); from == "" {
 		c.from, errFrom = 0, nil
@@ -103,7 +100,7 @@ func (c *config) set(files []string, rows string) error {
 		c.to, errTo = strconv.Atoi(to)
 	}
 	if !ok || errFrom != nil || errTo != nil || c.from < 0 || to != "" && c.to <= c.from {
-		return fmt.Errorf("--rows is %q, expected FROM:TO such as 0:100", rows)
+		return fmt.Errorf("--rows is %q, expected FROM:TO such as 0:100", c.Rows)
 	}
 	return nil
 }
@@ -118,8 +115,8 @@ func (c *config) run(ctx context.Context, stdout, stderr io.Writer) error {
 		if c.batch, err = c.recorded(ctx, dir); err != nil {
 			return err
 		}
-		if c.in == nil {
-			c.in = []string{c.journal}
+		if c.In == nil {
+			c.In = []string{c.journal}
 		}
 	}
 	r, err := tokens.OpenRows(c.batch)
@@ -130,7 +127,7 @@ func (c *config) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := r.Close(); err != nil {
 		return err
 	}
-	model, err := tokens.ModelOf(c.model, c.template, digest)
+	model, err := tokens.ModelOf(c.Model, c.Template, digest)
 	if err != nil {
 		return err
 	}
@@ -148,11 +145,11 @@ func (c *config) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	if c.tracers != nil {
-		if b.trace, err = c.tracers(ctx, model, c.batch, c.in, b.rollouts()); err != nil {
+		if b.trace, err = c.tracers(ctx, model, c.batch, c.In, b.rollouts()); err != nil {
 			return err
 		}
 	}
-	if c.audit {
+	if !c.NoAudit {
 		facts, err := tokens.Facts(ctx, model)
 		if err != nil {
 			return err
@@ -163,7 +160,7 @@ func (c *config) run(ctx context.Context, stdout, stderr io.Writer) error {
 		}
 		b.Findings(findingsOf(report))
 	}
-	if c.out == "-" {
+	if c.Out == "-" {
 		return c.page(ctx, b, stdout)
 	}
 	if err := c.file(stderr, func(w io.Writer) error { return c.page(ctx, b, w) }); err != nil {
@@ -172,7 +169,7 @@ func (c *config) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if note != "" {
 		fmt.Fprintln(stdout, note)
 	}
-	fmt.Fprintf(stdout, "%s: %d rows\n", rollout.Printable(c.out), b.Rows())
+	fmt.Fprintf(stdout, "%s: %d rows\n", rollout.Printable(c.Out), b.Rows())
 	return nil
 }
 
@@ -203,7 +200,7 @@ func (c *config) each(ctx context.Context, f func(*rollout.Sample, *audit.Drift)
 				return "", rollout.Errorf(rollout.KindInput, rollout.Where{File: c.batch}, "no row to show: the file has %d rows, the first asked for is %d", i, c.from).
 					WithFix("choose others with --rows FROM:TO")
 			}
-			return r.Note(c.model), nil
+			return r.Note(c.Model), nil
 		}
 		if err != nil {
 			return "", err
@@ -215,17 +212,17 @@ func (c *config) each(ctx context.Context, f func(*rollout.Sample, *audit.Drift)
 			return "", err
 		}
 	}
-	return r.Note(c.model), nil
+	return r.Note(c.Model), nil
 }
 
 // file writes the page under its name only when it is whole.
 func (c *config) file(errOut io.Writer, write func(io.Writer) error) error {
-	where := rollout.Where{File: c.out}
-	if _, err := os.Lstat(c.out); err == nil && !c.force {
+	where := rollout.Where{File: c.Out}
+	if _, err := os.Lstat(c.Out); err == nil && !c.Force {
 		return rollout.Errorf(rollout.KindInput, where, "the page exists").WithFix("choose another --out, or replace it with --force")
 	}
-	cli.Sweep(errOut, filepath.Dir(c.out), filepath.Base(c.out))
-	f, err := atomic.Create(c.out, true)
+	cli.Sweep(errOut, filepath.Dir(c.Out), filepath.Base(c.Out))
+	f, err := atomic.Create(c.Out, true)
 	if err != nil {
 		return err
 	}
