@@ -324,9 +324,7 @@ func TestEngine(t *testing.T) {
 	}
 	server := httptest.NewServer(fakeengine.New(fakeengine.Options{Script: replies, Weight: "3"}))
 	defer server.Close()
-	e, err := engine.New(engine.Options{URL: server.URL})
-	require.NoError(t, err)
-	pool, err := engine.NewPool(e)
+	pool, err := engine.NewPool(engine.Options{URL: server.URL})
 	require.NoError(t, err)
 	b := &box{}
 	out := attempt(t, Options{Model: Engine{Engine: pool}, Blocklist: sandbox.DefaultBlocklist()}, b)

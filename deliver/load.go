@@ -58,7 +58,7 @@ func (q *Queue) load() error {
 			return err
 		}
 		if r.Failure != nil && r.Failure.Reason == reasonLate {
-			e := Ending{Group: r.Group, Resolved: r.Outcome.Resolved, Reward: r.Outcome.Reward, Metadata: r.Metadata}
+			e := endingOf(r)
 			digest, err := "", error(nil) // of one that had failed besides nothing is known
 			if e.Resolved != nil || e.Reward != nil {
 				digest, err = e.digest()
@@ -105,6 +105,11 @@ func (q *Queue) inGroup(id string) bool {
 	})
 }
 
+// endingOf is the ending of a rollout that did not fail.
+func endingOf(r *rollout.Rollout) Ending {
+	return Ending{Group: r.Group, Resolved: r.Outcome.Resolved, Reward: r.Outcome.Reward, Metadata: r.Metadata}
+}
+
 // adopt knows the members of a group of an earlier process, and scores them.
 func (q *Queue) adopt(g *group) error {
 	for _, m := range g.members {
@@ -112,7 +117,7 @@ func (q *Queue) adopt(g *group) error {
 		if err != nil {
 			return err
 		}
-		e := Ending{Group: r.Group, Resolved: r.Outcome.Resolved, Reward: r.Outcome.Reward, Metadata: r.Metadata}
+		e := endingOf(r)
 		if r.Failure != nil {
 			e.Failure = r.Failure.Reason
 		}

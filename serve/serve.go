@@ -124,15 +124,7 @@ func (s *Service) deliver(o deliver.Options) (err error) {
 
 // serve makes the part that agents see.
 func (s *Service) serve(o Options) (err error) {
-	var servers []*engine.Server
-	for _, x := range o.Engines {
-		e, err := engine.New(x)
-		if err != nil {
-			return err
-		}
-		servers = append(servers, e)
-	}
-	if s.engines, err = engine.NewPool(servers...); err != nil {
+	if s.engines, err = engine.NewPool(o.Engines...); err != nil {
 		return err
 	}
 	p := o.Proxy

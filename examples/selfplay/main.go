@@ -207,13 +207,9 @@ func (g *game) policy(m *tokenize.Model) (agent.Model, error) {
 	if g.scripted != "" {
 		return readScript(g.scripted)
 	}
-	var servers []*proxied.Server
+	var servers []proxied.Options
 	for url := range strings.SplitSeq(g.api, ",") {
-		s, err := proxied.New(proxied.Options{URL: strings.TrimSpace(url), Kind: proxied.Kind(g.kind), Key: os.Getenv("POLICY_API_KEY")})
-		if err != nil {
-			return nil, err
-		}
-		servers = append(servers, s)
+		servers = append(servers, proxied.Options{URL: strings.TrimSpace(url), Kind: proxied.Kind(g.kind), Key: os.Getenv("POLICY_API_KEY")})
 	}
 	pool, err := proxied.NewPool(servers...)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/turnpack/turnpack/rollout/sandbox"
@@ -62,12 +61,4 @@ func serveExec(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("the containers of %s cannot be listed: %w", d.name, err)
 	}
 	return serve(ctx, *listen, s, *drain, out)
-}
-
-// environ is a variable of the environment, or otherwise.
-func environ(name, otherwise string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return otherwise
 }

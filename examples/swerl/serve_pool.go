@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -15,14 +16,14 @@ import (
 )
 
 func servePool(ctx context.Context, args []string, out io.Writer) error {
-	perNode, err := strconv.Atoi(environ("SWE_MAX_CONTAINERS_PER_NODE", "15"))
+	perNode, err := strconv.Atoi(cmp.Or(os.Getenv("SWE_MAX_CONTAINERS_PER_NODE"), "15"))
 	if err != nil {
 		return fmt.Errorf("SWE_MAX_CONTAINERS_PER_NODE: %w", err)
 	}
 	var o swerl.PoolOptions
 	fs := flag.NewFlagSet("swerl serve-pool", flag.ContinueOnError)
-	listen := fs.String("listen", environ("SWE_ENV_SERVER_HOST", "127.0.0.1")+":"+environ("SWE_ENV_SERVER_PORT", "18090"), "`address` to serve on")
-	nodes := fs.String("nodes", environ("SWE_EXEC_SERVER_URLS", "http://localhost:5000"), "base `URLs` of exec servers, with commas")
+	listen := fs.String("listen", cmp.Or(os.Getenv("SWE_ENV_SERVER_HOST"), "127.0.0.1")+":"+cmp.Or(os.Getenv("SWE_ENV_SERVER_PORT"), "18090"), "`address` to serve on")
+	nodes := fs.String("nodes", cmp.Or(os.Getenv("SWE_EXEC_SERVER_URLS"), "http://localhost:5000"), "base `URLs` of exec servers, with commas")
 	fs.IntVar(&o.PerNode, "per-node", perNode, "containers of a node")
 	fs.DurationVar(&o.TTL, "lease-ttl", 10*time.Minute, "`time` without a heartbeat or a request after which a lease ends")
 	fs.DurationVar(&o.Health, "health", 30*time.Second, "`time` between looks at a node")

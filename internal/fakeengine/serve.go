@@ -143,10 +143,7 @@ func (w *writer) write(b []byte) {
 	}
 }
 
-func (s *Server) complete(w http.ResponseWriter, r *http.Request, chat bool) {
-	s.answer(w, r, chat, false)
-}
-
+// answer answers for completions: of a chat, or of tokens, without text.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat, tokens bool) {
 	n := s.requests.Add(1)
 	f := &s.opts.Faults

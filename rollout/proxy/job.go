@@ -315,7 +315,7 @@ func (j *job) end() error {
 		if i >= len(r.Choices) {
 			return &engine.Error{Status: http.StatusBadGateway, Message: "it tells no choice " + strconv.Itoa(i)}
 		}
-		k := &r.Choices[i]
+		k := r.Choices[i]
 		why := why
 		if why == "" && k.Nameless() {
 			why = "the reply has a tool call without a name"

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -38,13 +39,7 @@ type Limits struct {
 
 // With is l with its zero fields filled in.
 func (l Limits) With() Limits {
-	if l.Memory <= 0 {
-		l.Memory = 4 << 30
-	}
-	if l.Processes <= 0 {
-		l.Processes = 256
-	}
-	return l
+	return Limits{Memory: cmp.Or(max(l.Memory, 0), 4<<30), Processes: cmp.Or(max(l.Processes, 0), 256)}
 }
 
 // Shell is how drivers run a text: as an argument of bash, or where it is too long for

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -64,15 +65,7 @@ type Command struct {
 
 // With is the command with its zero fields filled in.
 func (c Command) With() Command {
-	if c.Dir == "" {
-		c.Dir = DefaultDir
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = DefaultTimeout
-	}
-	if c.MaxOutput <= 0 {
-		c.MaxOutput = defaultMaxOutput
-	}
+	c.Dir, c.Timeout, c.MaxOutput = cmp.Or(c.Dir, DefaultDir), cmp.Or(max(c.Timeout, 0), DefaultTimeout), cmp.Or(max(c.MaxOutput, 0), defaultMaxOutput)
 	return c
 }
 

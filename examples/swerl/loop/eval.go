@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack/agent"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/reward/swebench"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
@@ -123,10 +124,7 @@ func (c *evaluation) run(ctx context.Context, out io.Writer) error {
 			return "", err
 		}
 		if task.Session != nil {
-			if _, err := task.Session.End(ctx, live.Ending{Status: x.Rollout.Status, Failure: x.Rollout.Failure}); err != nil {
-				return "", err
-			}
-			if err := c.recorder.Deliver(ctx, live.Batch{Key: task.ID, Digest: task.ID, Sessions: []string{task.ID}}); err != nil {
+			if err := settle(ctx, c.recorder, task.Session, x.Rollout); err != nil {
 				return "", err
 			}
 		}
@@ -306,21 +304,13 @@ func (c *evaluation) write(tasks []task, have map[string]kept, out io.Writer) er
 	}
 	for name, b := range map[string][]byte{"results.jsonl": []byte(strings.Join(lines, "\n")), "summary.json": text,
 		"predictions.jsonl": []byte(strings.Join(predictions, "\n") + "\n"), "report.json": report.Bytes(), "report_summary.json": official.Bytes()} {
-		if err := replace(filepath.Join(c.out, name), b); err != nil {
+		if err := atomic.WriteFile(filepath.Join(c.out, name), b, true); err != nil {
 			return err
 		}
 	}
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, "resolved %d of %d attempts; mean %.4f, 95%% interval [%.4f, %.4f]\n", resolved, len(all), mean, low, high)
 	return w.Flush()
-}
-
-// replace writes a file whole or not at all.
-func replace(path string, b []byte) error {
-	if err := os.WriteFile(path+".partial", b, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".partial", path)
 }
 
 func round(x float64, digits int) float64 {

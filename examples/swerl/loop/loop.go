@@ -22,6 +22,7 @@ import (
 	"github.com/turnpack/turnpack/agent"
 	"github.com/turnpack/turnpack/reward/swebench"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 	"github.com/turnpack/turnpack/rollout/sandbox"
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
@@ -194,13 +195,9 @@ func (s *settings) sandboxes() (sandbox.Provider, error) {
 
 // engines are the servers that answer.
 func (s *settings) engines() (*engine.Pool, error) {
-	var servers []*engine.Server
-	for _, url := range strings.Split(s.api, ",") {
-		x, err := engine.New(engine.Options{URL: strings.TrimSpace(url), Kind: engine.Kind(s.kind), Key: s.key})
-		if err != nil {
-			return nil, err
-		}
-		servers = append(servers, x)
+	var servers []engine.Options
+	for url := range strings.SplitSeq(s.api, ",") {
+		servers = append(servers, engine.Options{URL: strings.TrimSpace(url), Kind: engine.Kind(s.kind), Key: s.key})
 	}
 	return engine.NewPool(servers...)
 }
@@ -252,14 +249,16 @@ func (s *settings) options(engines engine.Engine, model string) (agent.Options, 
 // attempt makes one attempt in one sandbox and has it judged in another.
 func (s *settings) attempt(ctx context.Context, a *agent.Agent, boxes sandbox.Provider, t agent.Task) (*agent.Attempt, error) {
 	spec := sandbox.Spec{Image: t.Instance.Image, Instance: t.Instance.InstanceID}
-	box, err := boxes.Create(ctx, spec)
-	if err != nil {
+	lost := func(out *agent.Attempt, err error) (*agent.Attempt, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		out := &agent.Attempt{Rollout: &rollout.Rollout{ID: t.ID, Group: t.Group, Index: t.Index, Instance: t.Instance.InstanceID, Metadata: t.Metadata, Turns: []rollout.Turn{}}}
 		out.Fail("allocate_failed", "SWE allocate failed: "+err.Error())
 		return out, nil
+	}
+	box, err := boxes.Create(ctx, spec)
+	if err != nil {
+		return lost(&agent.Attempt{Rollout: &rollout.Rollout{ID: t.ID, Group: t.Group, Index: t.Index, Instance: t.Instance.InstanceID, Metadata: t.Metadata, Turns: []rollout.Turn{}}}, err)
 	}
 	t.Sandbox = box
 	out, err := a.Run(ctx, t)
@@ -270,11 +269,7 @@ func (s *settings) attempt(ctx context.Context, a *agent.Agent, boxes sandbox.Pr
 	spec.Instance += "__eval"
 	fresh, err := boxes.Create(ctx, spec)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		out.Fail("allocate_failed", "SWE allocate failed: "+err.Error())
-		return out, nil
+		return lost(out, err)
 	}
 	defer end(ctx, fresh)
 	return out, out.Grade(ctx, fresh, t.Instance, agent.GradeOptions{ExitCode: s.exitCode, Timeout: s.evaluation})
@@ -286,6 +281,14 @@ func end(ctx context.Context, box sandbox.Sandbox) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	_ = box.Close(closing)
+}
+
+// settle ends the session of an attempt and has the recorder forget it: files have it.
+func settle(ctx context.Context, to *live.Recorder, s *live.Session, r *rollout.Rollout) error {
+	if _, err := s.End(ctx, live.Ending{Outcome: r.Outcome, Status: r.Status, ExitStatus: r.ExitStatus, Failure: r.Failure}); err != nil {
+		return err
+	}
+	return to.Deliver(ctx, live.Batch{Key: s.ID(), Digest: s.ID(), Sessions: []string{s.ID()}})
 }
 
 // each calls do for 0 … n-1, so many at a time, until the first error.

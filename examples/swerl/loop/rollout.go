@@ -246,11 +246,7 @@ func (c *training) one(ctx context.Context, t task, k int, run func(agent.Task) 
 		return "", err
 	}
 	r := x.Rollout
-	if _, err := session.End(ctx, live.Ending{Outcome: r.Outcome, Status: r.Status, ExitStatus: r.ExitStatus, Failure: r.Failure}); err != nil {
-		return "", err
-	}
-	// The files have it: the journal need not.
-	if err := c.recorder.Deliver(ctx, live.Batch{Key: session.ID(), Digest: session.ID(), Sessions: []string{session.ID()}}); err != nil {
+	if err := settle(ctx, c.recorder, session, r); err != nil {
 		return "", err
 	}
 	c.attempts.mu.Lock()

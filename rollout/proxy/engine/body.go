@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -25,29 +25,17 @@ func edit(v jsonscan.Value, text []byte, set []member) []byte {
 			out = appendMember(out, m)
 		}
 	}
-	return appendObject(out, v, text, func(out []byte, key, x jsonscan.Value) ([]byte, bool) {
-		for _, m := range set {
-			if key.Is(m.key) {
-				return append(out, m.value...), m.value != nil
+	for key, x := range v.Fields() {
+		value := x.Raw()
+		if i := slices.IndexFunc(set, func(m member) bool { return key.Is(m.key) }); i >= 0 {
+			if value = set[i].value; value == nil {
+				continue
 			}
 		}
-		return append(out, x.Raw()...), true
-	})
-}
-
-// appendObject appends the members of an object to one that is open, and closes it. value
-// appends a value, or says that the member goes.
-func appendObject(out []byte, v jsonscan.Value, text []byte, value func(out []byte, key, x jsonscan.Value) ([]byte, bool)) []byte {
-	for k, x := range v.Fields() {
-		before := len(out)
-		if out[before-1] != '{' {
+		if out[len(out)-1] != '{' {
 			out = append(out, ',')
 		}
-		out = append(out, text[k.Offset():x.Offset()]...)
-		var keep bool
-		if out, keep = value(out, k, x); !keep {
-			out = out[:before]
-		}
+		out = append(append(out, text[key.Offset():x.Offset()]...), value...)
 	}
 	return append(out, '}')
 }
@@ -83,34 +71,31 @@ func withFields(set []member, fields map[string]json.RawMessage, leave func(stri
 
 // AppendMessages appends messages as chat completions have them.
 func AppendMessages(dst []byte, messages []rollout.Message) []byte {
+	return appendList(dst, messages, message)
+}
+
+// appendList appends a list of items that write writes.
+func appendList[T any](dst []byte, items []T, write func(*T) []byte) []byte {
 	dst = append(dst, '[')
-	for i := range messages {
+	for i := range items {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendMessage(dst, &messages[i])
+		dst = append(dst, write(&items[i])...)
 	}
 	return append(dst, ']')
 }
 
-func appendMessage(dst []byte, m *rollout.Message) []byte {
+func message(m *rollout.Message) []byte {
 	set := []member{{"role", quote(string(m.Role))}}
 	switch {
 	case m.Parts != nil:
-		var list bytes.Buffer
-		list.WriteByte('[')
-		for i, p := range m.Parts {
-			if i > 0 {
-				list.WriteByte(',')
-			}
+		set = append(set, member{"content", appendList(nil, m.Parts, func(p *rollout.Part) []byte {
 			if p.Raw != nil {
-				list.Write(p.Raw)
-			} else {
-				list.Write(object([]member{{"type", quote(p.Type)}, {"text", quote(p.Text)}}))
+				return p.Raw
 			}
-		}
-		list.WriteByte(']')
-		set = append(set, member{"content", list.Bytes()})
+			return object([]member{{"type", quote(p.Type)}, {"text", quote(p.Text)}})
+		})})
 	case m.NoContent:
 		set = append(set, member{"content", []byte("null")})
 	default:
@@ -124,31 +109,20 @@ func appendMessage(dst []byte, m *rollout.Message) []byte {
 		set = append(set, member{"reasoning", quote(m.Reasoning)}, member{"reasoning_content", quote(m.Reasoning)})
 	}
 	if len(m.ToolCalls) > 0 {
-		list := []byte{'['}
-		for i := range m.ToolCalls {
-			if i > 0 {
-				list = append(list, ',')
-			}
-			list = append(list, appendCall(nil, &m.ToolCalls[i])...)
-		}
-		set = append(set, member{"tool_calls", append(list, ']')})
+		set = append(set, member{"tool_calls", appendList(nil, m.ToolCalls, toolCall)})
 	}
 	if m.ToolCallID != "" {
 		set = append(set, member{"tool_call_id", quote(m.ToolCallID)})
 	}
-	return append(dst, object(withFields(set, m.Extra, func(k string) bool { return k == "reasoning" || k == "reasoning_content" }))...)
+	return object(withFields(set, m.Extra, func(k string) bool { return k == "reasoning" || k == "reasoning_content" }))
 }
 
-// appendCall appends a tool call as chat completions have it.
-func appendCall(dst []byte, c *rollout.ToolCall) []byte {
-	arguments := c.Arguments
-	if arguments == "" {
-		arguments = "{}"
-	}
-	return append(dst, object([]member{
+// toolCall is a tool call as chat completions have it.
+func toolCall(c *rollout.ToolCall) []byte {
+	return object([]member{
 		{"id", quote(c.ID)}, {"type", []byte(`"function"`)},
-		{"function", object([]member{{"name", quote(c.Name)}, {"arguments", quote(arguments)}})},
-	})...)
+		{"function", object([]member{{"name", quote(c.Name)}, {"arguments", quote(cmp.Or(c.Arguments, "{}"))}})},
+	})
 }
 
 // quote writes a string as JSON, with <, > and & as they are.

@@ -23,12 +23,20 @@ type Pool struct {
 	retries int
 }
 
-// NewPool returns a pool of servers.
-func NewPool(servers ...*Server) (*Pool, error) {
-	if len(servers) == 0 || slices.Contains(servers, nil) {
+// NewPool returns a pool of a server for each of the options.
+func NewPool(servers ...Options) (*Pool, error) {
+	if len(servers) == 0 {
 		return nil, optionError("servers", "there are none")
 	}
-	return &Pool{servers: slices.Clone(servers), retries: max(2, min(len(servers), 4))}, nil
+	p := &Pool{retries: max(2, min(len(servers), 4))}
+	for _, o := range servers {
+		s, err := New(o)
+		if err != nil {
+			return nil, err
+		}
+		p.servers = append(p.servers, s)
+	}
+	return p, nil
 }
 
 // order are the servers that are up, in the order of a session; where none is, the first

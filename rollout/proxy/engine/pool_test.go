@@ -35,18 +35,16 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func pool(t *testing.T, n int) (*engine.Pool, []*node) {
 	t.Helper()
 	var nodes []*node
-	var servers []*engine.Server
+	var servers []engine.Options
 	for range n {
 		x := &node{fake: fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{{Content: "yes"}}})}
 		s := httptest.NewServer(x)
 		t.Cleanup(s.Close)
-		e, err := engine.New(engine.Options{URL: s.URL})
-		require.NoError(t, err)
-		t.Cleanup(e.Close)
-		nodes, servers = append(nodes, x), append(servers, e)
+		nodes, servers = append(nodes, x), append(servers, engine.Options{URL: s.URL})
 	}
 	p, err := engine.NewPool(servers...)
 	require.NoError(t, err)
+	t.Cleanup(p.Close)
 	return p, nodes
 }
 
@@ -112,11 +110,9 @@ func TestNoSecondSample(t *testing.T) {
 		fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n")
 	}))
 	defer cut.Close()
-	e, err := engine.New(engine.Options{URL: cut.URL})
+	p, err := engine.NewPool(engine.Options{URL: cut.URL})
 	require.NoError(t, err)
-	defer e.Close()
-	p, err := engine.NewPool(e)
-	require.NoError(t, err)
+	defer p.Close()
 	n, err := ask(p, "s")
 	require.Error(t, err)
 	require.Equal(t, 1, n)
@@ -132,6 +128,8 @@ func TestOptions(t *testing.T) {
 	}
 	_, err := engine.NewPool()
 	require.Error(t, err)
+	_, err = engine.NewPool(engine.Options{URL: "http://x"}, engine.Options{})
+	require.ErrorIs(t, err, rollout.KindInput)
 }
 
 // TestProbe: the version of the server, and that its streams are whole.

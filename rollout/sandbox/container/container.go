@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -157,11 +158,7 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	mark := fmt.Sprintf("%d-%d", time.Now().UnixNano(), d.commands.Add(1))
 	shell, stdin := sandbox.Shell(c.Text, c.Stdin)
 	o := process.Options{Stdin: stdin, Timeout: c.Timeout, MaxOutput: c.MaxOutput, Table: &d.table}
-	names := make([]string, 0, len(c.Env))
-	for name := range c.Env {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(c.Env))
 	if d.options.Engine == Apptainer {
 		// --env splits its value at commas: the environment of the program does not.
 		o.Env = append(os.Environ(), "APPTAINERENV_SANDBOX_EXEC="+mark)

@@ -71,7 +71,7 @@ func (w *writer) Whole(chunks []*engine.Chunk) []byte {
 	w.model = r.Model
 	var all []choice
 	for i := range r.Choices {
-		k := &r.Choices[i]
+		k := r.Choices[i]
 		said := k.Message()
 		one := w.choice(i, k.IDs, k.Logprobs, k.Finish)
 		if one.Text = &said.Content; w.chat {

@@ -392,7 +392,7 @@ func toolCalls(m *rollout.Message, v jsonscan.Value) error {
 // Reply is a whole reply, put together.
 type Reply struct {
 	ID, Model string
-	Choices   []Choice
+	Choices   []*Choice
 	Usage     engine.Usage
 	Prompt    []rollout.TokenID
 }
@@ -450,15 +450,10 @@ func (r *Reply) Add(c *engine.Chunk) {
 	}
 	for i := range c.Choices {
 		d := &c.Choices[i]
-		if len(r.Choices) <= d.Index {
-			// Builders do not move: the list is made for all at once.
-			more := make([]Choice, min(d.Index, MaxChoices)+1)
-			for k := range r.Choices {
-				more[k].take(&r.Choices[k])
-			}
-			r.Choices = more
+		for len(r.Choices) <= d.Index { // which the engine's answer is checked for
+			r.Choices = append(r.Choices, &Choice{})
 		}
-		k := &r.Choices[d.Index]
+		k := r.Choices[d.Index]
 		k.text.WriteString(d.Text)
 		k.reasoning.WriteString(d.Reasoning)
 		for _, x := range d.Calls {
@@ -482,12 +477,6 @@ func (r *Reply) Add(c *engine.Chunk) {
 			k.Finish, k.Stop = d.Finish, d.Stop
 		}
 	}
-}
-
-func (c *Choice) take(from *Choice) {
-	c.IDs, c.Logprobs, c.Finish, c.Stop, c.calls = from.IDs, from.Logprobs, from.Finish, from.Stop, from.calls
-	c.text.WriteString(from.text.String())
-	c.reasoning.WriteString(from.reasoning.String())
 }
 
 // MaxCalls is how many tool calls a reply may have.
