@@ -171,7 +171,7 @@ func TestFailures(t *testing.T) {
 			require.ErrorContains(t, err, row.says)
 			require.NotContains(t, err.Error(), "sk-echo")
 			require.Less(t, len(err.Error()), 700, "errors stay short")
-			require.Less(t, time.Since(began), 10*time.Second)
+			require.Less(t, time.Since(began), time.Minute)
 			if row.tries < 0 {
 				require.Greater(t, f.requests.Load(), -row.tries, "429 does not use up the retries")
 			} else {
@@ -308,7 +308,7 @@ func TestLeastLoadedAndEjection(t *testing.T) {
 	require.Positive(t, c.Stats().Endpoints[0].Ejections)
 	sick.Store(false)
 	before := bad.requests.Load()
-	require.Eventually(t, func() bool { run(30); return bad.requests.Load() > before+50 }, 10*time.Second, 10*time.Millisecond, "a healed endpoint takes load again")
+	require.Eventually(t, func() bool { run(30); return bad.requests.Load() > before+50 }, time.Minute, 10*time.Millisecond, "a healed endpoint takes load again")
 }
 
 // Thirty per cent of all answers are bad, in every way at once; each vote still
@@ -486,6 +486,6 @@ func TestDeadServer(t *testing.T) {
 		require.ErrorIs(t, err, rollout.KindJudge)
 		require.ErrorContains(t, err, "no vote")
 	}
-	require.Less(t, time.Since(began), 10*time.Second)
+	require.Less(t, time.Since(began), time.Minute)
 	require.True(t, c.Stats().Endpoints[0].Ejections > 0, "the dead endpoint is ejected and probed, not hammered")
 }
