@@ -161,7 +161,7 @@ func stepReward(r *rollout.Rollout, turns []rollout.Turn, seq *rollout.Sequence)
 // metadata is the recorded object with what the row knows of itself.
 func (x *run) metadata(r *rollout.Rollout, row *spool.Row, c *credits) (json.RawMessage, error) {
 	seq := &row.Sequence
-	own := ownMetadata{Fidelity: seq.Fidelity.String(), Format: r.Origin.Format, Instance: r.Instance, OutcomeReason: r.Outcome.Reason, Shaped: c.applied}
+	own := ownMetadata{Fidelity: string(seq.Fidelity), Format: r.Origin.Format, Instance: r.Instance, OutcomeReason: r.Outcome.Reason, Shaped: c.applied}
 	if x.stepwise() && c.parts != nil {
 		own.Steps = rowsteps.Of(row, r, reward.StepsOf(r, c.reward.Total, x.Scale.StepCoef))
 	}

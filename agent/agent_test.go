@@ -463,5 +463,5 @@ func TestExact(t *testing.T) {
 	require.Positive(t, report.Turns)
 	calls := s.Calls()
 	require.Equal(t, live.StateOK, calls[1].State)
-	require.Equal(t, live.JoinExtends, calls[1].Join)
+	require.EqualValues(t, "extends", calls[1].Join)
 }

@@ -115,8 +115,7 @@ type Ending struct {
 // maxName is the length of the names of groups, and of rollouts that begin with their end.
 const maxName = 256
 
-// Validate says what is missing, or too long.
-func (e Ending) Validate() error {
+func (e Ending) validate() error {
 	if e.Group == "" || e.Resolved == nil && e.Reward == nil && e.Failure == "" {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "expected a group, and resolved, reward or failure")
 	}

@@ -147,7 +147,7 @@ func (q *Queue) End(ctx context.Context, id string, e Ending) (Answer, error) {
 	if q.open == nil {
 		return Answer{}, zeroValue()
 	}
-	if err := e.Validate(); err != nil {
+	if err := e.validate(); err != nil {
 		return Answer{}, err
 	}
 	digest, err := e.digest()

@@ -40,7 +40,7 @@ func TestStepFiles(t *testing.T) {
 		}
 	}
 	step := func(n int) string {
-		return filepath.Join(dir, "out", stream.StepsFolder, fmt.Sprintf("step_%d.parquet", n))
+		return filepath.Join(dir, "out", "steps", fmt.Sprintf("step_%d.parquet", n))
 	}
 	written := func(path string) func() bool {
 		return func() bool { _, err := os.Stat(path); return err == nil }
@@ -66,7 +66,7 @@ func TestStepFiles(t *testing.T) {
 			require.Equal(t, []int32{-1, -1, -1, int32(10*group + index), int32(10*group + index)}, r.Version)
 		}
 	}
-	left, err := os.ReadDir(filepath.Join(dir, "out", stream.DataFolder))
+	left, err := os.ReadDir(filepath.Join(dir, "out", "data"))
 	require.NoError(t, err)
 	require.Empty(t, left)
 

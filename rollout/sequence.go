@@ -31,28 +31,14 @@ func (f Flag) Names() []string {
 }
 
 // Fidelity says how a sequence's ids are known.
-type Fidelity uint8
+type Fidelity string
 
 // The levels, best first; the zero value is not computed.
 const (
-	FidelityUnknown  Fidelity = iota
-	FidelityCaptured          // every sampled token is the engine's own id
-	FidelityRepaired          // captured, with declared drift repairs
-	FidelityRendered          // ids were computed from text
+	FidelityCaptured Fidelity = "captured" // every sampled token is the engine's own id
+	FidelityRepaired Fidelity = "repaired" // captured, with declared drift repairs
+	FidelityRendered Fidelity = "rendered" // ids were computed from text
 )
-
-var fidelityNames = []string{"unknown", "captured", "repaired", "rendered"}
-
-// String returns the name used in files.
-func (f Fidelity) String() string { return enumName(fidelityNames, int(f), "fidelity") }
-
-// MarshalText writes the name used in files.
-func (f Fidelity) MarshalText() ([]byte, error) { return enumText(fidelityNames, int(f), "fidelity") }
-
-// UnmarshalText reads a name written by MarshalText.
-func (f *Fidelity) UnmarshalText(b []byte) error {
-	return enumParse(fidelityNames, b, "fidelity", f)
-}
 
 // Identity says what a sequence was made from.
 type Identity struct {

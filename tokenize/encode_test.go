@@ -239,18 +239,18 @@ func TestSegmentsOfMergedRows(t *testing.T) {
 	_, text, err := enc.Encode(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, map[lineage.SegmentKind]int{
-		lineage.SegPrompt:   len(plainIDs(t, m, "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n", nil)),
-		lineage.SegSampled:  len(plainIDs(t, m, "b<|im_end|>d<|im_end|>", nil)),
-		lineage.SegScaffold: len(plainIDs(t, m, "\n<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n", nil)),
-		lineage.SegContext:  len(plainIDs(t, m, "c", nil)),
+		"prompt":           len(plainIDs(t, m, "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n", nil)),
+		lineage.SegSampled: len(plainIDs(t, m, "b<|im_end|>d<|im_end|>", nil)),
+		"scaffold":         len(plainIDs(t, m, "\n<|im_start|>user\n<|im_end|>\n<|im_start|>assistant\n", nil)),
+		"context":          len(plainIDs(t, m, "c", nil)),
 	}, text.Segments)
 	other := captured(t, m, r)
 	other.Messages[2].Content = "not what the engine was shown"
 	_, report, err := enc.Encode(t.Context(), other)
 	require.NoError(t, err)
 	require.Equal(t, 1, report.Unattributed)
-	require.Zero(t, report.Segments[lineage.SegScaffold])
-	require.Equal(t, text.Segments[lineage.SegScaffold]+text.Segments[lineage.SegContext], report.Segments[lineage.SegContext])
+	require.Zero(t, report.Segments["scaffold"])
+	require.Equal(t, text.Segments["scaffold"]+text.Segments["context"], report.Segments["context"])
 }
 
 func TestMixedTurns(t *testing.T) {

@@ -258,7 +258,7 @@ func (g *game) open(ctx context.Context, work string) (*play.Repository, error) 
 		}
 		r.Provider = sandbox.On(d)
 	default:
-		d, err := container.New(container.Options{Engine: container.Engine(g.driver), Root: g.root})
+		d, err := container.New(container.Options{Engine: g.driver, Root: g.root})
 		if err != nil {
 			return nil, err
 		}

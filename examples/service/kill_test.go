@@ -225,7 +225,7 @@ func workload(t *testing.T, dir, engine string, groups, size, kills, steps int) 
 	var got taken
 	for range 3000 {
 		if steps > 0 {
-			got = stepFiles(t, filepath.Join(dir, "out", stream.StepsFolder))
+			got = stepFiles(t, filepath.Join(dir, "out", "steps"))
 		} else if text, err := os.ReadFile(file); err == nil {
 			got = taken{}
 			require.NoError(t, json.Unmarshal(text, &got))

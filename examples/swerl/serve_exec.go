@@ -36,7 +36,7 @@ func (d *driverFlags) open() (sandbox.Driver, error) {
 	if d.name == "local" {
 		return local.New(local.Options{Root: d.root, Work: d.work, Limits: limits, NoLogin: d.noLogin})
 	}
-	return container.New(container.Options{Engine: container.Engine(d.name), Root: d.root, Limits: limits})
+	return container.New(container.Options{Engine: d.name, Root: d.root, Limits: limits})
 }
 
 func serveExec(ctx context.Context, args []string, out io.Writer) error {

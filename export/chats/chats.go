@@ -10,14 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// Layout is how the messages of a row are written.
-type Layout uint8
-
-// The layouts.
-const (
-	OpenAI   Layout = iota // column messages: role, content, tool_calls
-	ShareGPT               // column conversations: from, value
-)
+const shareGPT = "sharegpt"
 
 // rowGroup is how much text is in memory before it is written.
 const rowGroup = 32 << 20
@@ -25,7 +18,7 @@ const rowGroup = 32 << 20
 // Writer writes one file. It holds a row group at a time.
 type Writer struct {
 	file   *pq.Writer
-	layout Layout
+	layout string
 	at     map[string]int // of a leaf, by its path
 	leaves []pq.Column
 	values []pq.Values
@@ -35,23 +28,25 @@ type Writer struct {
 }
 
 // tree is the columns of a layout.
-func tree(layout Layout) []pq.Node {
+func tree(layout string) []pq.Node {
 	text := func(name string) pq.Node { return pq.Node{Name: name, Kind: pq.Text, Nullable: true} }
 	word := func(name string) pq.Node { return pq.Node{Name: name, Kind: pq.Text} }
 	body := pq.Node{Name: "messages", List: true, Members: []pq.Node{word("role"), text("content"), text("reasoning_content"), text("name"), text("tool_call_id"),
 		{Name: "tool_calls", List: true, Nullable: true, Members: []pq.Node{text("id"), word("type"),
 			{Name: "function", Members: []pq.Node{word("name"), word("arguments")}}}}}}
-	if layout == ShareGPT {
+	if layout == shareGPT {
 		body = pq.Node{Name: "conversations", List: true, Members: []pq.Node{word("from"), word("value"), text("reasoning_content")}}
 	}
 	return []pq.Node{word("id"), text("instance_id"), body, text("tools"), text("chat_template_kwargs"),
 		{Name: "resolved", Kind: pq.Bool, Nullable: true}, {Name: "reward", Kind: pq.Float32, Nullable: true}, text("patch"), text("exit_status")}
 }
 
-// NewWriter begins a file on w.
-func NewWriter(w io.Writer, layout Layout) (*Writer, error) {
-	if layout > ShareGPT {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "layout"}, "found %d, expected OpenAI or ShareGPT", layout)
+// NewWriter begins a file on w. layout is how the messages of a row are written:
+// "openai", column messages with role, content and tool_calls, or "sharegpt", column
+// conversations with from and value.
+func NewWriter(w io.Writer, layout string) (*Writer, error) {
+	if layout != "openai" && layout != shareGPT {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "layout"}, "found %q, expected openai or sharegpt", layout)
 	}
 	file, leaves, err := pq.NewTreeWriter(w, tree(layout), pq.Config{})
 	if err != nil {
@@ -87,7 +82,7 @@ func (w *Writer) Write(r *rollout.Rollout) ([]rollout.Note, error) {
 	}
 	w.put("id", &r.ID, 0, 0)
 	w.put("instance_id", row.Instance, 0, 0)
-	if w.layout == ShareGPT {
+	if w.layout == shareGPT {
 		w.conversation(row.Messages)
 	} else {
 		w.chat(row.Messages)

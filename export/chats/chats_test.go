@@ -26,7 +26,7 @@ func sample() *rollout.Rollout {
 
 // What is written is read again, in both layouts.
 func TestSetsAreReadAgain(t *testing.T) {
-	for layout, format := range map[chats.Layout]string{chats.OpenAI: "openai-chat", chats.ShareGPT: "sharegpt"} {
+	for layout, format := range map[string]string{"openai": "openai-chat", "sharegpt": "sharegpt"} {
 		var b bytes.Buffer
 		w, err := chats.NewWriter(&b, layout)
 		require.NoError(t, err)
@@ -69,9 +69,9 @@ func TestSetsAreReadAgain(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	_, err := chats.NewWriter(&bytes.Buffer{}, 9)
-	require.ErrorContains(t, err, "expected OpenAI or ShareGPT")
-	w, err := chats.NewWriter(&bytes.Buffer{}, chats.ShareGPT)
+	_, err := chats.NewWriter(&bytes.Buffer{}, "lists")
+	require.ErrorContains(t, err, "expected openai or sharegpt")
+	w, err := chats.NewWriter(&bytes.Buffer{}, "sharegpt")
 	require.NoError(t, err)
 	_, err = w.Write(&rollout.Rollout{ID: "a", Messages: []rollout.Message{{Role: "wizard", Content: "x"}}})
 	require.ErrorContains(t, err, `no speaker for the role "wizard"`)
@@ -86,11 +86,11 @@ func TestRowsAreStructures(t *testing.T) {
 	parts.ID, parts.Messages[1] = "c", rollout.Message{Role: rollout.RoleUser, Parts: []rollout.Part{{Type: "text", Text: "q"}, {Type: "text", Text: "r"}}}
 	parts.Messages[4].ToolCalls = []rollout.ToolCall{{Name: "g", Arguments: "{ \"a\": 1}"}, {Name: "h", Arguments: "broken", ArgumentsText: true}}
 	parts.Messages[4].NoContent, parts.Messages[4].Content = true, ""
-	rows := map[chats.Layout][]string{
-		chats.OpenAI: {`{"role":"user","content":"qr"}`,
+	rows := map[string][]string{
+		"openai": {`{"role":"user","content":"qr"}`,
 			`{"role":"assistant","content":null,"tool_calls":[` +
 				`{"type":"function","function":{"name":"g","arguments":"{ \"a\": 1}"}},{"type":"function","function":{"name":"h","arguments":"broken"}}]}`},
-		chats.ShareGPT: {`{"from":"human","value":"qr"}`, `{"from":"observation","value":"r"}`,
+		"sharegpt": {`{"from":"human","value":"qr"}`, `{"from":"observation","value":"r"}`,
 			`{"from":"function_call","value":"[{\"name\": \"g\", \"arguments\": { \"a\": 1}}, {\"name\": \"h\", \"arguments\": \"broken\"}]"}`},
 	}
 	for layout, want := range rows {
@@ -123,7 +123,7 @@ func TestRowsAreStructures(t *testing.T) {
 
 func ExampleWriter() {
 	var file bytes.Buffer
-	w, err := chats.NewWriter(&file, chats.ShareGPT)
+	w, err := chats.NewWriter(&file, "sharegpt")
 	if err != nil {
 		panic(err)
 	}

@@ -1,7 +1,7 @@
 // Package chats writes rollouts as Parquet data sets of chats, as fine-tuning reads them:
 // one row a rollout, its messages a list of structures.
 //
-//	w, err := chats.NewWriter(file, chats.OpenAI)
+//	w, err := chats.NewWriter(file, "openai")
 //	for … { notes, err := w.Write(r) }
 //	err = w.Close()
 //
@@ -9,10 +9,10 @@
 // text, since each tool has a schema of its own), resolved, reward, patch and exit_status.
 // What a rollout lacks is null. The messages are, in the terms of Arrow,
 //
-//	OpenAI:   messages: list<struct<role: string, content: string, reasoning_content: string,
+//	openai:   messages: list<struct<role: string, content: string, reasoning_content: string,
 //	          name: string, tool_call_id: string, tool_calls: list<struct<id: string, type: string,
 //	          function: struct<name: string, arguments: string>>>>>
-//	ShareGPT: conversations: list<struct<from: string, value: string, reasoning_content: string>>
+//	sharegpt: conversations: list<struct<from: string, value: string, reasoning_content: string>>
 //
 // where arguments are JSON text. In conversations the calls of a reply are a turn of
 // function_call, their results turns of observation, and calls have no ids.

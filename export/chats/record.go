@@ -57,7 +57,7 @@ func textOf(raw json.RawMessage) *string {
 var speakers = map[string]string{"user": "human", "assistant": "gpt", "system": "system", "developer": "developer", "tool": "observation"}
 
 // check takes the texts of the messages, and refuses what a row cannot hold.
-func (r *record) check(layout Layout) (notes []rollout.Note, err error) {
+func (r *record) check(layout string) (notes []rollout.Note, err error) {
 	note := func(i int, code, text string) {
 		notes = append(notes, rollout.Note{Code: code, Message: rollout.At(i), Text: text})
 	}
@@ -84,7 +84,7 @@ func (r *record) check(layout Layout) (notes []rollout.Note, err error) {
 		} else {
 			m.text = textOf(m.Content)
 		}
-		if layout != ShareGPT {
+		if layout != shareGPT {
 			continue
 		}
 		if speakers[m.Role] == "" {

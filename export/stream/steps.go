@@ -17,7 +17,7 @@ import (
 
 // Names of the files of steps.
 const (
-	StepsFolder = "steps"
+	stepsFolder = "steps"
 	stepsName   = "steps.json"
 )
 
@@ -74,7 +74,7 @@ func (s *Stream) loadSteps(groups, upTo int) error {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{File: s.dir}, "its %d batches are taken one by one, and none of them is in a step", s.lastBatch()).
 			WithFix("go on without steps (Options.StepGroups 0, no --groups-per-step), or have all batches acknowledged and name another folder (--out)")
 	case none:
-		err = errors.Join(os.MkdirAll(filepath.Join(s.dir, StepsFolder), 0o755), s.saveSteps(p))
+		err = errors.Join(os.MkdirAll(filepath.Join(s.dir, stepsFolder), 0o755), s.saveSteps(p))
 	case err == nil:
 		err = json.Unmarshal(text, &p)
 	}
@@ -91,7 +91,7 @@ func (s *Stream) loadSteps(groups, upTo int) error {
 	if p.Groups != groups {
 		return rollout.Errorf(rollout.KindInput, where, "its steps have %d groups each, not %d", p.Groups, groups).WithFix("keep their number, or name another folder")
 	}
-	atomic.Sweep(filepath.Join(s.dir, StepsFolder), "")
+	atomic.Sweep(filepath.Join(s.dir, stepsFolder), "")
 	s.steps = &p
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *Stream) step() error {
 		}
 	}
 	s.mu.Unlock()
-	path := filepath.Join(s.dir, StepsFolder, fmt.Sprintf("step_%d%s", p.Next, filepath.Ext(s.name(0))))
+	path := filepath.Join(s.dir, stepsFolder, fmt.Sprintf("step_%d%s", p.Next, filepath.Ext(s.name(0))))
 	if _, missing := os.Stat(path); missing != nil && len(files) > 0 { // else a kill came after it
 		if err := s.join(path, files); err != nil {
 			return err

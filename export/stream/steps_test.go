@@ -16,7 +16,7 @@ import (
 // groups are those of a step, with the recipe that its file tells.
 func groups(t *testing.T, dir string, step int) (out []string) {
 	t.Helper()
-	rows, info, err := export.ReadAll(filepath.Join(dir, stream.StepsFolder, fmt.Sprintf("step_%d.parquet", step)))
+	rows, info, err := export.ReadAll(filepath.Join(dir, "steps", fmt.Sprintf("step_%d.parquet", step)))
 	require.NoError(t, err)
 	require.Equal(t, "r", info.Metadata["recipe"])
 	require.Equal(t, "sha256:aa", info.Tokenizer)
@@ -54,22 +54,22 @@ func TestSteps(t *testing.T) {
 	fill(t, s, 1, 7)
 	require.NoError(t, s.Steps(3, 5), "the second one is not delivered")
 	require.Equal(t, []string{"g1", "g2", "g3"}, groups(t, dir, 0))
-	require.Equal(t, []string{"step_0.parquet"}, files(t, dir, stream.StepsFolder))
-	require.Equal(t, []string{"batch_000004.parquet", "batch_000005.parquet", "batch_000006.parquet", "batch_000007.parquet"}, files(t, dir, stream.DataFolder))
+	require.Equal(t, []string{"step_0.parquet"}, files(t, dir, "steps"))
+	require.Equal(t, []string{"batch_000004.parquet", "batch_000005.parquet", "batch_000006.parquet", "batch_000007.parquet"}, files(t, dir, "data"))
 	require.NoError(t, s.Steps(3, 7))
 	require.NoError(t, s.Steps(3, 7), "again")
 	require.Equal(t, []string{"g4", "g5", "g6"}, groups(t, dir, 1))
-	require.Equal(t, []string{"batch_000007.parquet"}, files(t, dir, stream.DataFolder))
+	require.Equal(t, []string{"batch_000007.parquet"}, files(t, dir, "data"))
 	require.ErrorContains(t, s.Steps(2, 7), "its steps have 3 groups each, not 2")
 
 	// The trainer takes them away; another process goes on.
-	require.NoError(t, os.Remove(filepath.Join(dir, stream.StepsFolder, "step_1.parquet")))
+	require.NoError(t, os.Remove(filepath.Join(dir, "steps", "step_1.parquet")))
 	require.NoError(t, s.Close())
 	s = open(t, dir)
 	fill(t, s, 8, 9)
 	require.NoError(t, s.Steps(3, 9))
 	require.Equal(t, []string{"g7", "g8", "g9"}, groups(t, dir, 2))
-	require.Equal(t, []string{"step_0.parquet", "step_2.parquet"}, files(t, dir, stream.StepsFolder))
+	require.Equal(t, []string{"step_0.parquet", "step_2.parquet"}, files(t, dir, "steps"))
 	require.NoError(t, s.Close())
 	s = open(t, dir)
 	require.ErrorContains(t, s.Steps(2, 9), "keep their number")
@@ -85,21 +85,21 @@ func TestNoStepsOfOtherBatches(t *testing.T) {
 	fill(t, s, 1, 2)
 	require.NoError(t, s.Steps(0, 2))
 	require.ErrorContains(t, s.Steps(2, 2), "its 2 batches are taken one by one")
-	require.NoDirExists(t, filepath.Join(dir, stream.StepsFolder))
+	require.NoDirExists(t, filepath.Join(dir, "steps"))
 	for _, other := range []string{`{"groups":2,"after":1,"next":1}`, `{"groups":2,"next":-1}`} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "steps.json"), []byte(other), 0o644))
 		require.ErrorIs(t, s.Steps(2, 2), rollout.KindFormat, other)
 	}
-	require.Equal(t, []string{"batch_000001.parquet", "batch_000002.parquet"}, files(t, dir, stream.DataFolder), "nothing is removed")
+	require.Equal(t, []string{"batch_000001.parquet", "batch_000002.parquet"}, files(t, dir, "data"), "nothing is removed")
 }
 
 // What a kill leaves at any place of a step is made whole.
 func TestStepsAfterAKill(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, dir string, before map[string][]byte){
 		"before the step": func(t *testing.T, dir string, before map[string][]byte) {
-			require.NoError(t, os.Remove(filepath.Join(dir, stream.StepsFolder, "step_1.parquet")))
+			require.NoError(t, os.Remove(filepath.Join(dir, "steps", "step_1.parquet")))
 			restore(t, dir, before)
-			require.NoError(t, os.WriteFile(filepath.Join(dir, stream.StepsFolder, ".step_1.parquet.17.partial"), []byte("half"), 0o600))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "steps", ".step_1.parquet.17.partial"), []byte("half"), 0o600))
 		},
 		"before it is counted": restore,
 		"before files are removed": func(t *testing.T, dir string, before map[string][]byte) {
@@ -122,17 +122,17 @@ func TestStepsAfterAKill(t *testing.T) {
 			}
 			require.NoError(t, s.Steps(2, 4))
 			require.NoError(t, s.Close())
-			want, err := os.ReadFile(filepath.Join(dir, stream.StepsFolder, "step_1.parquet"))
+			want, err := os.ReadFile(filepath.Join(dir, "steps", "step_1.parquet"))
 			require.NoError(t, err)
 			leave(t, dir, before)
 
 			s = open(t, dir)
 			require.NoError(t, s.Steps(2, 4))
-			got, err := os.ReadFile(filepath.Join(dir, stream.StepsFolder, "step_1.parquet"))
+			got, err := os.ReadFile(filepath.Join(dir, "steps", "step_1.parquet"))
 			require.NoError(t, err)
 			require.Equal(t, want, got)
-			require.Equal(t, []string{"step_0.parquet", "step_1.parquet"}, files(t, dir, stream.StepsFolder))
-			require.Empty(t, files(t, dir, stream.DataFolder))
+			require.Equal(t, []string{"step_0.parquet", "step_1.parquet"}, files(t, dir, "steps"))
+			require.Empty(t, files(t, dir, "data"))
 			fill(t, s, 5, 6)
 			require.NoError(t, s.Steps(2, 6))
 			require.Equal(t, []string{"g5", "g6"}, groups(t, dir, 2))
@@ -159,7 +159,7 @@ func TestStepsOfTwoModels(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.ErrorContains(t, s.Steps(2, 2), "another tokenizer")
-	require.Len(t, files(t, dir, stream.DataFolder), 2, "nothing is lost")
+	require.Len(t, files(t, dir, "data"), 2, "nothing is lost")
 }
 
 // Old batches are known to the index alone.

@@ -24,8 +24,8 @@ import (
 
 // Names in a folder.
 const (
-	IndexName  = "batches.jsonl"
-	DataFolder = "data"
+	indexName  = "batches.jsonl"
+	dataFolder = "data"
 	lockName   = ".lock"
 )
 
@@ -81,7 +81,7 @@ func open(dir string, o export.Options, most int) (*Stream, error) {
 		return nil, err
 	}
 	where := rollout.Where{File: dir}
-	if err := os.MkdirAll(filepath.Join(dir, DataFolder), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(dir, dataFolder), 0o755); err != nil {
 		return nil, atomic.Locate(where, err)
 	}
 	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o644)
@@ -101,7 +101,7 @@ func open(dir string, o export.Options, most int) (*Stream, error) {
 
 // load reads the index and takes back what a kill left.
 func (s *Stream) load() (err error) {
-	path := filepath.Join(s.dir, IndexName)
+	path := filepath.Join(s.dir, indexName)
 	if s.index, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644); err != nil {
 		return atomic.Locate(rollout.Where{File: path}, err)
 	}
@@ -134,7 +134,7 @@ func (s *Stream) load() (err error) {
 	if err := errors.Join(s.index.Truncate(s.size), atomic.SyncDir(s.dir)); err != nil {
 		return atomic.Locate(rollout.Where{File: path}, err)
 	}
-	atomic.Sweep(filepath.Join(s.dir, DataFolder), "")
+	atomic.Sweep(filepath.Join(s.dir, dataFolder), "")
 	return removed(s.path(&Batch{File: s.name(s.last + 1)})) // of a batch that failed
 }
 
@@ -171,7 +171,7 @@ func (s *Stream) name(seq int) string {
 	if s.opts.Format != export.FormatParquet {
 		suffix = "arrow"
 	}
-	return fmt.Sprintf(DataFolder+"/batch_%06d.%s", seq, suffix)
+	return fmt.Sprintf(dataFolder+"/batch_%06d.%s", seq, suffix)
 }
 
 func (s *Stream) path(b *Batch) string { return filepath.Join(s.dir, filepath.FromSlash(b.File)) }
@@ -233,13 +233,13 @@ func (s *Stream) commit(b *Batch, file *atomic.File) error {
 		err = s.index.Sync()
 	}
 	if err != nil {
-		err = atomic.Locate(rollout.Where{File: filepath.Join(s.dir, IndexName)}, err)
+		err = atomic.Locate(rollout.Where{File: filepath.Join(s.dir, indexName)}, err)
 	} else if err = file.Commit(); err != nil && !errors.Is(err, export.ErrExists) {
 		err = errors.Join(err, removed(s.path(b))) // it may have its name already
 	}
 	if err != nil {
 		if back := s.index.Truncate(s.size); back != nil {
-			s.fault = atomic.Locate(rollout.Where{File: filepath.Join(s.dir, IndexName)}, back)
+			s.fault = atomic.Locate(rollout.Where{File: filepath.Join(s.dir, indexName)}, back)
 		}
 		return err
 	}
@@ -304,7 +304,7 @@ func (s *Stream) Batches() iter.Seq2[Batch, error] {
 				err = json.Unmarshal(text, &b)
 			}
 			if err != nil {
-				err = atomic.Locate(rollout.Where{File: filepath.Join(s.dir, IndexName)}, err)
+				err = atomic.Locate(rollout.Where{File: filepath.Join(s.dir, indexName)}, err)
 			}
 			if !yield(b, err) || err != nil {
 				return

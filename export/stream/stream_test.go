@@ -115,7 +115,7 @@ func TestTransactions(t *testing.T) {
 	again, err := s.Add(stream.Key{Group: "b", Step: 1}, []byte(`{"sessions":["x"]}`), func(w *export.Writer) error { return w.Write(row("b", 5)) })
 	require.NoError(t, err)
 	require.Equal(t, 2, again.Seq)
-	files, err := os.ReadDir(filepath.Join(dir, stream.DataFolder))
+	files, err := os.ReadDir(filepath.Join(dir, "data"))
 	require.NoError(t, err)
 	require.Len(t, files, 2, "and nothing half done")
 
@@ -203,7 +203,7 @@ func TestAfterAKill(t *testing.T) {
 
 func put(t *testing.T, dir, text string) {
 	t.Helper()
-	f, err := os.OpenFile(filepath.Join(dir, stream.IndexName), os.O_APPEND|os.O_WRONLY, 0)
+	f, err := os.OpenFile(filepath.Join(dir, "batches.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
 	_, err = f.WriteString(text)
 	require.NoError(t, errors.Join(err, f.Close()))

@@ -55,7 +55,7 @@ func TestNilRollouts(t *testing.T) {
 	require.NoError(t, err)
 	monitor, err := ssr.NewMonitor(ssr.Limits{})
 	require.NoError(t, err)
-	set, err := chats.NewWriter(io.Discard, chats.OpenAI)
+	set, err := chats.NewWriter(io.Discard, "openai")
 	require.NoError(t, err)
 	var none *rollout.Rollout
 	one := func(yield func(*rollout.Rollout, error) bool) { yield(nil, nil) }

@@ -120,7 +120,7 @@ func (c *coder) head(s *rollout.Sample, h *storedHead) {
 		number(c, v)
 	}
 	number(c, &s.RolloutMaskSum)
-	number(c, &s.Fidelity)
+	c.name((*string)(&s.Fidelity))
 	number(c, &s.Status)
 	c.float(&s.Reward)
 	c.float(&s.OutcomeReward)

@@ -3,6 +3,7 @@ package filter_test
 import (
 	"fmt"
 
+	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/filter"
 )
 
@@ -12,7 +13,7 @@ func ExampleApply() {
 		{Key: "rounding", Rewards: []float64{0.7, 0.7, 0.7, float64(float32(0.7))}},
 		{Key: "solved", Rewards: []float64{1, 1, 1, 0.9}},
 	}
-	decisions, report, err := filter.Apply(groups, filter.Rule{Band: &filter.Band{Low: 0.1, High: 0.95}})
+	decisions, report, err := filter.Apply(groups, filter.Rule{Band: &reward.Range{Low: 0.1, High: 0.95}})
 	if err != nil {
 		fmt.Println(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -41,16 +42,13 @@ type Rule struct {
 	KeepSingle bool
 	// MinLive drops groups with fewer live rewards.
 	MinLive int
-	// Band drops groups whose mean live reward lies outside it; nil = none.
-	Band *Band
+	// Band drops groups whose mean live reward, usually of a 0/1 scale, lies outside it:
+	// below they are too hard, above too easy; nil = none.
+	Band *reward.Range
 	// KeepAtLeast takes back the dropping of the first groups until so many are
 	// kept.
 	KeepAtLeast int
 }
-
-// Band is a closed interval of the mean reward, usually of a 0/1 scale: groups
-// below are too hard, groups above too easy.
-type Band struct{ Low, High float64 }
 
 // Presets lists the filters of trainers, named system@revision.
 func Presets() []Rule {

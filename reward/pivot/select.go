@@ -68,8 +68,7 @@ type Selection struct {
 	Total      int
 }
 
-// Validate reports every fault of the selection.
-func (s Selection) Validate() error {
+func (s Selection) validate() error {
 	var errs []error
 	bad := func(field string, found any) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, "expected a number that is not negative, found %v", found))
@@ -107,7 +106,7 @@ const spreadTolerance = 1e-9
 // Select decides on every trial; the answer has the order of trials. Rewards
 // that are not finite are an error of kind input.
 func (s Selection) Select(trials []Trial) ([]Choice, error) {
-	if err := s.Validate(); err != nil {
+	if err := s.validate(); err != nil {
 		return nil, err
 	}
 	least := s.MinSamples

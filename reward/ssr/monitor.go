@@ -56,8 +56,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Validate reports every fault of the limits.
-func (l Limits) Validate() error {
+func (l Limits) validate() error {
 	var errs []error
 	for _, n := range []struct {
 		name  string
@@ -168,7 +167,7 @@ type Monitor struct {
 
 // NewMonitor makes a monitor.
 func NewMonitor(l Limits) (*Monitor, error) {
-	if err := l.Validate(); err != nil {
+	if err := l.validate(); err != nil {
 		return nil, err
 	}
 	return &Monitor{limits: l.withDefaults()}, nil

@@ -6,13 +6,10 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
-// TestResult is a parser's word on one test.
-type TestResult string
-
-// The results that a parser may give.
+// passed and failed are what a parser may say of one test.
 const (
-	Passed TestResult = "passed"
-	Failed TestResult = "failed"
+	passed = "passed"
+	failed = "failed"
 )
 
 // Why the output of a parser is no test map.
@@ -21,8 +18,8 @@ const (
 	reasonBadMap  = "bad_map"
 )
 
-// Results maps test ids to results.
-type Results map[string]TestResult
+// Results maps test ids to "passed" or "failed".
+type Results map[string]string
 
 // ParseResults reads the output of an artifact's parser: a JSON object, not
 // empty, whose values are exactly "passed" or "failed". reason is "" or says
@@ -33,7 +30,7 @@ func ParseResults(output string) (results Results, reason string) {
 		return nil, reason
 	}
 	for _, r := range results {
-		if r != Passed && r != Failed {
+		if r != passed && r != failed {
 			return nil, reasonBadMap
 		}
 	}
@@ -56,13 +53,13 @@ func looseResults(output string) (Results, string) {
 	results := Results{}
 	for test, result := range v.Members() {
 		text, _ := result.Text()
-		results[test] = TestResult(text)
+		results[test] = text
 	}
 	return results, ""
 }
 
 // passing reports whether test passed; an absent test did not.
-func (r Results) passing(test string) bool { return r[test] == Passed }
+func (r Results) passing(test string) bool { return r[test] == passed }
 
 // tests lists the test ids, sorted.
 func (r Results) tests() []string {

@@ -46,12 +46,12 @@ func checkAlpha(alpha float64) error {
 
 // SolveReward is the solver's reward: +1 if every test of the original suite
 // passed, else −1. An empty suite proves nothing and is an error of kind input.
-func SolveReward(tests []TestResult) (float64, error) {
+func SolveReward(tests []string) (float64, error) {
 	if len(tests) == 0 {
 		return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tests"}, "expected the result of at least one test, found none")
 	}
 	for _, t := range tests {
-		if t != Passed {
+		if t != passed {
 			return -1, nil
 		}
 	}

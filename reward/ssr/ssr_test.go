@@ -153,7 +153,7 @@ func TestFailingEnvironmentIsNoVerdict(t *testing.T) {
 	_, err := ssr.Judge(context.Background(), env, a, nil, settings(2, 2, 2))
 	require.ErrorIs(t, err, rollout.KindScorer)
 	require.ErrorIs(t, err, boom)
-	attempt, _, err := ssr.Grade(context.Background(), env, replace("src/add.txt", "broken", "plus"), ssr.Results{"x": ssr.Passed})
+	attempt, _, err := ssr.Grade(context.Background(), env, replace("src/add.txt", "broken", "plus"), ssr.Results{"x": "passed"})
 	require.ErrorIs(t, err, boom)
 	require.Equal(t, ssr.InfraError, attempt)
 	_, err = ssr.Judge(context.Background(), env, a, nil, ssr.Settings{})
@@ -322,7 +322,7 @@ func TestRewards(t *testing.T) {
 	require.Equal(t, -1.0, r)
 	_, err = ssr.SolveReward(nil)
 	require.ErrorIs(t, err, rollout.KindInput, "no test, no proof")
-	r, err = ssr.SolveReward([]ssr.TestResult{ssr.Passed, "skipped"})
+	r, err = ssr.SolveReward([]string{"passed", "skipped"})
 	require.NoError(t, err)
 	require.Equal(t, -1.0, r)
 

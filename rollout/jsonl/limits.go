@@ -31,8 +31,7 @@ const (
 	defaultDepth     = 512
 )
 
-// Validate reports every field that is out of range.
-func (l Limits) Validate() error {
+func (l Limits) validate() error {
 	var errs []error
 	for _, f := range []struct {
 		name  string

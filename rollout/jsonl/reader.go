@@ -23,7 +23,7 @@ type Options struct {
 }
 
 // Validate reports every option that is out of range.
-func (o Options) Validate() error { return o.Limits.Validate() }
+func (o Options) Validate() error { return o.Limits.validate() }
 
 // Reader reads native rollout JSONL, one rollout a line. It holds one line at a
 // time. It is not safe for concurrent use.

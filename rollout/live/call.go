@@ -35,10 +35,10 @@ type Join string
 
 // The joins.
 const (
-	JoinFirst   Join = "first"   // it shares no ids with an earlier call
-	JoinExtends Join = "extends" // it begins with all ids of the other call, its reply included
-	JoinForks   Join = "forks"   // it shares the beginning: a retry, a subagent, a rewritten history
-	JoinDrifts  Join = "drifts"  // it has the other call's reply in other ids
+	joinFirst   Join = "first"   // it shares no ids with an earlier call
+	joinExtends Join = "extends" // it begins with all ids of the other call, its reply included
+	joinForks   Join = "forks"   // it shares the beginning: a retry, a subagent, a rewritten history
+	joinDrifts  Join = "drifts"  // it has the other call's reply in other ids
 )
 
 // Usage is what the engine counted; 0 = it did not count.

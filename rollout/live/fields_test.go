@@ -49,7 +49,7 @@ func TestRecordOfACall(t *testing.T) {
 		require.GreaterOrEqual(t, got.Took, got.First)
 		got.Began, got.First, got.Took = time.Time{}, 0, 0
 		require.Equal(t, live.CallInfo{ID: c.ID(), Session: "s", Agent: "critic", Attempt: 1, Replaces: first.ID(), Dialect: "chat", Engine: "http://e", State: live.StateUnseen, Why: "the client was gone",
-			PromptTokens: 4, Kept: 3, Join: live.JoinExtends, Base: calls[0].ID, OutputTokens: 3, BlobBytes: 7, Usage: live.Usage{PromptTokens: 4, CompletionTokens: 3}, Finish: "stop", Version: new(int32(7)),
+			PromptTokens: 4, Kept: 3, Join: "extends", Base: calls[0].ID, OutputTokens: 3, BlobBytes: 7, Usage: live.Usage{PromptTokens: 4, CompletionTokens: 3}, Finish: "stop", Version: new(int32(7)),
 			Settings: json.RawMessage(`{"user":"u"}`)}, got)
 		require.Equal(t, live.StateSuperseded, calls[1].State)
 		require.Equal(t, "p", s.Parent())

@@ -406,7 +406,7 @@ func TestJoins(t *testing.T) {
 	for _, c := range s.Calls() {
 		joins, drift = append(joins, c.Join), append(drift, c.Drift)
 	}
-	require.Equal(t, []live.Join{live.JoinFirst, live.JoinExtends, live.JoinDrifts, live.JoinForks, live.JoinFirst}, joins)
+	require.Equal(t, []live.Join{"first", "extends", "drifts", "forks", "first"}, joins)
 	require.Equal(t, []int{0, 0, 2, 0, 0}, drift)
 	require.Equal(t, s.Calls()[0].ID, s.Calls()[2].Base)
 }

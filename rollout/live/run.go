@@ -180,7 +180,7 @@ func (g *run) reply(c *call, e *record.Entry) error {
 // join says how the prompt of turn t goes on from its base.
 func (g *run) join(c *call, t *rollout.Turn) {
 	base, ok := t.Prompt.Base.Get()
-	if c.Join = JoinFirst; !ok {
+	if c.Join = joinFirst; !ok {
 		return
 	}
 	b, missing := &g.turns[base], g.lengths[base]-t.Prompt.Keep
@@ -194,11 +194,11 @@ func (g *run) join(c *call, t *rollout.Turn) {
 	c.Base = g.owners[base].ID
 	switch {
 	case missing == 0:
-		c.Join = JoinExtends
+		c.Join = joinExtends
 	case saw:
-		c.Join, c.Drift = JoinDrifts, missing
+		c.Join, c.Drift = joinDrifts, missing
 	default:
-		c.Join = JoinForks
+		c.Join = joinForks
 	}
 }
 

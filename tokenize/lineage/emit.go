@@ -55,7 +55,7 @@ func (w *writer) follow(i, j int32) {
 	switch jt.kind {
 	case JoinExact:
 		w.put(link{turn: j, from: w.turns[i].fLen()})
-	case JoinRealign:
+	case joinRealign:
 		respelled := w.respelled(i, j, jt.at)
 		join.Dropped = w.cut(w.rowPosition(i, jt.at), func(from int) DropReason {
 			if from == 0 {
@@ -64,7 +64,7 @@ func (w *writer) follow(i, j int32) {
 			return dropRealign
 		})
 		w.put(link{turn: j, from: jt.at, realigned: respelled})
-	case JoinSplice:
+	case joinSplice:
 		join.Substituted = jt.cost
 		w.put(link{turn: j, from: w.splice(j, jt.at)})
 	}

@@ -30,7 +30,7 @@ func (r *repairs) erase() {
 			if !r.opts.affords(lost, lost) || r.opts.splices() && x != r.turns[i].prompt {
 				break
 			}
-			found = append(found, erasure{i, landing{x, joint{JoinRealign, at, lost}}})
+			found = append(found, erasure{i, landing{x, joint{joinRealign, at, lost}}})
 		}
 	}
 	slices.SortFunc(found, func(a, b erasure) int {

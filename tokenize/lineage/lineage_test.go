@@ -141,7 +141,7 @@ func TestSpliceDeclaresSubstitutions(t *testing.T) {
 	require.Empty(t, spans[0].Subs)
 	require.Equal(t, []Sub{{At: n, Len: 1, EngineLen: 2}}, spans[1].Subs)
 	require.Equal(t, []Sub{{At: n + 1, Len: 1, EngineLen: 2}, {At: n + 3 + len(more), Len: 2, EngineLen: 1}}, spans[2].Subs, "the later prompt undid the first respelling")
-	require.Equal(t, []Join{{Prev: 0, Turn: 1, Kind: JoinSplice, Substituted: 2}, {Prev: 1, Turn: 2, Kind: JoinSplice, Substituted: 6}}, res.Rows[0].Joins,
+	require.Equal(t, []Join{{Prev: 0, Turn: 1, Kind: joinSplice, Substituted: 2}, {Prev: 1, Turn: 2, Kind: joinSplice, Substituted: 6}}, res.Rows[0].Joins,
 		"a join is counted against the turn before it: there three places differ")
 	require.Equal(t, 6+3, res.Report.SubContext)
 }
@@ -202,8 +202,8 @@ func TestRealign(t *testing.T) {
 			require.Equal(t, []Drop{{Turn: 0, From: 4, Len: 2, Reason: dropRealign}}, res.Dropped)
 			n := len(ask)
 			require.Equal(t, []Segment{
-				{SegPrompt, -1, 0, n}, {SegSampled, 0, n, 4}, {segRealigned, -1, n + 4, 3},
-				{SegContext, -1, n + 7, len(more)}, {SegSampled, 1, n + 7 + len(more), 6},
+				{segPrompt, -1, 0, n}, {SegSampled, 0, n, 4}, {segRealigned, -1, n + 4, 3},
+				{segContext, -1, n + 7, len(more)}, {SegSampled, 1, n + 7 + len(more), 6},
 			}, res.Rows[0].Segments(nil))
 			require.Equal(t, 1, res.Report.StopsLost)
 			require.Equal(t, 0.5, res.Report.StopLossShare())
@@ -217,7 +217,7 @@ func TestRealign(t *testing.T) {
 	t.Run("a cut tail has no respelling", func(t *testing.T) {
 		res := merged(t, Options{Drift: DriftRealign, Text: toyText}, said(ask, cat(10, 11, 12)), said(cat(ask, 10, open, user, 5, stop, open, model), answer))
 		require.Len(t, res.Rows, 1)
-		require.Equal(t, SegContext, res.Rows[0].Segments(nil)[2].Kind)
+		require.Equal(t, segContext, res.Rows[0].Segments(nil)[2].Kind)
 	})
 	t.Run("a retry is not deleted", func(t *testing.T) {
 		require.Len(t, merged(t, Options{Drift: DriftRealign, MaxDropTokens: 100}, said(ask, answer), said(ask, cat(15, stop))).Rows, 2)
@@ -242,8 +242,8 @@ func TestScaffoldIsTheCallersToSay(t *testing.T) {
 		return at == n+1, at + 1
 	})
 	require.Equal(t, []Segment{
-		{SegPrompt, -1, 0, len(ask)}, {SegSampled, 0, len(ask), len(answer)}, {SegContext, -1, n, 1}, {SegScaffold, -1, n + 1, 1},
-		{SegContext, -1, n + 2, len(more) - 2}, {SegSampled, 1, n + len(more), 2},
+		{segPrompt, -1, 0, len(ask)}, {SegSampled, 0, len(ask), len(answer)}, {segContext, -1, n, 1}, {segScaffold, -1, n + 1, 1},
+		{segContext, -1, n + 2, len(more) - 2}, {SegSampled, 1, n + len(more), 2},
 	}, got)
 	require.Equal(t, 3, asked, "once for each run")
 }
@@ -253,7 +253,7 @@ func TestReplayNamesItsTurn(t *testing.T) {
 	res := merged(t, Options{}, said(ask, answer), said(follow, cat(30, stop)), said(follow, cat(31, stop)))
 	n := len(ask)
 	require.Equal(t, []Segment{
-		{SegPrompt, -1, 0, n}, {segReplay, 0, n, 6}, {SegPrompt, -1, n + 6, len(more)}, {SegSampled, 2, n + 6 + len(more), 2},
+		{segPrompt, -1, 0, n}, {segReplay, 0, n, 6}, {segPrompt, -1, n + 6, len(more)}, {SegSampled, 2, n + 6 + len(more), 2},
 	}, res.Rows[1].Segments(nil))
 }
 

@@ -29,8 +29,8 @@ type JoinKind string
 // The kinds of join.
 const (
 	JoinExact   JoinKind = "exact"   // the prompt begins with every id of the turn before
-	JoinSplice  JoinKind = "splice"  // same text, declared other spelling
-	JoinRealign JoinKind = "realign" // the turn before gave up its tail
+	joinSplice  JoinKind = "splice"  // same text, declared other spelling
+	joinRealign JoinKind = "realign" // the turn before gave up its tail
 )
 
 // BreakReason says why a row starts where it does.
@@ -59,12 +59,12 @@ type SegmentKind string
 
 // The kinds of segment. Only SegSampled is trained.
 const (
-	SegPrompt    SegmentKind = "prompt"    // context of the row's first turn
+	segPrompt    SegmentKind = "prompt"    // context of the row's first turn
 	SegSampled   SegmentKind = "sampled"   // sampled by a turn this row owns
-	SegContext   SegmentKind = "context"   // between two turns: separator, tool output, headers
+	segContext   SegmentKind = "context"   // between two turns: separator, tool output, headers
 	segReplay    SegmentKind = "replay"    // sampled by a turn that another row owns (or none)
 	segRealigned SegmentKind = "realigned" // the engine's spelling where sampled tokens were dropped
-	SegScaffold  SegmentKind = "scaffold"  // between two turns, written by the template: only where the caller knows it
+	segScaffold  SegmentKind = "scaffold"  // between two turns, written by the template: only where the caller knows it
 )
 
 // DropReason says why a sampled token is trained in no row.

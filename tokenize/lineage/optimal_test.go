@@ -148,9 +148,9 @@ func TestRepairsAreTheMostAndTheCheapest(t *testing.T) {
 			require.NoError(t, err)
 			checkInvariants(t, flats, res)
 			joins := res.Report.Joins
-			got := bill{joins[JoinExact] + joins[JoinSplice] + joins[JoinRealign], res.Report.DroppedBy[dropRealign], res.Report.Substituted}
+			got := bill{joins[JoinExact] + joins[joinSplice] + joins[joinRealign], res.Report.DroppedBy[dropRealign], res.Report.Substituted}
 			require.Equal(t, cheapest(price), got, "seed %d %s", seed, opts.Drift)
-			repaired += joins[JoinSplice] + joins[JoinRealign]
+			repaired += joins[joinSplice] + joins[joinRealign]
 			exact, err := Merge(plainTurns(flats), Options{})
 			require.NoError(t, err)
 			started := map[int]bool{}
@@ -174,7 +174,7 @@ func TestAnExactJoinGivesWay(t *testing.T) {
 	both := said(cat(ask, 10, 11, 12, more), cat(30, stop))
 	res := merged(t, Options{Drift: DriftRealign, MaxDropTokens: 2}, b, a, both)
 	require.Len(t, res.Rows, 1)
-	require.Equal(t, []Join{{Prev: 0, Turn: 1, Kind: JoinRealign, Dropped: 2}, {Prev: 1, Turn: 2, Kind: JoinExact}}, res.Rows[0].Joins)
+	require.Equal(t, []Join{{Prev: 0, Turn: 1, Kind: joinRealign, Dropped: 2}, {Prev: 1, Turn: 2, Kind: JoinExact}}, res.Rows[0].Joins)
 	require.Len(t, merged(t, Options{Drift: DriftRealign, MaxDropTokens: 1}, b, a, both).Rows, 2)
 }
 

@@ -86,7 +86,7 @@ func newRepairs(m *merge) *repairs {
 
 // price orders the joins of a rollout by their sum.
 func (r *repairs) price(l landing) int {
-	if l.jt.kind == JoinRealign {
+	if l.jt.kind == joinRealign {
 		return l.jt.cost * r.dropped
 	}
 	return l.jt.cost
@@ -114,7 +114,7 @@ func (r *repairs) truncated(i int32) {
 	offered, beyond := int32(0), none
 	for x := t.full; x != t.prompt; x = r.trie.nodes[x].parent {
 		at := r.trie.nodes[x].depth
-		l := landing{x, joint{kind: JoinRealign, at: at, cost: t.fLen() - at}}
+		l := landing{x, joint{kind: joinRealign, at: at, cost: t.fLen() - at}}
 		if x == t.full {
 			l.jt.kind = JoinExact
 		}
@@ -150,7 +150,7 @@ func (r *repairs) respelled(i int32) {
 		a := align(idCursor{pieces: r.row}, idCursor{pieces: r.engine}, 0, r.opts.Text, r.opts.MaxSubTokens)
 		switch {
 		case a.ok:
-			r.choices[i] = append(r.choices[i], landing{x, joint{JoinSplice, at, a.size}})
+			r.choices[i] = append(r.choices[i], landing{x, joint{joinSplice, at, a.size}})
 		case a.over:
 			r.beyond[i] = append(r.beyond[i], x)
 		}

@@ -91,9 +91,9 @@ func (r *Row) piecesFrom(from int) iter.Seq[Piece] {
 			if k+1 < len(r.links) {
 				end = r.links[k+1].start
 			}
-			kind := SegContext
+			kind := segContext
 			if k == 0 {
-				kind = SegPrompt
+				kind = segPrompt
 			}
 			if !r.link(&r.links[k], kind, end, &way, yield) {
 				return
@@ -150,8 +150,8 @@ func (r *Row) link(l *link, kind SegmentKind, end int, way *[]int32, yield func(
 	return put(Piece{IDs: t.output, Kind: SegSampled, Turn: int(l.turn)})
 }
 
-// Segments returns the partition of the row. Ids between turns are SegContext,
-// or SegScaffold where scaffold, if it is not nil, says that the template wrote
+// Segments returns the partition of the row. Ids between turns are segContext,
+// or segScaffold where scaffold, if it is not nil, says that the template wrote
 // the id at a row position, and up to which one, to at most, that goes on.
 func (r *Row) Segments(scaffold func(at, to int) (is bool, until int)) []Segment {
 	var out []Segment
@@ -163,15 +163,15 @@ func (r *Row) Segments(scaffold func(at, to int) (is bool, until int)) []Segment
 		out = append(out, Segment{Kind: kind, Turn: turn, Start: start, Len: n})
 	}
 	for p := range r.Pieces() {
-		if p.Kind != SegContext || scaffold == nil {
+		if p.Kind != segContext || scaffold == nil {
 			add(p.Kind, p.Turn, p.Start, len(p.IDs))
 			continue
 		}
 		for at, to := p.Start, p.Start+len(p.IDs); at < to; {
-			kind := SegContext
+			kind := segContext
 			is, until := scaffold(at, to)
 			if is {
-				kind = SegScaffold
+				kind = segScaffold
 			}
 			add(kind, -1, at, until-at)
 			at = until

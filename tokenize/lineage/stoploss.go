@@ -13,7 +13,7 @@ func (res *Result) limitStopLoss(share float64) {
 	m := res.merge
 	var lossy []int32 // by the later turn
 	for j := range m.turns {
-		if i := m.pred[j]; i != none && m.join[j].kind == JoinRealign && m.turns[i].stopped {
+		if i := m.pred[j]; i != none && m.join[j].kind == joinRealign && m.turns[i].stopped {
 			lossy = append(lossy, int32(j))
 		}
 	}

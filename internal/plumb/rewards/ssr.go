@@ -51,7 +51,7 @@ func ssrReward(kind string, line []byte) (any, error) {
 		return scalar{r}, err
 	case "r_solve":
 		var in struct {
-			Tests []ssr.TestResult `json:"tests"`
+			Tests []string `json:"tests"`
 		}
 		if err := pipe.Decode(line, &in); err != nil {
 			return nil, err

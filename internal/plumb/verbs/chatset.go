@@ -13,7 +13,7 @@ import (
 
 // writeSet writes the rollouts of dumps as a Parquet data set of chats.
 func writeSet(opt traj.Options, root, path, to string) (pipe.Run, error) {
-	layout, ok := map[string]chats.Layout{"chat": chats.OpenAI, "sharegpt": chats.ShareGPT}[to]
+	layout, ok := map[string]string{"chat": "openai", "sharegpt": "sharegpt"}[to]
 	if !ok {
 		return pipe.Run{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--to"}, "found %q, expected chat or sharegpt for a Parquet file", to)
 	}

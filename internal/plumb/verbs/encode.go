@@ -93,7 +93,7 @@ func encodeLine(ctx context.Context, enc *tokenize.Encoder, r *rollout.Rollout) 
 			return nil, err
 		}
 		row := encodeRow{InputIDs: seq.IDs, Logprobs: seq.Logprob, Source: seq.Source, Turn: seq.Turn,
-			LossMask: make([]int8, seq.Len()), FlagBits: make([]int, seq.Len()), FirstTurn: seq.FirstTurn, LastTurn: seq.LastTurn, Fidelity: seq.Fidelity.String()}
+			LossMask: make([]int8, seq.Len()), FlagBits: make([]int, seq.Len()), FirstTurn: seq.FirstTurn, LastTurn: seq.LastTurn, Fidelity: string(seq.Fidelity)}
 		for i, w := range seq.Weight {
 			if w > 0 {
 				row.LossMask[i] = 1

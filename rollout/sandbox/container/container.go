@@ -20,19 +20,11 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/internal/process"
 )
 
-// Engine is the program that runs containers.
-type Engine string
-
-// The engines. The empty string means Docker.
-const (
-	Docker    Engine = "docker"
-	Podman    Engine = "podman"
-	Apptainer Engine = "apptainer"
-)
+const apptainer = "apptainer"
 
 // Options choose an engine and bounds.
 type Options struct {
-	Engine  Engine
+	Engine  string // "docker" or "", "podman", "apptainer"
 	Program string // its command, if it is not named as the engine is
 	Limits  sandbox.Limits
 	// Args are added to those with which a container is made.
@@ -44,7 +36,7 @@ type Options struct {
 
 // Validate reports every fault.
 func (o Options) Validate() error {
-	if !slices.Contains([]Engine{"", Docker, Podman, Apptainer}, o.Engine) {
+	if !slices.Contains([]string{"", "docker", "podman", apptainer}, o.Engine) {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Engine"}, "expected docker, podman or apptainer, found %q", o.Engine)
 	}
 	return nil
@@ -63,10 +55,10 @@ func New(o Options) (sandbox.Driver, error) {
 		return nil, err
 	}
 	if o.Engine == "" {
-		o.Engine = Docker
+		o.Engine = "docker"
 	}
 	if o.Program == "" {
-		o.Program = string(o.Engine)
+		o.Program = o.Engine
 	}
 	o.Limits = o.Limits.With()
 	return &driver{options: o}, nil
@@ -95,7 +87,7 @@ func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (st
 		return "", rollout.Errorf(rollout.KindInput, rollout.Where{Field: "image"}, "%q is no image", spec.Image)
 	}
 	var args []string
-	if d.options.Engine == Apptainer {
+	if d.options.Engine == apptainer {
 		args = append([]string{"instance", "start", "--containall", "--writable-tmpfs"}, d.options.Args...)
 		args = append(args, d.image(spec.Image), name)
 	} else {
@@ -115,7 +107,7 @@ func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (st
 		return "", errors.Join(err, d.Destroy(end, name))
 	}
 	lines := strings.Fields(r.Stdout)
-	if d.options.Engine == Apptainer || len(lines) == 0 {
+	if d.options.Engine == apptainer || len(lines) == 0 {
 		return name, nil
 	}
 	return lines[len(lines)-1], nil // a pull prints lines before the id
@@ -159,7 +151,7 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	shell, stdin := sandbox.Shell(c.Text, c.Stdin)
 	o := process.Options{Stdin: stdin, Timeout: c.Timeout, MaxOutput: c.MaxOutput, Table: &d.table}
 	names := slices.Sorted(maps.Keys(c.Env))
-	if d.options.Engine == Apptainer {
+	if d.options.Engine == apptainer {
 		// --env splits its value at commas: the environment of the program does not.
 		o.Env = append(os.Environ(), "APPTAINERENV_SANDBOX_EXEC="+mark)
 		for _, name := range names {
@@ -179,10 +171,10 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	}
 	o.Args = append(o.Args, shell...)
 	r, err := process.Run(ctx, o)
-	if d.options.Engine != Apptainer {
+	if d.options.Engine != apptainer {
 		r.Peak = 0 // that of docker exec, not of what it started
 	}
-	if d.options.Engine != Apptainer && (err != nil || r.End != sandbox.EndExited) {
+	if d.options.Engine != apptainer && (err != nil || r.End != sandbox.EndExited) {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
 		if _, gone := d.cli(end, "exec", id, "sh", "-c", killAll, "sh", mark); gone != nil && err == nil {
@@ -218,7 +210,7 @@ func (d *driver) judge(ctx context.Context, id string, r sandbox.Result) (sandbo
 
 // state asks whether a container runs, and whether something in it ran out of memory.
 func (d *driver) state(ctx context.Context, id string) (running, oom bool) {
-	if d.options.Engine == Apptainer {
+	if d.options.Engine == apptainer {
 		list, err := d.Containers(ctx)
 		return err == nil && slices.ContainsFunc(list, func(c sandbox.Container) bool { return c.ID == id }), false
 	}
@@ -236,7 +228,7 @@ func (d *driver) Destroy(ctx context.Context, id string) error {
 		return nil
 	}
 	args, gone := []string{"rm", "-f", id}, "no such container"
-	if d.options.Engine == Apptainer {
+	if d.options.Engine == apptainer {
 		args, gone = []string{"instance", "stop", id}, "no instance found"
 	}
 	r, err := d.cli(ctx, args...)
@@ -249,7 +241,7 @@ func (d *driver) Destroy(ctx context.Context, id string) error {
 
 // Containers lists those with our label, or for apptainer with our names.
 func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err error) {
-	if d.options.Engine == Apptainer {
+	if d.options.Engine == apptainer {
 		r, err := d.cli(ctx, "instance", "list", "--json")
 		var list struct {
 			Instances []struct{ Instance, Img string }
@@ -290,7 +282,7 @@ func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err e
 
 // Images lists those that need no pull.
 func (d *driver) Images(ctx context.Context) ([]string, error) {
-	if d.options.Engine == Apptainer {
+	if d.options.Engine == apptainer {
 		files, _ := filepath.Glob(filepath.Join(d.options.Root, "*.sif"))
 		for i, f := range files {
 			files[i] = filepath.Base(f)

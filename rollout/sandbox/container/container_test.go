@@ -69,7 +69,7 @@ func driver(t *testing.T, o container.Options) (sandbox.Driver, program) {
 }
 
 func TestDocker(t *testing.T) {
-	for _, engine := range []container.Engine{container.Docker, container.Podman} {
+	for _, engine := range []string{"docker", "podman"} {
 		d, p := driver(t, container.Options{Engine: engine})
 		ctx := context.Background()
 		id, err := d.Create(ctx, "swe-1", sandbox.Spec{Image: "repo/i:latest", Lease: "l"})
@@ -97,7 +97,7 @@ func TestDocker(t *testing.T) {
 }
 
 func TestTimeoutKillsInsideOfTheContainer(t *testing.T) {
-	d, p := driver(t, container.Options{Engine: container.Docker})
+	d, p := driver(t, container.Options{Engine: "docker"})
 	file := filepath.Join(t.TempDir(), "beat")
 	r, err := d.Exec(context.Background(), "c", sandbox.Command{Timeout: time.Second, Text: "trap '' TERM; (setsid sh -c 'while :; do echo x >> " + file + "; sleep 0.02; done' &); sleep 50"})
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestTimeoutKillsInsideOfTheContainer(t *testing.T) {
 }
 
 func TestFailuresHaveTheirOwner(t *testing.T) {
-	d, p := driver(t, container.Options{Engine: container.Docker})
+	d, p := driver(t, container.Options{Engine: "docker"})
 	ctx := context.Background()
 	exec := func(text string) (sandbox.Result, error) { return d.Exec(ctx, "c", sandbox.Command{Text: text}) }
 	r, err := exec("echo 'Error response from daemon: No such container' >&2; exit 1")
@@ -146,7 +146,7 @@ func TestFailuresHaveTheirOwner(t *testing.T) {
 func TestApptainer(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(root, "i.sif"), nil, 0o644))
-	d, p := driver(t, container.Options{Engine: container.Apptainer, Root: root, Args: []string{"--nv"}})
+	d, p := driver(t, container.Options{Engine: "apptainer", Root: root, Args: []string{"--nv"}})
 	ctx := context.Background()
 	for image, want := range map[string]string{"i": filepath.Join(root, "i.sif"), "docker.io/x/y:1": "docker://docker.io/x/y:1", "oras://x": "oras://x"} {
 		id, err := d.Create(ctx, "swe-1", sandbox.Spec{Image: image})
@@ -180,7 +180,7 @@ func TestRealEngine(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	d, err := container.New(container.Options{Engine: container.Engine(engine), Limits: sandbox.Limits{Memory: 256 << 20}})
+	d, err := container.New(container.Options{Engine: engine, Limits: sandbox.Limits{Memory: 256 << 20}})
 	require.NoError(t, err)
 	b, err := sandbox.On(d).Start(ctx, sandbox.Spec{Image: image, Instance: "i", Lease: "l", Pool: "p"})
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 
 // An engine is found when the first container is made.
 func ExampleNew() {
-	_, err := container.New(container.Options{Engine: container.Podman, Limits: sandbox.Limits{Memory: 8 << 30}})
+	_, err := container.New(container.Options{Engine: "podman", Limits: sandbox.Limits{Memory: 8 << 30}})
 	fmt.Println(err)
 	_, err = container.New(container.Options{Engine: "lxc"})
 	fmt.Println(err)
