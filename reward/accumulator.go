@@ -25,7 +25,7 @@ type Accumulator struct {
 	// lastKey is the key of group last: rollouts mostly arrive group by group.
 	lastKey string
 	last    int
-	// baseline is the running mean per group, centerEMA only.
+	// baseline is the running mean per group, of the centre "ema".
 	baseline []float64
 }
 
@@ -65,7 +65,7 @@ func newAccumulator(e Estimator) (*Accumulator, error) {
 	return &Accumulator{e: e, index: new(keys.Keys)}, nil
 }
 
-// Add counts one rollout. group is ignored with groupWholeBatch.
+// Add counts one rollout. group is ignored where the whole batch is one.
 func (a *Accumulator) Add(group string, r RolloutReward) error {
 	if a.index == nil {
 		return zero.Value("reward.Accumulator", "NewAccumulator, anew after Finish")

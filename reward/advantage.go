@@ -15,11 +15,11 @@ type RolloutReward struct {
 	// Excluded is why the rollout has no usable reward, "" if it takes part (see
 	// rollout.Reward).
 	Excluded string
-	Rows     int // training rows, 0 = 1; counts with unitRow
+	Rows     int // training rows, 0 = 1; counts with the unit "row"
 	// MaskedRows of the Rows are left out by the loss mask as a whole; see Estimator.Masked.
 	MaskedRows int
-	Length     int     // trained tokens, those of masked rows too; weighs with centerLengthWeighted
-	Baseline   float64 // with centerBaseline
+	Length     int     // trained tokens, those of masked rows too; weighs with the centre "length_weighted"
+	Baseline   float64 // with the centre "baseline"
 }
 
 // GroupRewards are the rewards of one group. Groups of the same key are one.
@@ -120,7 +120,7 @@ func uniqueIDs(groups []GroupRewards) error {
 	return nil
 }
 
-// bare marks rows beyond the last slice under remainderBare.
+// bare marks rows beyond the last slice under the remainder "bare".
 const bare = -1
 
 // assign gives each rollout the index of its group of comparison.
@@ -219,7 +219,7 @@ func ReportOf(groups []GroupRewards, advantages [][]Advantage) Report {
 }
 
 // normalize makes the advantages of the rows that take part a batch z-score.
-// A row alone in its group has nothing to be compared with: under singletonZero
+// A row alone in its group has nothing to be compared with: where Singleton is "",
 // it stays 0 and out of the batch's mean and deviation.
 func (s *Statistics) normalize(groups []GroupRewards, assigned [][]int, out [][]Advantage) {
 	compared := func(i, j int, r RolloutReward) bool {

@@ -6,7 +6,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
 )
 
-// Families that write calls in Python: llama 4, lfm2, and the built-in tools of llama 3.1.
+// Families that write calls in Python: Llama 4, LFM2, and the built-in tools of Llama 3.1.
 
 func enterPythonic(p *Parser, mark string) (int, state) {
 	switch mark {
