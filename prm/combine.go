@@ -1,7 +1,6 @@
 package prm
 
 import (
-	"math"
 	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -16,8 +15,6 @@ type Combination struct {
 	// without a combined reward.
 	Missing string
 }
-
-func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 func (c Combination) coef() float64 {
 	if c.Coef == nil {
