@@ -9,8 +9,9 @@ Under parity the ids are those of transformers; under the guard too, where the
 recorded text spells no added token. Conversations with images are left out.
 
 What a rollout cannot hold, or holds in the form that the template takes, is given
-to transformers in that form (Case.forms), and how often is said. Two refusals are
-right: of whole rows whose template does not write the tool calls, shown by other
+to transformers in that form (Case.forms), and how often is said. Three refusals are
+right: under parity, of a reply whose text spells the stop token, which nobody sampled
+there; of whole rows whose template does not write the tool calls, shown by other
 calls giving the same ids; and of a reply that transformers refuses there, too. A
 conversation whose replies are all empty may have no row, since nothing was sampled.
 The first differences are printed and the exit status is 1.
@@ -22,6 +23,7 @@ import datetime as dt
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -135,6 +137,9 @@ class Reference:
             return "refused: calls not written"
         if error == EMPTY and not any(m.get(key) for m in case.messages if m["role"] == "assistant" for key in ("content", "reasoning_content", "tool_calls")):
             return error
+        stop = re.search('writes the stop token "(.*?)" inside the reply', error)
+        if stop and any(stop[1] in str(m.get("content")) for m in case.messages if m["role"] == "assistant"):
+            return "refused: a stop token within a reply"
         if error and case.reply and self.ids(case, case.messages + [case.REPLY], False)[0] is None:
             return "refused: no reply there"
         return None

@@ -118,7 +118,10 @@ class Model:
 
     def prompts(self, line, turn):
         """The context in the forms that the encoder may choose."""
-        for content in (text_of, lambda m: [{"type": "text", "text": text_of(m)}]):
+        def recorded(m):  # of one part or none the encoder keeps the text
+            return m["content"] if isinstance(m["content"], list) and len(m["content"]) > 1 else text_of(m)
+
+        for content in (text_of, lambda m: [{"type": "text", "text": text_of(m)}], recorded):
             for arguments in (dict, json.dumps):
                 messages = []
                 for m in shown(line, turn):
