@@ -73,19 +73,21 @@ class Case:
     def forms(self):
         """The messages as recorded, then in the forms that the encoder may choose for a template."""
         yield "as recorded", self.messages
-        for parts, arguments in itertools.product((False, True), (None, json.loads, json.dumps)):
+        for parts, arguments in itertools.product(("text", "parts", "parts where there are several"), (None, json.loads, json.dumps)):
             messages = copy.deepcopy(self.messages)
             for m in messages:
-                text = m.get("content") or ""
-                text = text if isinstance(text, str) else "".join(p["text"] for p in text)
-                m["content"] = [{"type": "text", "text": text}] if parts else text
+                recorded = m.get("content") or ""
+                text = recorded if isinstance(recorded, str) else "".join(p["text"] for p in recorded)
+                m["content"] = [{"type": "text", "text": text}] if parts == "parts" else text
+                if parts == "parts where there are several" and isinstance(recorded, list) and len(recorded) > 1:
+                    m["content"] = recorded
                 for key in ("tool_calls", "reasoning_content"):
                     if not m.get(key, True):
                         del m[key]
                 for f in (c["function"] for c in m.get("tool_calls") or []):
                     if arguments and isinstance(f["arguments"], str) == (arguments is json.loads):
                         f["arguments"] = arguments(f["arguments"])
-            yield f"content as {'parts' if parts else 'text'}, arguments as {({json.loads: 'objects', json.dumps: 'text'}).get(arguments, 'recorded')}", messages
+            yield f"content as {parts}, arguments as {({json.loads: 'objects', json.dumps: 'text'}).get(arguments, 'recorded')}", messages
 
     def other_calls(self):
         """The conversation with other tool calls."""
