@@ -7,28 +7,29 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// Alignment says what the ids of recorded prompts hold, by rendered prompts of the
-// same text in other ids: an engine that reads the history again spells replies by its
-// own rule, or takes a control token that a user spelled out for one. It goes on from
-// what a prompt shares with the one before.
+// Alignment finds the origin of recorded prompt ids by comparing them with the rendered
+// prompt, which has the same text in other ids: an engine that tokenizes the history anew
+// may split replies differently, or read a control token where a user spelled one out.
+// Each prompt is aligned from where it first differs from the one before.
 type Alignment struct {
 	added  *AddedTokens
 	tok    engine.Tokenizer
-	Cols   Columns // of the recorded ids
-	agreed []Place // where ids of both end at the same byte
-	ends   []int   // of rendered ids between two of them
+	Cols   Columns // the recorded ids and their origin so far
+	agreed []Place // positions where ids of both end at the same byte
+	ends   []int   // scratch of take
 	texts  map[rollout.TokenID]string
 }
 
-// NewAlignment returns one for ids of tok.
+// NewAlignment returns an Alignment for ids of tok.
 func NewAlignment(tok engine.Tokenizer, added *AddedTokens) *Alignment {
 	return &Alignment{tok: tok, added: added}
 }
 
-// Place is a number of recorded ids and one of rendered ids that spell the same.
+// Place says that the first Recorded recorded ids and the first Rendered rendered ids spell
+// the same text.
 type Place struct{ Recorded, Rendered int }
 
-// Forget keeps what holds for these first ids of either kind.
+// Forget keeps only the places within the first ids of either kind.
 func (a *Alignment) Forget(recorded, rendered int) {
 	n := len(a.agreed)
 	for n > 0 && (a.agreed[n-1].Recorded > recorded || a.agreed[n-1].Rendered > rendered) {
@@ -38,7 +39,7 @@ func (a *Alignment) Forget(recorded, rendered int) {
 	a.Cols.Truncate(a.At().Recorded)
 }
 
-// At is the last place that is known.
+// At returns the last place.
 func (a *Alignment) At() Place {
 	if len(a.agreed) == 0 {
 		return Place{}
@@ -46,7 +47,7 @@ func (a *Alignment) At() Place {
 	return a.agreed[len(a.agreed)-1]
 }
 
-// Reach goes on to the end of both prompts, and reports whether they are one text.
+// Reach aligns up to the end of both prompts and reports whether they have the same text.
 func (a *Alignment) Reach(ids []rollout.TokenID, rendered *PromptEncoder) bool {
 	shown := rendered.IDs()
 	for at := a.At(); at.Recorded < len(ids) || at.Rendered < len(shown); at = a.At() {
@@ -60,10 +61,10 @@ func (a *Alignment) Reach(ids []rollout.TokenID, rendered *PromptEncoder) bool {
 	return true
 }
 
-// next is the first place after at.
+// next returns the first place after at.
 func (a *Alignment) next(ids, rendered []rollout.TokenID, at Place) (to Place, ok bool) {
 	to = at
-	for x, y := "", ""; ; { // of the ids up to here, what the others have not spelled yet
+	for x, y := "", ""; ; { // text of one side that the other has not reached yet
 		switch {
 		case x == "" && to.Recorded < len(ids):
 			x = a.text(ids[to.Recorded])
@@ -84,8 +85,8 @@ func (a *Alignment) next(ids, rendered []rollout.TokenID, at Place) (to Place, o
 	}
 }
 
-// take adds recorded ids that spell what the rendered ones do: each is from where the
-// first recorded text in its bytes is.
+// take appends recorded ids that spell the same as the rendered ones. Each id gets the
+// origin of the first recorded text among its bytes.
 func (a *Alignment) take(ids []rollout.TokenID, rendered Columns) {
 	a.ends = a.ends[:0]
 	end := 0
@@ -112,8 +113,8 @@ func (a *Alignment) take(ids []rollout.TokenID, rendered Columns) {
 	}
 }
 
-// text is what an id spells: entries of the vocabulary, of an added token those of its
-// content.
+// text returns what an id spells, as vocabulary entries; an added token spells the entries
+// of its content.
 func (a *Alignment) text(id rollout.TokenID) string {
 	token, added := a.added.Find(id)
 	if !added {
@@ -125,7 +126,7 @@ func (a *Alignment) text(id rollout.TokenID) string {
 		return text
 	}
 	var plain engine.Encoding
-	// What cannot be encoded by itself is in no text either.
+	// Content that cannot be encoded alone occurs in no text either.
 	if err := a.tok.Encode(&plain, token.Content, engine.EncodeOptions{Added: engine.NoAdded, After: engine.AfterText}); err == nil {
 		var b strings.Builder
 		for _, id := range plain.IDs {

@@ -7,8 +7,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Columns is a run of tokens with what is known of each: the parts of a
-// rollout.Sequence that rendering can tell.
+// Columns is a run of tokens with the origin of each: the part of a rollout.Sequence that
+// follows from rendering.
 type Columns struct {
 	IDs    []rollout.TokenID
 	Source []int32
@@ -27,13 +27,13 @@ func (c *Columns) Add(id rollout.TokenID, source int32, flags rollout.Flag) {
 	c.Flags = append(c.Flags, flags)
 }
 
-// grow makes room for n more.
+// grow makes room for n more tokens.
 func (c *Columns) grow(n int) {
 	c.IDs, c.Source, c.Flags = slices.Grow(c.IDs, n), slices.Grow(c.Source, n), slices.Grow(c.Flags, n)
 }
 
-// Reserve makes room for the tokens of a text of which the first done bytes are encoded,
-// where they are so many that most of them would be moved more than once.
+// Reserve makes room for the rest of a text of which the first done bytes are encoded, if its
+// tokens are so many that growing step by step would move most of them more than once.
 func (c *Columns) Reserve(done, text int) {
 	more := float64(c.Len()) * float64(text-done) / float64(max(1, done))
 	if c.Len() < hugeIDs/8 || float64(cap(c.IDs)-c.Len()) >= more {
@@ -41,7 +41,7 @@ func (c *Columns) Reserve(done, text int) {
 	}
 	c.grow(int(more * 17 / 16))
 	if c.Len() > hugeIDs/4 {
-		runtime.GC() // they were there twice
+		runtime.GC() // the old arrays are garbage
 	}
 }
 
@@ -61,7 +61,7 @@ func (c Columns) Slice(from, to int) Columns {
 	return Columns{c.IDs[from:to:to], c.Source[from:to:to], c.Flags[from:to:to]}
 }
 
-// Clone returns c in memory of its own.
+// Clone returns a copy of c.
 func (c Columns) Clone() Columns {
 	return Columns{slices.Clone(c.IDs), slices.Clone(c.Source), slices.Clone(c.Flags)}
 }

@@ -8,29 +8,30 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Compact is Columns with runs of tokens of one source and one set of flags: little
-// more than the ids.
+// Compact holds what Columns hold, with source and flags as runs: it takes little more memory
+// than the ids.
 type Compact struct {
 	IDs  []rollout.TokenID
 	runs []run
 }
 
-// run ends before token end, and begins where the one before ends.
+// run is a run of tokens of one source and one set of flags. It ends before token end and
+// begins where the run before it ends.
 type run struct {
 	end    int
 	source int32
 	flags  rollout.Flag
 }
 
-// hugeIDs are so many ids that what moves them leaves garbage worth collecting.
+// hugeIDs is the number of ids whose reallocation leaves garbage worth collecting at once.
 const hugeIDs = 4 << 20
 
 func (c *Compact) Len() int { return len(c.IDs) }
 
-// Emptied is the memory of c.
+// Emptied returns an empty Compact that reuses the memory of c.
 func (c *Compact) Emptied() Compact { return Compact{c.IDs[:0], c.runs[:0]} }
 
-// Truncate drops what comes after the first n tokens.
+// Truncate keeps the first n tokens.
 func (c *Compact) Truncate(n int) {
 	c.IDs = c.IDs[:n]
 	k := c.runAt(n)
@@ -47,7 +48,7 @@ func (c *Compact) Truncate(n int) {
 	c.runs = c.runs[:k]
 }
 
-// runAt is the index of the run that holds token at.
+// runAt returns the index of the run that holds token at.
 func (c *Compact) runAt(at int) int {
 	return sort.Search(len(c.runs), func(i int) bool { return c.runs[i].end > at })
 }
@@ -59,7 +60,7 @@ func (c *Compact) takeIDs(ids []rollout.TokenID) {
 	c.IDs = append(c.IDs, ids...)
 }
 
-// mark notes the runs of tokens that are still to be appended.
+// mark adds the runs of o, whose ids the caller appends after it.
 func (c *Compact) mark(o Columns) {
 	for i := 0; i < o.Len(); {
 		from := i
@@ -69,7 +70,7 @@ func (c *Compact) mark(o Columns) {
 	}
 }
 
-// put adds a run, which goes on from one that is alike.
+// put adds a run, or extends the last one if it has the same source and flags.
 func (c *Compact) put(r run) {
 	if k := len(c.runs) - 1; k >= 0 && c.runs[k].source == r.source && c.runs[k].flags == r.flags {
 		c.runs[k].end = r.end
@@ -87,7 +88,8 @@ func (c *Compact) replay(o *Compact, without rollout.Flag) {
 	c.IDs = append(c.IDs, o.IDs...)
 }
 
-// packed is o, whose ids it keeps unless they hold much room.
+// packed returns o as a Compact. It keeps the ids where they are unless their array has much
+// unused room.
 func packed(o Columns) (c Compact) {
 	c.mark(o)
 	if c.IDs = o.IDs; cap(c.IDs) > len(c.IDs)+len(c.IDs)/8 {
@@ -96,18 +98,18 @@ func packed(o Columns) (c Compact) {
 	return c
 }
 
-// grow makes room for n more.
+// grow makes room for n more ids.
 func (c *Compact) grow(n int) {
 	if cap(c.IDs)-len(c.IDs) >= n {
 		return
 	}
 	c.IDs = slices.Grow(c.IDs, n)
 	if len(c.IDs) > hugeIDs {
-		runtime.GC() // the ids were there twice
+		runtime.GC() // the old array is garbage
 	}
 }
 
-// Clone is [from, to) of c in the memory of a, nil for its own.
+// Clone copies [from, to) of c into the memory of a, or into new memory if a is nil.
 func (c *Compact) Clone(a *Arena, from, to int) Compact {
 	out := Compact{IDs: a.copyOf(c.IDs[from:to])}
 	if from < to {
@@ -119,13 +121,14 @@ func (c *Compact) Clone(a *Arena, from, to int) Compact {
 	return out
 }
 
-// Arena is memory that many pieces share.
+// Arena is memory for the ids of many small pieces.
 type Arena struct{ ids []rollout.TokenID }
 
-// maxArena bounds the ids that room is made for at once.
+// maxArena bounds the ids that an Arena allocates at once.
 const maxArena = 1 << 18
 
-// copyOf is ids in the memory of a. Long ones have their own, lest much of a stays empty.
+// copyOf copies ids into the memory of a; many ids get an array of their own, so that little
+// of a stays unused.
 func (a *Arena) copyOf(ids []rollout.TokenID) []rollout.TokenID {
 	n := len(ids)
 	if a == nil || n == 0 || n > maxArena/8 {
@@ -138,20 +141,20 @@ func (a *Arena) copyOf(ids []rollout.TokenID) []rollout.TokenID {
 	return a.ids[len(a.ids)-n : len(a.ids) : len(a.ids)]
 }
 
-// Emptied is the memory of a, whose pieces nobody reads any more.
+// Emptied returns an empty Arena that reuses the memory of a, whose pieces become invalid.
 func (a *Arena) Emptied() Arena { return Arena{a.ids[:0]} }
 
-// Unattributed are ids of which nothing else is known.
+// Unattributed returns ids of which nothing else is known.
 func Unattributed(ids []rollout.TokenID) Compact { return Compact{ids, []run{{len(ids), -1, 0}}} }
 
-// CompactOf is c in memory of its own.
+// CompactOf copies c.
 func CompactOf(c Columns) (out Compact) {
 	out.mark(c)
 	out.IDs = slices.Clone(c.IDs)
 	return out
 }
 
-// Each calls visit for the runs of [from, to).
+// Each calls visit for the runs of [from, to), in order.
 func (c *Compact) Each(from, to int, visit func(from, to int, source int32, flags rollout.Flag)) {
 	for k := c.runAt(from); from < to; k++ {
 		r := c.runs[k]
@@ -161,7 +164,7 @@ func (c *Compact) Each(from, to int, visit func(from, to int, source int32, flag
 	}
 }
 
-// Slice is [from, to) of c with a source and flags for each token.
+// Slice returns [from, to) of c as columns. The ids are c's own.
 func (c *Compact) Slice(from, to int) Columns {
 	out := Columns{IDs: c.IDs[from:to:to]}
 	c.Each(from, to, func(from, to int, source int32, flags rollout.Flag) {

@@ -12,27 +12,29 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
-// AddedTokens is what encoding asks about the added tokens of a vocabulary.
+// AddedTokens answers what encoding asks about the added tokens of a vocabulary.
 type AddedTokens struct {
 	byID map[rollout.TokenID]engine.AddedToken
-	// lowest is the first added id, and is a bit set of them: nearly all tokens are not added ones.
+	// lowest is the first added id and is a bit set of all of them: a quick test, since
+	// nearly no token is an added one.
 	lowest rollout.TokenID
 	is     []uint64
-	// text holds those that the vocabulary spells without them, too.
+	// text holds the added tokens that ordinary text can also encode to.
 	text map[rollout.TokenID]bool
-	// Longest is the longest added token in bytes: how far a match may look ahead.
+	// Longest is the length in bytes of the longest added token: how far a match may look ahead.
 	Longest int
-	// byContent holds the tokens by what they are spelled like, and lengths the
-	// different lengths of those that end with a byte.
+	// byContent finds a token by its content. lengths holds, for each last byte, the
+	// lengths of the tokens that end with it.
 	byContent map[string]engine.AddedToken
 	lengths   [256][]int
-	// cuts finds the tokens after which text is encoded by itself.
+	// cuts finds the tokens after which the text is encoded independently.
 	cuts *added.Matcher
 	cut  map[rollout.TokenID]bool
-	// widths are the bytes that each token stands for, nil where the tokenizer does not say.
+	// widths holds the number of bytes of each token, nil where the tokenizer does not tell.
 	widths []uint16
 }
 
+// NewAddedTokens reads the added tokens of tok's vocabulary.
 func NewAddedTokens(tok engine.Tokenizer) (*AddedTokens, error) {
 	v := tok.Vocab()
 	t := &AddedTokens{byID: map[rollout.TokenID]engine.AddedToken{}, text: map[rollout.TokenID]bool{}, byContent: map[string]engine.AddedToken{}}
@@ -79,9 +81,10 @@ func NewAddedTokens(tok engine.Tokenizer) (*AddedTokens, error) {
 	return t, nil
 }
 
-// Cuts reports whether what stands after token id is encoded by itself.
+// Cuts reports whether the text after token id is encoded independently.
 func (t *AddedTokens) Cuts(id rollout.TokenID) bool { return t.cut[id] }
 
+// Find returns the added token with this id.
 func (t *AddedTokens) Find(id rollout.TokenID) (engine.AddedToken, bool) {
 	if !t.has(id) {
 		return engine.AddedToken{}, false
@@ -100,13 +103,13 @@ type Encoder struct {
 	parity bool
 	// Sampled reports whether the policy wrote message m.
 	Sampled func(m int32) bool
-	// Written are the parts that were met, by message; nil when nobody asks.
+	// Written collects the parts of each message that were encoded; nil to collect none.
 	Written []render.Parts
-	// Buf is the result of one call, or of the last section of a long text where no
-	// more is asked for.
+	// Buf holds the tokens of the last call: all of them where Whole is set, else the
+	// last section of a long text.
 	Buf   engine.Encoding
-	Whole bool // Buf is to hold the whole text, with offsets
-	// Prompts is the memory of those of one rollout.
+	Whole bool // Buf must hold the whole text, with offsets
+	// Prompts holds the prompts of one rollout.
 	Prompts Arena
 
 	call    call
@@ -114,18 +117,18 @@ type Encoder struct {
 	section func(*engine.Encoding) error
 }
 
-// A Sink takes tokens: their ids, then for one run after the other where they are from.
+// A Sink takes tokens: first their ids, then their origin, run by run.
 type Sink interface {
 	Len() int
 	Truncate(n int)
-	room() int // for more without moving them
+	room() int // how many more ids fit without reallocating
 	grow(n int)
 	takeIDs(ids []rollout.TokenID)
 	put(r run)
 }
 
-// NewEncoder returns one for tok and its added tokens; parity honours every
-// occurrence of them.
+// NewEncoder returns an Encoder for tok and its added tokens. With parity, every
+// occurrence of an added token counts, whoever wrote it.
 func NewEncoder(tok engine.Tokenizer, added *AddedTokens, parity bool) *Encoder {
 	p := &Encoder{AddedTokens: added, tok: tok, parity: parity}
 	if !parity {
@@ -135,20 +138,19 @@ func NewEncoder(tok engine.Tokenizer, added *AddedTokens, parity bool) *Encoder 
 	return p
 }
 
-// call is what Encode was asked for, and how far it got.
+// call is the request of one Encode and its progress.
 type call struct {
 	dst   Sink
-	n     int // tokens of dst before
+	n     int // length of dst at the beginning
 	r     *render.Rendering
 	from  int
 	to    int
 	at    int // where the next token begins
-	field int // none before this one holds a token to come
-	match int // nor an added token to come
+	field int // first field that may hold the next token
+	match int // first field that may hold the next added token
 }
 
-// Encode appends the tokens of r.text[from:to], which stands after what after
-// says, to dst.
+// Encode appends the tokens of r.Text[from:to] to dst; after says what precedes the text.
 func (p *Encoder) Encode(dst Sink, r *render.Rendering, from, to int, after engine.After) error {
 	p.Buf.Reset()
 	first := r.FieldAfter(from)
@@ -173,7 +175,7 @@ func (p *Encoder) Encode(dst Sink, r *render.Rendering, from, to int, after engi
 	return err
 }
 
-// mayAdd is the guard, as the tokenizer asks it.
+// mayAdd is the guard in the form that the tokenizer calls.
 func (p *Encoder) mayAdd(m engine.AddedMatch) bool {
 	c := &p.call
 	c.match = c.r.FieldAfterNear(c.match, c.from+m.Start)
@@ -184,7 +186,7 @@ func (p *Encoder) mayAdd(m engine.AddedMatch) bool {
 func (p *Encoder) takeSection(section *engine.Encoding) error {
 	c := &p.call
 	if c.dst.room() < len(section.IDs) {
-		// As many more as the part so far tells, but no guess from a short one for a long one.
+		// Estimate the rest from the part so far, but never a long rest from a short part.
 		made, done := c.dst.Len()-c.n, c.at-c.from
 		c.dst.grow(max(len(section.IDs), min(8*made, made*(c.to-c.at)/max(1, done)*17/16)))
 	}
@@ -193,14 +195,15 @@ func (p *Encoder) takeSection(section *engine.Encoding) error {
 	return err
 }
 
-// take appends the next tokens. They end at byte to, -1 where that is not known.
+// take appends the next tokens. They end at byte to, or -1 where that is unknown.
 func (p *Encoder) take(part *engine.Encoding, to int) error {
 	have, dst, r := &p.call, p.call.dst, p.call.r
 	ids, measured := part.IDs, len(part.Offsets) == 0
 	n := dst.Len()
 	dst.takeIDs(ids)
 	f, flags := field(r, have.field)
-	same, tried := run{source: -1}, -1 // the tokens before i that are still to be put, and a field
+	same := run{source: -1} // the run before token i, not yet put
+	tried := -1             // the last field that firstAfter was tried for
 	for i := 0; i < len(ids); i++ {
 		start := have.at
 		if measured {
@@ -230,7 +233,7 @@ func (p *Encoder) take(part *engine.Encoding, to int) error {
 			same = own
 		}
 		if measured && to >= 0 && tried != have.field && have.at > f.Start && to-f.End < f.End-have.at && !special {
-			// The tokens of a long field are told by the first and by those after the last.
+			// A long field needs no look at its inner tokens: count back from the end of the text.
 			tried = have.field
 			if k, at := p.firstAfter(ids[i+1:], f.End, to); k > 0 {
 				i, have.at = i+k, at
@@ -244,8 +247,8 @@ func (p *Encoder) take(part *engine.Encoding, to int) error {
 	return nil
 }
 
-// firstAfter is the first of the tokens that end at byte to that begins at byte at or after
-// it, and where it begins; 0 where one before it is an added token.
+// firstAfter returns the index of the first token that begins at or after byte at, and where
+// it begins; the last token ends at byte to. It returns 0 if an added token precedes it.
 func (p *Encoder) firstAfter(ids []rollout.TokenID, at, to int) (k, begin int) {
 	k, begin = len(ids), to
 	for k > 0 && begin-int(p.widths[ids[k-1]]) >= at {
@@ -269,7 +272,7 @@ func forgedError(token engine.AddedToken, message int32) error {
 		WithFix("leave the rollout out, or encode with the special tokens of parity")
 }
 
-// PrecedingContext is what stands before byte at of r.
+// PrecedingContext says what precedes byte at of r, as the tokenizer asks it.
 func (p *Encoder) PrecedingContext(r *render.Rendering, at int) engine.After {
 	switch {
 	case at == 0 && r.Before == nil:
@@ -282,8 +285,8 @@ func (p *Encoder) PrecedingContext(r *render.Rendering, at int) engine.After {
 	return engine.AfterText
 }
 
-// tokenBefore reports whether an added token ends at byte at of r; with strips
-// set, one that takes the white space after it along.
+// tokenBefore reports whether an added token ends at byte at of r; with strips, only a
+// token that takes the white space after it along counts.
 func (p *Encoder) tokenBefore(r *render.Rendering, at int, strips bool) bool {
 	if at == 0 {
 		return false
@@ -300,14 +303,14 @@ func (p *Encoder) tokenBefore(r *render.Rendering, at int, strips bool) bool {
 	return false
 }
 
-// forged reports whether the model's own vocabulary made an added token of text
-// that the guard refused. at is the first field that ends after start.
+// forged reports whether text that the guard refused as an added token was encoded to that
+// token all the same, by the ordinary vocabulary. at is the first field that ends after start.
 func (p *Encoder) forged(r *render.Rendering, at, start, end int, t engine.AddedToken) bool {
 	return !p.parity && r.Text[start:end] == t.Content && !p.trusted(r, at, end, t)
 }
 
-// trusted applies the guard to an occurrence that ends at byte end. at is the
-// first field that ends after its start.
+// trusted is the guard: it reports whether an occurrence of t that ends at byte end counts.
+// at is the first field that ends after the start of the occurrence.
 func (p *Encoder) trusted(r *render.Rendering, at, end int, t engine.AddedToken) bool {
 	if !t.Special && p.text[t.ID] {
 		return true
@@ -322,7 +325,8 @@ func (p *Encoder) trusted(r *render.Rendering, at, end int, t engine.AddedToken)
 	return true
 }
 
-// field is field i of r, or one after its end, and the flags of its tokens.
+// field returns field i of r and the flags of its tokens; past the last field, one that no
+// token reaches.
 func field(r *render.Rendering, i int) (render.Field, rollout.Flag) {
 	if i < len(r.Fields) {
 		return r.Fields[i], flagOf(r.Fields[i].Part)
@@ -330,7 +334,7 @@ func field(r *render.Rendering, i int) (render.Field, rollout.Flag) {
 	return render.Field{Start: math.MaxInt, End: math.MaxInt}, 0
 }
 
-// flagOf is the flag of the tokens of a part.
+// flagOf returns the flag of the tokens of a part.
 func flagOf(p render.Part) rollout.Flag {
 	switch p {
 	case render.PartContent:
@@ -343,9 +347,8 @@ func flagOf(p render.Part) rollout.Flag {
 	return 0
 }
 
-// TokensWithin returns the range of the tokens of the last text, numbered from base on, that
-// lie wholly inside its bytes [from, to). A token across an edge belongs to neither side.
-// The encoder must be Whole.
+// TokensWithin returns the range of tokens of the last text, numbered from base, that lie
+// wholly inside its bytes [from, to). A token across an edge is outside. Whole must be set.
 func (e *Encoder) TokensWithin(base, from, to int) (int, int) {
 	first, last, offsets := -1, -1, e.Buf.Offsets
 	for i := 0; i+1 < len(offsets); i += 2 {

@@ -7,28 +7,27 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
-// Prompt is an encoded prompt of n tokens: the first keep tokens of the turn before
-// it, then those of add, which merged rows ask for.
+// Prompt is an encoded prompt of N tokens: the first Keep tokens of the prompt before it,
+// then Add.
 type Prompt struct {
 	Keep, N int
 	Add     Compact
 }
 
-// PromptEncoder encodes the prompts of one rollout in order and encodes again
-// only what differs from the prompt before.
+// PromptEncoder encodes the prompts of one rollout in order. Of each it encodes only what
+// differs from the prompt before.
 type PromptEncoder struct {
 	*SegmentEncoder
-	Apart   bool                  // completions are encoded apart from their prompts
-	Passing bool                  // nobody asks for a prompt once the next is encoded
-	Done    map[int32]*Completion // completions so far, by message
-	// Shown are the completions that the tokens of the last prompt hold first: their ids
-	// are in the memory of that prompt now.
+	Apart   bool                  // completions are encoded independently of their prompts
+	Passing bool                  // a prompt is not used once the next one is encoded; Prompt.Add stays empty
+	Done    map[int32]*Completion // completions so far, by message index
+	// Shown lists the completions that the last prompt is the first to hold. Their ids are
+	// slices of that prompt.
 	Shown []*Completion
-	shown []int // where they begin
+	shown []int // the token at which each begins
 }
 
-// Encode encodes r. Completions of earlier turns that stand in it keep the ids
-// that were sampled.
+// Encode encodes r. Completions of earlier turns that appear in it keep their sampled ids.
 func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 	keep := e.goOn(r)
 	e.Shown, e.shown = e.Shown[:0], e.shown[:0]
@@ -71,8 +70,8 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 	return p, nil
 }
 
-// IDs are those of the last prompt.
+// IDs returns the ids of the last prompt, valid until the next call of Encode.
 func (e *PromptEncoder) IDs() []rollout.TokenID { return e.Runs.IDs }
 
-// Slice is a part of the last prompt.
+// Slice returns the tokens [from, to) of the last prompt.
 func (e *PromptEncoder) Slice(from, to int) Columns { return e.Runs.Slice(from, to) }

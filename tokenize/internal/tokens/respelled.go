@@ -9,10 +9,10 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
-// Respelled returns the columns of recorded ids, where the template writes reply. They
-// hold what the reply holds as far as both spell the same from the beginning and
-// towards the end; what differs in between (the white space of a call's arguments)
-// holds what stands at either side of it.
+// Respelled returns the columns of recorded ids of a reply, given the reply as the template
+// writes it. Where both spell the same, at the beginning and at the end, an id has the flags
+// of the template's text; in between (the white space of a call's arguments, say) it has
+// those of the text on either side.
 func Respelled(tok engine.Tokenizer, added *AddedTokens, message int32, reply *Columns, ids []rollout.TokenID) Columns {
 	PartFlags(reply)
 	spell := Spelling(tok.Vocab(), added)
@@ -45,7 +45,7 @@ func Respelled(tok engine.Tokenizer, added *AddedTokens, message int32, reply *C
 	return out
 }
 
-// spelledIDs is what ids spell, and where each of them ends in it.
+// spelledIDs is the text of ids and where each of them ends in it.
 type spelledIDs struct {
 	text string
 	ends []int
@@ -61,7 +61,7 @@ func spelled(ids []rollout.TokenID, spell func(rollout.TokenID) string) spelledI
 	return spelledIDs{text.String(), ends}
 }
 
-// flags are those that c, which s spells, has in bytes [from, to).
+// flags returns the flags that c, whose text s is, has in bytes [from, to).
 func (s *spelledIDs) flags(c *Columns, from, to int) (flags rollout.Flag) {
 	if from < 0 {
 		return 0
@@ -75,7 +75,7 @@ func (s *spelledIDs) flags(c *Columns, from, to int) (flags rollout.Flag) {
 	return flags
 }
 
-// commonEnd is the number of bytes that two texts share at their ends.
+// commonEnd returns the length of the common suffix of two texts.
 func commonEnd(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {

@@ -10,19 +10,20 @@ import (
 
 // Completion is what the policy sampled in one turn.
 type Completion struct {
-	Message int32 // −1 = token ids only
+	Message int32 // −1 if only the token ids are known
 	Turn    int32
-	// Text is the sampled text without its stop marker; "" when only ids are known.
+	// Text is the sampled text without its stop marker, "" if only the ids are known.
 	Text string
-	// First is the offset in text of the first byte that came from the message,
-	// negative where the prompt wrote that.
+	// First is the offset in Text of the first byte of the message, negative if the prompt
+	// already holds it.
 	First int
 	Stop  string // the stop marker's text, "" when none was sampled
 	Cols  Columns
-	Runs  Compact // in place of Cols, once Pack was called
+	Runs  Compact // replaces Cols after Pack
 }
 
-// Pack holds the tokens as ids and runs, and returns the memory of the columns but ids.
+// Pack moves the tokens from Cols to Runs and returns the column memory, but the ids, for
+// reuse.
 func (c *Completion) Pack() Columns {
 	c.Runs = packed(c.Cols)
 	free := Columns{nil, c.Cols.Source[:0], c.Cols.Flags[:0]}
@@ -30,9 +31,8 @@ func (c *Completion) Pack() Columns {
 	return free
 }
 
-// begin returns where the completion begins in r, given the first byte of its
-// message there, if its text stands there: what the template rewrote is no longer
-// what was sampled, but text like any other.
+// begin returns where the completion begins in r, given the first byte of its message there.
+// It is not ok if r has another text there: what the template rewrote was not sampled.
 func (c *Completion) begin(r *render.Rendering, first int) (start int, ok bool) {
 	start = first - c.First
 	return start, c.Cols.Len()+c.Runs.Len() > 0 && start >= 0 && strings.HasPrefix(r.Text[start:], c.Text)
@@ -58,7 +58,7 @@ func (c *Completion) Stopped(isStop func(rollout.TokenID) bool) bool {
 	return n > 0 && (isStop(c.Cols.IDs[n-1]) || c.Stop != "")
 }
 
-// CheckSampled refuses a completion from text that holds a stop token before its end:
+// CheckSampled refuses a completion made from text that holds a stop token before its end:
 // the model would have stopped there.
 func (c *Completion) CheckSampled(vocab engine.Vocab, isStop func(rollout.TokenID) bool) error {
 	for k, id := range c.Cols.IDs[:max(0, c.Cols.Len()-1)] {
@@ -71,7 +71,7 @@ func (c *Completion) CheckSampled(vocab engine.Vocab, isStop func(rollout.TokenI
 	return nil
 }
 
-// IdsOnly takes the recorded ids of a turn, of whose text nothing is known.
+// IdsOnly sets the recorded ids of a turn of which the text is unknown.
 func (c *Completion) IdsOnly(ids []rollout.TokenID, isStop func(rollout.TokenID) bool) {
 	for _, id := range ids {
 		c.Cols.Add(id, c.Message, 0)
@@ -79,9 +79,8 @@ func (c *Completion) IdsOnly(ids []rollout.TokenID, isStop func(rollout.TokenID)
 	c.Mark(isStop)
 }
 
-// PartFlags gives scaffold inside a completion the flag of the part it frames,
-// so that a policy that leaves reasoning or tool calls out leaves their markers
-// out as well.
+// PartFlags gives the markers inside a completion the flag of the part that they frame, so
+// that a mask which leaves out reasoning or tool calls leaves out their markers, too.
 func PartFlags(c *Columns) {
 	const parts = rollout.FlagContent | rollout.FlagReasoning | rollout.FlagToolCall
 	for i := 0; i < len(c.Flags); {
@@ -103,7 +102,7 @@ func PartFlags(c *Columns) {
 		frames := before
 		switch {
 		case before&rollout.FlagReasoning != 0 && after&rollout.FlagToolCall != 0:
-			// Both have markers in between: the last one opens the call.
+			// The markers of both lie here; the last one opens the call.
 			last := end
 			for k := i; k < end; k++ {
 				if c.Flags[k]&rollout.FlagSpecial != 0 {

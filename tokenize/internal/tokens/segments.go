@@ -10,65 +10,66 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
-// SegmentEncoder encodes text in stretches, each up to and including a control
-// token that the template wrote, and remembers those that a later context left out: what
-// stands after such a token is encoded by itself, so a stretch has the same tokens
-// wherever it stands. Contexts of one rollout, which show the same messages again and again
-// in other places, are so encoded about once. It belongs to one goroutine.
+// SegmentEncoder encodes the contexts of one rollout in segments. A segment ends with a
+// control token that the template wrote; text after such a token is encoded independently,
+// so a segment has the same tokens wherever it appears. Segments that a context no longer
+// holds are cached, since a later one may show them again: so messages that move from
+// context to context are encoded about once. It belongs to one goroutine.
 type SegmentEncoder struct {
 	*Encoder
 	seed  maphash.Seed
 	known map[uint64]*CachedSegment
-	bytes int    // of what is known
-	run   []byte // of scaffold
+	bytes int    // of text in known
+	run   []byte // scratch: a run of scaffold
 	spans []added.Span
 
-	counting bool // the number of tokens is all that is kept
+	counting bool // only the number of tokens is kept
 
-	// The last context: its text, where its stretches end, its tokens and their number.
+	// The last context: its text, the ends of its segments, its tokens and their number.
 	last   render.Rendering
 	list   []boundary
-	Runs   Compact // unless counting
+	Runs   Compact // empty while counting
 	tokens int
-	Bytes  int // of text that the contexts hold in all, about
+	Bytes  int // of text that the rollout holds, about: for reserving memory
 }
 
-// boundary is a place in a context after which the encoding of the rest is
-// independent of what went before: the end of a stretch, or of a completion.
+// boundary is a place in a context after which the encoding does not depend on what came
+// before: the end of a segment or of a completion.
 type boundary struct {
 	At, Tokens int
-	begin      int // of the stretch, −1 for a completion
-	first      int // token of it
+	begin      int // first byte of the segment, −1 for a completion
+	first      int // first token of the segment
 	after      engine.After
 	known      bool
 }
 
 const (
-	// maxKnown bounds the bytes of the stretches that are remembered with their tokens.
+	// maxKnown bounds the bytes of the segments that are cached with their tokens.
 	maxKnown = 4 << 20
-	// longestKnown bounds those of each: what is remembered costs its tokens once more, and
-	// few models read as much at one turn.
+	// longestKnown bounds one cached segment: caching copies its tokens, and few models
+	// read as much in one turn.
 	longestKnown = 1 << 20
 )
 
-// CachedSegment is a text that ends with a control token, with the origin of its bytes,
-// and its tokens.
+// CachedSegment is a text that ends with a control token, the origin of its bytes, and its
+// tokens.
 type CachedSegment struct {
 	text    string
 	after   engine.After
-	fields  []render.Field // from the start of the text
+	fields  []render.Field // positions relative to the text
 	sampled []bool         // by field
-	runs    Compact        // when not counting
+	runs    Compact        // empty while counting
 	tokens  int
-	next    *CachedSegment // of the same hash
+	next    *CachedSegment // with the same hash
 }
 
+// NewSegmentEncoder returns a SegmentEncoder over p; with counting, only for Count.
 func NewSegmentEncoder(p *Encoder, counting bool) *SegmentEncoder {
 	return &SegmentEncoder{Encoder: p, seed: maphash.MakeSeed(), known: map[uint64]*CachedSegment{}, counting: counting}
 }
 
-// encode appends the tokens of the stretches of r.text[from:to] to e.Runs in order, or
-// counts them, and puts down where they end.
+// encode appends the tokens of the segments of r.Text[from:to] to e.Runs, or counts them,
+// and notes where the segments end.
 func (e *SegmentEncoder) encode(r *render.Rendering, from, to int) error {
 	after := e.PrecedingContext(r, from)
 	for i := r.FieldAfter(from); from < to; i = r.FieldAfterNear(i, from) {
@@ -101,8 +102,8 @@ func (e *SegmentEncoder) encode(r *render.Rendering, from, to int) error {
 	return nil
 }
 
-// goOn makes r the last context, and returns the last boundary that it shares with the one
-// before. What that one held beyond is remembered.
+// goOn makes r the last context and returns the last boundary that it shares with the
+// context before. The segments after that boundary are cached.
 func (e *SegmentEncoder) goOn(r render.Rendering) boundary {
 	common := render.CommonPrefix(&e.last, &r)
 	n := sort.Search(len(e.list), func(i int) bool { return e.list[i].At+e.Longest > common })
@@ -125,19 +126,18 @@ func (e *SegmentEncoder) goOn(r render.Rendering) boundary {
 	return keep
 }
 
-// Restart forgets the last context, but nothing of what is remembered.
+// Restart forgets the last context; cached segments stay.
 func (e *SegmentEncoder) Restart() { e.last, e.list = render.Rendering{}, nil }
 
-// Count is the number of tokens of r.
+// Count returns the number of tokens of r.
 func (e *SegmentEncoder) Count(r render.Rendering) (int, error) {
 	keep := e.goOn(r)
 	err := e.encode(&r, keep.At, len(r.Text))
 	return e.tokens, err
 }
 
-// Reserve makes room for n more tokens, which end at byte end of a context, and where
-// they are many for those of the contexts to come: else most of them would be moved more
-// than once.
+// Reserve makes room for n more tokens, which end at byte end of a context. If they are many
+// it also makes room for those of the contexts to come, which would move them again.
 func (e *SegmentEncoder) Reserve(n, end int) {
 	have := e.Runs.Len() + n
 	if have < hugeIDs/4 || cap(e.Runs.IDs) >= have {
@@ -147,8 +147,8 @@ func (e *SegmentEncoder) Reserve(n, end int) {
 	e.Runs.grow(n + int(min(more, 8*float64(have)))*17/16)
 }
 
-// find returns the stretch at byte from, which ends at byte to at the latest, nil for one
-// that is not known, and where it ends. i is the first field that ends after from.
+// find returns the end of the segment at byte from, at most to, and the cached segment, nil
+// if there is none. i is the first field that ends after from.
 func (e *SegmentEncoder) find(r *render.Rendering, i, from, to int, after engine.After) (s *CachedSegment, end int) {
 	end = e.end(r, i, from, to)
 	if len(e.known) == 0 {
@@ -163,8 +163,8 @@ func (e *SegmentEncoder) find(r *render.Rendering, i, from, to int, after engine
 	return nil, end
 }
 
-// hash is that of r.text[from:end], of which i is the first field: the same text in many
-// messages has a chain for each.
+// hash hashes r.Text[from:end] and the message of its first field i, so that a text that
+// many messages hold does not make one long chain.
 func (e *SegmentEncoder) hash(r *render.Rendering, i, from, end int) uint64 {
 	hash := maphash.String(e.seed, r.Text[from:end])
 	if i < len(r.Fields) && r.Fields[i].Start < end {
@@ -173,7 +173,7 @@ func (e *SegmentEncoder) hash(r *render.Rendering, i, from, end int) uint64 {
 	return hash
 }
 
-// remember keeps the stretch of r that ends at b: it may come again.
+// remember caches the segment of r that ends at b.
 func (e *SegmentEncoder) remember(r *render.Rendering, b boundary) {
 	text := r.Text[b.begin:b.At]
 	if !e.counting && len(text) > longestKnown {
@@ -181,7 +181,7 @@ func (e *SegmentEncoder) remember(r *render.Rendering, b boundary) {
 	}
 	i := r.FieldAfter(b.begin)
 	hash := e.hash(r, i, b.begin, b.At)
-	s := &CachedSegment{text: strings.Clone(text), after: b.after, tokens: b.Tokens - b.first} // the memory of a rendering is used again
+	s := &CachedSegment{text: strings.Clone(text), after: b.after, tokens: b.Tokens - b.first} // the memory of a rendering is reused
 	for ; i < len(r.Fields) && r.Fields[i].Start < b.At; i++ {
 		s.fields, s.sampled = append(s.fields, r.Fields[i].Within(b.begin, b.At)), append(s.sampled, e.byPolicy(r.Fields[i]))
 	}
@@ -196,11 +196,11 @@ func (e *SegmentEncoder) remember(r *render.Rendering, b boundary) {
 	e.known[hash] = s
 }
 
-// end returns the end of the first control token of the template after byte from, or
-// to if there is none.
+// end returns the end of the first control token that the template wrote after byte from,
+// or to if there is none. i is the first field that ends after from.
 func (e *SegmentEncoder) end(r *render.Rendering, i, from, to int) int {
 	for at := from; at < to; i++ {
-		end := to // of the scaffold before the next field
+		end := to // end of the scaffold before the next field
 		if i < len(r.Fields) {
 			end = min(to, max(at, r.Fields[i].Start))
 		}
@@ -220,8 +220,8 @@ func (s *CachedSegment) is(text string, after engine.After) bool {
 	return s.after == after && s.text == text
 }
 
-// sameOrigin reports whether the bytes of r from byte from on, in whose text s stands,
-// come from where those of s do. i is the first field that ends after from.
+// sameOrigin reports whether the text of s, which r has at byte from, has the same origin
+// there. i is the first field that ends after from.
 func (e *SegmentEncoder) sameOrigin(s *CachedSegment, r *render.Rendering, i, from int) bool {
 	end := from + len(s.text)
 	for k, own := range s.fields {

@@ -7,10 +7,10 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// standAlone reports of each added token whether it is found wherever its text
-// stands, so that the text after it encodes by itself: no other token holds it,
-// and none, itself included, ends with a beginning of it. The time is nearly linear
-// in the length of all tokens; the automaton is that of Aho and Corasick (1975).
+// standAlone reports for each added token whether it matches wherever its text occurs, so
+// that the text after it encodes independently: no other token contains it, and no token,
+// itself included, ends with a prefix of it. The time is nearly linear in the length of all
+// tokens; the automaton is that of Aho and Corasick (1975).
 func standAlone(added []engine.AddedToken) []bool {
 	t := newContentTrie(added)
 	alone := make([]bool, len(added))
@@ -30,24 +30,24 @@ func standAlone(added []engine.AddedToken) []bool {
 	return alone
 }
 
-// contentTrie holds the beginnings of added tokens as nodes; node 0 is empty.
+// contentTrie holds the prefixes of added tokens as nodes; node 0 is the empty one.
 type contentTrie struct {
 	edges map[uint64]int32 // by edge
 	nodes []contentNode
 }
 
-// edge is the key of the step from a node by a byte: maps of such are fast.
+// edge is the key of the step from a node by a byte; maps with integer keys are fast.
 func edge(from int32, by byte) uint64 { return uint64(from)<<8 | uint64(by) }
 
-// contentNode is a beginning of some token.
+// contentNode is a prefix of some token.
 type contentNode struct {
-	suffix    int32 // the longest other node that this one ends with
+	suffix    int32 // the longest other node that is a suffix of this one
 	parent    int32
 	by        byte
 	depth     int32
 	token     int32 // one more than the id of the token that it is, 0 for none
 	shared    bool  // two tokens are spelled so
-	inside    bool  // a longer beginning goes on from it or ends with it
+	inside    bool  // a longer prefix continues it or ends with it
 	endsToken bool  // some token ends with it
 }
 
@@ -70,7 +70,7 @@ func newContentTrie(added []engine.AddedToken) *contentTrie {
 		n.shared = n.shared || n.token != 0 && n.token != int32(a.ID)+1
 		n.token, n.endsToken = int32(a.ID)+1, true
 	}
-	// by depth: a node's suffix is shorter than the node
+	// in order of depth: the suffix of a node is shorter than the node
 	order := make([]int32, len(t.nodes))
 	for i := range order {
 		order[i] = int32(i)

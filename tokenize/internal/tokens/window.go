@@ -7,28 +7,29 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// Window is the part [From, To) of a merged row, of which it tells the columns.
+// Window computes the columns of a part [From, To) of a merged row.
 type Window struct {
 	Row         *lineage.Row
-	IDs         []rollout.TokenID       // of the row
-	Turns       []rollout.Turn          // whose log probabilities and versions are told
+	IDs         []rollout.TokenID       // all ids of the row
+	Turns       []rollout.Turn          // recorded log probabilities and versions
 	Completions []Completion            // by turn, packed
-	Told        func(turn int) []Prompt // the prompts that say what a turn's context holds, nil for none
+	Told        func(turn int) []Prompt // the encoded prompts up to that of a turn, nil if unknown
 	From, To    int
 
+	// the columns of [From, To)
 	source, turn, version []int32
 	flags                 []rollout.Flag
 }
 
-// Of is o in the memory of w, which is another's then.
+// Of returns o with the column memory of w, which w gives up.
 func (w *Window) Of(o Window) *Window {
 	o.source, o.turn, o.version, o.flags = w.source, w.turn, w.version, w.flags
 	*w = Window{}
 	return &o
 }
 
-// Emptied is the memory of w, whose columns nobody reads any more; none of a row that is
-// longer than any model's context.
+// Emptied returns an empty Window with the column memory of w, whose columns become invalid.
+// It drops memory that is larger than any model's context needs.
 func (w *Window) Emptied() Window {
 	if cap(w.source) > hugeIDs/4 {
 		return Window{}
@@ -36,10 +37,10 @@ func (w *Window) Emptied() Window {
 	return Window{source: w.source, turn: w.turn, version: w.version, flags: w.flags}
 }
 
-// part is [from, to) cut to the window.
+// part returns [from, to) cut to the window.
 func (w *Window) part(from, to int) (int, int) { return max(from, w.From), min(to, w.To) }
 
-// Fill tells the columns of [from, to), in the memory of the last call's.
+// Fill returns the columns of [from, to). They are valid until the next call.
 func (w *Window) Fill(from, to int) rollout.Columns {
 	w.From, w.To = from, to
 	w.source, w.turn, w.flags = slices.Grow(w.source[:0], to-from)[:to-from], slices.Grow(w.turn[:0], to-from)[:to-from], slices.Grow(w.flags[:0], to-from)[:to-from]
@@ -59,8 +60,7 @@ func (w *Window) Fill(from, to int) rollout.Columns {
 			w.say(from-moved, to-moved, source, flags)
 		})
 	}
-	// Where the context was rendered that says what each token is, also of those that
-	// are as an earlier reply was sampled.
+	// A rendered context says what each of its tokens is, those of earlier replies too.
 	after := 0
 	for _, s := range w.Row.Spans {
 		w.context(s.Turn, s.Start, after)
@@ -81,13 +81,13 @@ func (w *Window) Fill(from, to int) rollout.Columns {
 	return rollout.Columns{IDs: w.IDs[w.From:w.To], Source: w.source, Flags: w.flags, Turn: w.turn, Version: w.versions()}
 }
 
-// say tells where the tokens [from, to) are from.
+// say sets source and flags of the tokens [from, to).
 func (w *Window) say(from, to int, source int32, flags rollout.Flag) {
 	fill(w.source[from-w.From:to-w.From], source)
 	fill(w.flags[from-w.From:to-w.From], flags)
 }
 
-// fill sets all of s, which is mostly long, to v.
+// fill sets all of s to v, by doubling copies: s is mostly long.
 func fill[T any](s []T, v T) {
 	n := min(len(s), 16)
 	for i := range s[:n] {
@@ -98,7 +98,7 @@ func fill[T any](s []T, v T) {
 	}
 }
 
-// common is the length of the beginning that a and b, which are equally long, share.
+// common returns the length of the common prefix of a and b, which have equal length.
 func common(a, b []rollout.TokenID) (n int) {
 	for n+32 <= len(a) && *(*[32]rollout.TokenID)(a[n:]) == *(*[32]rollout.TokenID)(b[n:]) {
 		n += 32
@@ -109,7 +109,7 @@ func common(a, b []rollout.TokenID) (n int) {
 	return n
 }
 
-// versions are the policy versions of the window, nil where no turn of the row has one.
+// versions returns the policy versions of the window, nil if no turn of the row has one.
 func (w *Window) versions() []int32 {
 	if !slices.ContainsFunc(w.Row.Spans, func(s lineage.Span) bool { return w.Turns[s.Turn].Version != nil || w.Turns[s.Turn].Versions != nil }) {
 		return nil
@@ -126,7 +126,7 @@ func (w *Window) versions() []int32 {
 	return w.version
 }
 
-// Logprobs are the log probabilities of the row, nil where no turn has any.
+// Logprobs returns the log probabilities of the whole row, nil if no turn has any.
 func (w *Window) Logprobs() (out []float32) {
 	for _, s := range w.Row.Spans {
 		recorded := w.Turns[s.Turn].Logprobs
@@ -141,9 +141,8 @@ func (w *Window) Logprobs() (out []float32) {
 	return out
 }
 
-// context fills source and flags of the context before a span of turn
-// t that starts at row position start, from row position from on, as far as it lies
-// in w. The context's end and the end of the turn's prompt coincide.
+// context sets source and flags of the row's tokens [from, start), as far as they lie in w:
+// the context before a span of turn t. It ends where the prompt of that turn ends.
 func (w *Window) context(t, start, from int) {
 	from = max(from, w.From)
 	stored := w.Told(t)
@@ -151,7 +150,7 @@ func (w *Window) context(t, start, from int) {
 		return
 	}
 	end := stored[t].N
-	// Walk the stored runs backwards from the prompt's end.
+	// Walk backwards from the end of the prompt: each prompt holds only what it adds.
 	for at := t; at >= 0 && end > 0 && start > from; at-- {
 		p := &stored[at]
 		if end > p.Keep {
