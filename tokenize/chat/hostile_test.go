@@ -246,7 +246,7 @@ func TestExpensiveTemplatesAreBounded(t *testing.T) {
 	long := Object(Member{"s", String(text)}, Member{"b", String(bits)}, Member{"l", List(message, message)})
 	message = Object(Member{"role", String("user")}, Member{"content", String("abc")})
 	short := Object(Member{"l", List(message, message)})
-	opts, mostTime, mostMemory := Options{Limits: Limits{Work: 50_000_000, Memory: 128 << 20 / 20}}, 150*time.Millisecond, uint64(48<<20)
+	opts, mostTime, mostMemory := Options{Limits: Limits{Work: 50_000_000, Memory: 128 << 20 / 20}}, 300*time.Millisecond, uint64(48<<20)
 	if os.Getenv("TURNPACK_LIMITS") == "full" {
 		opts, mostTime, mostMemory = Options{}, 2*time.Second, 512<<20
 	}
