@@ -36,7 +36,5 @@
 // counted as a whole, which keeps the promise for counters whose counts do not
 // add up (a template that drops old reasoning, say), and HeadTail and Tail ask in
 // each turn whether the plain history fits. A counter that goes on from what it
-// counted before, as tokenize.Counter does, answers that from what is new. An
-// [AdditiveCounter] counts each message once and nothing else, so that a rollout
-// is planned in time linear in its messages.
+// counted before, as tokenize.Counter does, answers that from what is new.
 package ctxwindow

@@ -24,8 +24,6 @@ func Fit(ctx context.Context, messages []rollout.Message, policy Policy, counter
 	if err != nil {
 		return Fitted{}, err
 	}
-	if s.history, err = newHistory(ctx, &rollout.Rollout{Messages: messages}, counter); err != nil {
-		return Fitted{}, err
-	}
+	s.history = newHistory(&rollout.Rollout{Messages: messages}, counter)
 	return s.Fit(ctx)
 }

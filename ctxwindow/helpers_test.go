@@ -31,19 +31,12 @@ func (c *chars) Count(_ context.Context, ms []rollout.Message) (int, error) {
 	return (utf8.RuneCountInString(renderedText(ms)) + 3) / 4, nil
 }
 
-// words is the kit's ws counter. Its counts are sums.
+// words is the kit's ws counter. Its counts are sums of what messages add.
 type words struct{ calls int }
 
 func (w *words) Count(_ context.Context, ms []rollout.Message) (int, error) {
 	w.calls++
 	return len(strings.Fields(renderedText(ms))), nil
-}
-
-func (w *words) Overhead(context.Context) (int, error) { w.calls++; return 1, nil }
-
-func (w *words) CountMessage(_ context.Context, m *rollout.Message) (int, error) {
-	w.calls++
-	return 2 + len(strings.Fields(m.Content+m.Reasoning)), nil
 }
 
 // stripping counts like a template that drops the reasoning of all but the last

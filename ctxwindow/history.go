@@ -19,14 +19,19 @@ type History struct {
 	blocks  []block
 	lead    int // messages before the first assistant message
 	shown   int // messages before the call that is being planned
-	meter   *meter
+
+	counter     Counter
+	calls       int           // of the counter
+	costs       map[block]int // what blocks add after the fixed messages
+	fixedCounts map[int]int   // counts of the first messages, by their number
+	scratch     []rollout.Message
 }
 
 // Messages are those before the call that is being planned. They must not be changed.
 func (h *History) Messages() []rollout.Message { return h.history[:h.shown:h.shown] }
 
 // Count is the number of tokens of a context that shows parts, as in View.Parts, but
-// nil shows nothing. It asks the counter, or adds up what an AdditiveCounter said.
+// nil shows nothing.
 func (h *History) Count(ctx context.Context, parts []rollout.ContextPart) (int, error) {
 	units := make([]unit, len(parts))
 	for i, p := range parts {
@@ -35,20 +40,20 @@ func (h *History) Count(ctx context.Context, parts []rollout.ContextPart) (int, 
 		}
 		units[i] = unit{from: p.From, to: p.To, msg: p.Message}
 	}
-	return h.meter.count(ctx, units)
+	return h.count(ctx, units)
 }
 
-func newHistory(ctx context.Context, r *rollout.Rollout, c Counter) (*History, error) {
-	h := &History{index: make([]int, 0, len(r.Messages))}
+func newHistory(r *rollout.Rollout, c Counter) *History {
+	h := &History{counter: c, costs: map[block]int{}, fixedCounts: map[int]int{}, index: make([]int, 0, len(r.Messages))}
 	exits := false
 	for i := range r.Messages {
 		exit := r.Messages[i].Role == rollout.RoleExit
 		if exits && !exit { // an exit record among the messages: they have to be moved together
-			h = &History{}
+			h.history, h.index, h.blocks, h.lead = nil, nil, nil, 0
 			for i := range r.Messages {
 				h.append(&r.Messages[i], i)
 			}
-			break
+			return h
 		}
 		if exits = exits || exit; !exit {
 			h.history = r.Messages[:i+1] // shared, so that counters know their own
@@ -56,12 +61,7 @@ func newHistory(ctx context.Context, r *rollout.Rollout, c Counter) (*History, e
 			h.noteTurn(i)
 		}
 	}
-	var err error
-	h.meter, err = newMeter(ctx, c)
-	if err == nil {
-		h.meter.history = h.history
-	}
-	return h, err
+	return h
 }
 
 // append takes message i of the rollout into the history.
@@ -71,9 +71,6 @@ func (h *History) append(m *rollout.Message, i int) {
 	}
 	h.history, h.index = append(h.history, *m), append(h.index, i)
 	h.noteTurn(len(h.history) - 1)
-	if h.meter != nil {
-		h.meter.history = h.history
-	}
 }
 
 // noteTurn counts the message at position k, the last one, to its history turn.

@@ -52,8 +52,7 @@ func (r *Report) Add(o Report) {
 //
 // A plan takes two to four calls of the counter per turn, each on no more than
 // about a budget of messages, but for one on the plain history under HeadTail, Tail
-// and SWERLPolicy; or one per message and two per turn with an AdditiveCounter. A
-// context that no shortening fits into the budget is an error of kind limit, located
+// and SWERLPolicy. A context that no shortening fits into the budget is an error of kind limit, located
 // by turn.
 func Plan(ctx context.Context, r *rollout.Rollout, policy Policy, counter Counter) ([]rollout.Context, Report, error) {
 	if policy == nil || counter == nil {
@@ -65,10 +64,7 @@ func Plan(ctx context.Context, r *rollout.Rollout, policy Policy, counter Counte
 	if r == nil {
 		return nil, Report{}, zero.Rollout()
 	}
-	h, err := newHistory(ctx, r, counter)
-	if err != nil {
-		return nil, Report{}, err
-	}
+	h := newHistory(r, counter)
 	turns := rollout.TurnsOf(r)
 	contexts := make([]rollout.Context, len(turns))
 	rep := Report{Turns: len(turns)}
@@ -102,7 +98,7 @@ func Plan(ctx context.Context, r *rollout.Rollout, policy Policy, counter Counte
 		rep.add(view)
 	}
 	rep.Rows = rows(contexts, turns)
-	rep.Calls = h.meter.calls
+	rep.Calls = h.calls
 	return contexts, rep, nil
 }
 

@@ -62,20 +62,6 @@ func TestPromisesOnGeneratedRollouts(t *testing.T) {
 	}
 }
 
-// TestAdditiveCounterChangesNothing: an additive counter and the same counter
-// without its sums give the same contexts.
-func TestAdditiveCounterChangesNothing(t *testing.T) {
-	r := agent(rand.New(rand.NewPCG(3, 3)), 40, func(k int) int { return 5 + k%17 })
-	policies := append(safePolicies(400), SWERL(400), None{})
-	for _, policy := range policies {
-		sums, a := plan(t, r, policy, &words{})
-		plain, b := plan(t, r, policy, CounterFunc((&words{}).Count))
-		require.Equal(t, plain, sums, name(policy))
-		a.Calls, b.Calls = 0, 0
-		require.Equal(t, b, a, name(policy))
-	}
-}
-
 // TestPlanIsFit: a turn sees what a call with its messages alone would, where the
 // plain history fits again, too.
 func TestPlanIsFit(t *testing.T) {

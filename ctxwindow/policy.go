@@ -41,18 +41,10 @@ type View struct {
 	OverBudget, LostLatest bool
 }
 
-// viewer is a strategy of this package. A nil view means the plain history.
+// viewer is a strategy of this package: units are the parts of the view, nil for the
+// plain history.
 type viewer interface {
-	view(ctx context.Context, n int) ([]unit, step, error)
-}
-
-// step is what planning one turn did.
-type step struct {
-	tokens     int
-	omitted    int
-	shortened  int
-	emptied    int
-	over, lost bool
+	view(ctx context.Context, n int) ([]unit, View, error)
 }
 
 // own makes a viewer a Strategy.
@@ -60,8 +52,7 @@ type own struct{ viewer }
 
 // View implements Strategy.
 func (o own) View(ctx context.Context, n int) (View, error) {
-	units, st, err := o.view(ctx, n)
-	v := View{Tokens: st.tokens, Omitted: st.omitted, Shortened: st.shortened, Emptied: st.emptied, OverBudget: st.over, LostLatest: st.lost}
+	units, v, err := o.view(ctx, n)
 	if err != nil || units == nil {
 		return v, err
 	}
@@ -146,7 +137,11 @@ func (p HeadTail) Validate() error {
 }
 
 // Validate checks the budget and the number of fixed messages.
-func (p Tail) Validate() error { return errors.Join(checkBudget(p.Budget), checkFixed(p.Fixed)) }
+func (p Tail) Validate() error { return p.headTail().Validate() }
+
+func (p Tail) headTail() HeadTail {
+	return HeadTail{Budget: p.Budget, Head: -1, Fixed: p.Fixed, Note: p.Note}
+}
 
 // Validate checks the budget, the share and the number of fixed messages.
 func (p Refill) Validate() error {
@@ -156,11 +151,15 @@ func (p Refill) Validate() error {
 // Validate checks the budget, the share, the number of fixed messages and that
 // there is a summarizer.
 func (p Compaction) Validate() error {
-	err := errors.Join(checkBudget(p.Budget), checkTarget(p.Target), checkFixed(p.Fixed))
+	err := p.refill().Validate()
 	if p.Summarize == nil {
 		err = errors.Join(err, fault("Summarize", "is nil, want a function that writes summaries"))
 	}
 	return err
+}
+
+func (p Compaction) refill() Refill {
+	return Refill{Budget: p.Budget, Target: p.Target, Fixed: p.Fixed}
 }
 
 func fault(field, format string, args ...any) *rollout.Error {

@@ -1,6 +1,7 @@
 package ctxwindow
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -20,43 +21,40 @@ type refill struct {
 	summary *rollout.Message
 	draft   *rollout.Message // of the cut under way: it counts once it is shown
 	drafted span             // what it summarizes beside the summary before
-	state   step
+	state   View
 }
 
 // span is history positions [from, to).
 type span struct{ from, to int }
 
-func targetOr(v float64) float64 {
-	if v == 0 {
-		return defaultTarget
-	}
-	return v
-}
-
 // Start begins the calls of one rollout.
-func (p Refill) Start(h *History) Strategy {
-	return own{&refill{History: h, budget: p.Budget, fixed: p.Fixed, target: targetOr(p.Target), note: noteOr(p.Note)}}
+func (p Refill) Start(h *History) Strategy { return own{p.begin(h)} }
+
+func (p Refill) begin(h *History) *refill {
+	return &refill{History: h, budget: p.Budget, fixed: p.Fixed, target: cmp.Or(p.Target, defaultTarget), note: noteOr(p.Note)}
 }
 
 // Start begins the calls of one rollout.
 func (p Compaction) Start(h *History) Strategy {
-	return own{&refill{History: h, budget: p.Budget, fixed: p.Fixed, target: targetOr(p.Target), note: omissionNote, summarize: p.Summarize}}
+	s := p.refill().begin(h)
+	s.summarize = p.Summarize
+	return own{s}
 }
 
-func (s *refill) view(ctx context.Context, n int) ([]unit, step, error) {
+func (s *refill) view(ctx context.Context, n int) ([]unit, View, error) {
 	if n == 0 {
-		return nil, step{}, nil
+		return nil, View{}, nil
 	}
 	grown := []unit{{from: 0, to: n}}
 	if s.now != nil {
 		grown = extend(s.now, s.upTo, n)
 	}
-	total, err := s.meter.count(ctx, grown)
+	total, err := s.count(ctx, grown)
 	if err != nil {
-		return nil, step{}, err
+		return nil, View{}, err
 	}
 	if total <= s.budget {
-		s.upTo, s.state.tokens = n, total
+		s.upTo, s.state.Tokens = n, total
 		if s.now != nil {
 			s.now = grown
 		}
@@ -64,7 +62,7 @@ func (s *refill) view(ctx context.Context, n int) ([]unit, step, error) {
 	}
 	now, state, err := s.cut(ctx, n)
 	if err != nil { // the cut before stands
-		return nil, step{}, err
+		return nil, View{}, err
 	}
 	if s.draft != nil {
 		s.summary, s.gone, s.draft = s.draft, s.drafted.to, nil
@@ -86,7 +84,7 @@ func extend(view []unit, from, to int) []unit {
 	return append(out, unit{from: from, to: to})
 }
 
-func (s *refill) cut(ctx context.Context, n int) ([]unit, step, error) {
+func (s *refill) cut(ctx context.Context, n int) ([]unit, View, error) {
 	fixed, blocks := s.split(n, s.fixed)
 	if len(blocks) == 0 {
 		return s.squeeze(ctx, s.budget, fixed, nil, block{n, n})
@@ -98,12 +96,12 @@ func (s *refill) cut(ctx context.Context, n int) ([]unit, step, error) {
 	c := &cut{History: s.History, fixed: fixed, blocks: blocks, note: note}
 	base, err := c.base(ctx)
 	if err != nil {
-		return nil, step{}, err
+		return nil, View{}, err
 	}
 	want := int(float64(s.budget) * s.target)
 	tail, err := c.backTo(ctx, 0, want-base)
 	if err != nil {
-		return nil, step{}, err
+		return nil, View{}, err
 	}
 	if s.summarize == nil {
 		return c.trim(ctx, 0, tail, want, s.budget)
@@ -112,7 +110,7 @@ func (s *refill) cut(ctx context.Context, n int) ([]unit, step, error) {
 }
 
 // compact puts a summary in place of the blocks before tail.
-func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, step, error) {
+func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, View, error) {
 	last := len(c.blocks) - 1
 	gone := max(s.gone, c.fixed)
 	if c.blocks[tail].from <= gone {
@@ -122,7 +120,7 @@ func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, step, e
 	summary, upTo := s.summary, s.gone
 	if start > gone {
 		if err := s.summarized(ctx, span{gone, start}); err != nil {
-			return nil, step{}, err
+			return nil, View{}, err
 		}
 		summary, upTo = s.draft, start
 	} else {
@@ -137,12 +135,12 @@ func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, step, e
 	}
 	kept := block{start, c.blocks[last].to}
 	view = s.join(append(append(view, middle...), unit{from: kept.from, to: kept.to}))
-	n, err := s.meter.count(ctx, view)
+	n, err := s.count(ctx, view)
 	if err != nil || n <= s.budget {
-		return view, step{tokens: n, omitted: tail}, err
+		return view, View{Tokens: n, Omitted: tail}, err
 	}
 	view, st, err := s.squeeze(ctx, s.budget, c.fixed, middle, kept)
-	st.omitted = tail
+	st.Omitted = tail
 	return view, st, err
 }
 

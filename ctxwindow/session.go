@@ -13,11 +13,10 @@ import (
 // under the same policy, so Refill makes as few rows live as in a plan.
 //
 // A session counts each message a bounded number of times, however long the rollout
-// grows, but for the plain history that HeadTail and Tail ask about before each call
-// (with an AdditiveCounter they do not). It is for one goroutine.
+// grows, but for the plain history that HeadTail and Tail ask about before each call.
+// It is for one goroutine.
 type Session struct {
 	policy   Policy
-	counter  Counter
 	strategy Strategy
 	history  *History
 	messages int // of the rollout, exit records included
@@ -34,7 +33,7 @@ func NewSession(policy Policy, counter Counter) (*Session, error) {
 	if err := policy.Validate(); err != nil {
 		return nil, err
 	}
-	return &Session{policy: policy, counter: counter, history: &History{}}, nil
+	return &Session{policy: policy, history: newHistory(&rollout.Rollout{}, counter)}, nil
 }
 
 // Append takes messages in the order in which they join the rollout: the task, then
@@ -60,14 +59,6 @@ func (s *Session) Fit(ctx context.Context) (Fitted, error) {
 	if s.history == nil {
 		return Fitted{}, zero.Value("ctxwindow.Session", "NewSession")
 	}
-	if s.history.meter == nil {
-		m, err := newMeter(ctx, s.counter)
-		if err != nil {
-			return Fitted{}, err
-		}
-		m.history = s.history.history
-		s.history.meter = m
-	}
 	if s.strategy == nil {
 		s.strategy = s.policy.Start(s.history)
 	}
@@ -92,8 +83,8 @@ func (s *Session) Fit(ctx context.Context) (Fitted, error) {
 // that was fitted twice counts once.
 func (s *Session) Report() Report {
 	r := s.report
-	if s.history != nil && s.history.meter != nil {
-		r.Calls = s.history.meter.calls
+	if s.history != nil {
+		r.Calls = s.history.calls
 	}
 	return r
 }

@@ -26,7 +26,7 @@ type piece struct {
 
 // squeeze shortens the fixed messages [0, fixed), what stands for omitted turns
 // and the latest turn into the budget, as little as the order above allows.
-func (p *History) squeeze(ctx context.Context, budget, fixed int, middle []unit, latest block) ([]unit, step, error) {
+func (p *History) squeeze(ctx context.Context, budget, fixed int, middle []unit, latest block) ([]unit, View, error) {
 	var pieces []piece
 	for k := range fixed {
 		stage := giveFixed
@@ -54,17 +54,17 @@ func (p *History) squeeze(ctx context.Context, budget, fixed int, middle []unit,
 			}
 		}
 	}
-	n, err := p.meter.count(ctx, p.join(p.render(pieces, giveStages, 0, false)))
+	n, err := p.count(ctx, p.join(p.render(pieces, giveStages, 0, false)))
 	if err != nil {
-		return nil, step{}, err
+		return nil, View{}, err
 	}
-	return nil, step{}, rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the first messages and the latest turn take %d tokens without any content, the budget is %d", n, budget).
+	return nil, View{}, rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the first messages and the latest turn take %d tokens without any content, the budget is %d", n, budget).
 		WithFix("raise the budget")
 }
 
 // fit finds the most content, in bytes per message, that messages of stage may
 // keep when those of earlier stages keep none.
-func (p *History) fit(ctx context.Context, budget int, pieces []piece, stage int, marked bool) ([]unit, step, bool, error) {
+func (p *History) fit(ctx context.Context, budget int, pieces []piece, stage int, marked bool) ([]unit, View, bool, error) {
 	longest := 0
 	for _, pc := range pieces {
 		if pc.stage == stage {
@@ -73,7 +73,7 @@ func (p *History) fit(ctx context.Context, budget int, pieces []piece, stage int
 		}
 	}
 	var best []unit
-	var st step
+	var st View
 	for lo, hi := 0, longest; lo <= hi; {
 		limit := (lo + hi) / 2
 		if best == nil {
@@ -81,16 +81,16 @@ func (p *History) fit(ctx context.Context, budget int, pieces []piece, stage int
 		}
 		parts := p.render(pieces, stage, limit, marked)
 		view := p.join(parts)
-		n, err := p.meter.count(ctx, view)
+		n, err := p.count(ctx, view)
 		if err != nil {
-			return nil, step{}, false, err
+			return nil, View{}, false, err
 		}
 		if n <= budget {
 			best, lo = view, limit+1
-			st = step{tokens: n}
-			st.shortened, st.emptied = shortened(parts)
+			st = View{Tokens: n}
+			st.Shortened, st.Emptied = shortened(parts)
 		} else if best == nil {
-			return nil, step{}, false, nil
+			return nil, View{}, false, nil
 		} else {
 			hi = limit - 1
 		}

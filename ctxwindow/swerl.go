@@ -64,10 +64,7 @@ func (p SWERLPolicy) Decide(ctx context.Context, messages []rollout.Message, cou
 	if counter == nil {
 		return Decision{}, fault("counter", "Decide needs a counter")
 	}
-	h, err := newHistory(ctx, &rollout.Rollout{Messages: messages}, counter)
-	if err != nil {
-		return Decision{}, err
-	}
+	h := newHistory(&rollout.Rollout{Messages: messages}, counter)
 	s := p.begin(h)
 	d := Decision{TurnLengths: []int{}, TurnCosts: []int{}, Kept: []int{}}
 	turns := s.turns(len(h.history))
@@ -79,6 +76,7 @@ func (p SWERLPolicy) Decide(ctx context.Context, messages []rollout.Message, cou
 		d.TurnLengths = append(d.TurnLengths, b.to-b.from)
 		d.TurnCosts = append(d.TurnCosts, n)
 	}
+	var err error
 	if d.Fixed, err = s.fixedCost(ctx, len(h.history)); err != nil {
 		return Decision{}, err
 	}
@@ -87,12 +85,12 @@ func (p SWERLPolicy) Decide(ctx context.Context, messages []rollout.Message, cou
 		return Decision{}, err
 	}
 	if len(h.history) == 0 { // a view of nothing is not counted
-		if s.total, err = h.meter.count(ctx, nil); err != nil {
+		if s.total, err = h.count(ctx, nil); err != nil {
 			return Decision{}, err
 		}
-		st.tokens = s.total
+		st.Tokens = s.total
 	}
-	d.Total, d.Unchanged, d.Omitted, d.After = s.total, view == nil, st.omitted, st.tokens
+	d.Total, d.Unchanged, d.Omitted, d.After = s.total, view == nil, st.Omitted, st.Tokens
 	if view == nil {
 		view = []unit{{from: 0, to: len(h.history)}}
 	}
@@ -162,18 +160,14 @@ func (s *reference) cost(ctx context.Context, b block) (int, error) {
 	if n, ok := s.costs[b]; ok {
 		return n, nil
 	}
-	if s.meter.additive != nil {
-		n, err := s.meter.block(ctx, 0, b)
-		return max(0, n), err
-	}
 	if !s.emptyDone {
-		n, err := s.meter.call(ctx, placeholders())
+		n, err := s.call(ctx, placeholders())
 		if err != nil {
 			return 0, err
 		}
 		s.empty, s.emptyDone = n, true
 	}
-	with, err := s.meter.call(ctx, append(placeholders(), s.history[b.from:b.to]...))
+	with, err := s.call(ctx, append(placeholders(), s.history[b.from:b.to]...))
 	if err != nil {
 		return 0, err
 	}
@@ -187,7 +181,7 @@ func (s *reference) fixedCost(ctx context.Context, n int) (int, error) {
 	if c, ok := s.fixed[first]; ok {
 		return c, nil
 	}
-	c, err := s.meter.count(ctx, s.compose(n, nil, 0, 0, 0))
+	c, err := s.count(ctx, s.compose(n, nil, 0, 0, 0))
 	if err != nil {
 		return 0, err
 	}
@@ -218,38 +212,38 @@ func (s *reference) compose(n int, turns []block, head, tail, omitted int) []uni
 	return view
 }
 
-func (s *reference) view(ctx context.Context, n int) ([]unit, step, error) {
+func (s *reference) view(ctx context.Context, n int) ([]unit, View, error) {
 	s.total = 0
 	if n == 0 {
-		return nil, step{}, nil
+		return nil, View{}, nil
 	}
-	total, err := s.meter.count(ctx, []unit{{from: 0, to: n}})
+	total, err := s.count(ctx, []unit{{from: 0, to: n}})
 	if err != nil {
-		return nil, step{}, err
+		return nil, View{}, err
 	}
 	s.total = total
-	whole := step{tokens: total, over: total > s.budget}
+	whole := View{Tokens: total, OverBudget: total > s.budget}
 	turns := s.turns(n)
 	if total <= s.budget || len(turns) <= 1 {
 		return nil, whole, nil
 	}
 	fixed, err := s.fixedCost(ctx, n)
 	if err != nil {
-		return nil, step{}, err
+		return nil, View{}, err
 	}
 	head, tail := 0, len(turns)
 	if free := s.budget - fixed; free > 0 {
 		headFree := int(float64(free) * s.head)
 		if head, tail, err = s.choose(ctx, turns, headFree, free-headFree); err != nil {
-			return nil, step{}, err
+			return nil, View{}, err
 		}
 	}
 	if head == tail {
 		return nil, whole, nil
 	}
 	view := s.compose(n, turns, head, tail, tail-head)
-	after, err := s.meter.count(ctx, view)
-	return view, step{tokens: after, omitted: tail - head, over: after > s.budget, lost: tail == len(turns)}, err
+	after, err := s.count(ctx, view)
+	return view, View{Tokens: after, Omitted: tail - head, OverBudget: after > s.budget, LostLatest: tail == len(turns)}, err
 }
 
 // choose walks from both ends while turns fit; one big turn ends a walk.

@@ -1,6 +1,7 @@
 package ctxwindow
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -12,7 +13,7 @@ type plainStrategy struct{}
 // Start begins the calls of one rollout.
 func (None) Start(*History) Strategy { return own{plainStrategy{}} }
 
-func (plainStrategy) view(context.Context, int) ([]unit, step, error) { return nil, step{}, nil }
+func (plainStrategy) view(context.Context, int) ([]unit, View, error) { return nil, View{}, nil }
 
 // headTail plans each turn from the whole history.
 type headTail struct {
@@ -25,26 +26,20 @@ type headTail struct {
 
 // Start begins the calls of one rollout.
 func (p HeadTail) Start(h *History) Strategy {
-	head := p.Head
-	if head == 0 {
-		head = defaultHead
-	}
-	return own{&headTail{History: h, budget: p.Budget, fixed: p.Fixed, head: max(0, head), note: noteOr(p.Note), bases: map[int]int{}}}
+	return own{&headTail{History: h, budget: p.Budget, fixed: p.Fixed, head: max(0, cmp.Or(p.Head, defaultHead)), note: noteOr(p.Note), bases: map[int]int{}}}
 }
 
 // Start begins the calls of one rollout.
-func (p Tail) Start(h *History) Strategy {
-	return own{&headTail{History: h, budget: p.Budget, fixed: p.Fixed, note: noteOr(p.Note), bases: map[int]int{}}}
-}
+func (p Tail) Start(h *History) Strategy { return p.headTail().Start(h) }
 
-func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
+func (s *headTail) view(ctx context.Context, n int) ([]unit, View, error) {
 	if n == 0 {
-		return nil, step{}, nil
+		return nil, View{}, nil
 	}
 	// A history that did not fit may do so again: templates drop old reasoning.
-	total, err := s.meter.count(ctx, []unit{{from: 0, to: n}})
+	total, err := s.count(ctx, []unit{{from: 0, to: n}})
 	if err != nil || total <= s.budget {
-		return nil, step{tokens: total}, err
+		return nil, View{Tokens: total}, err
 	}
 	fixed, blocks := s.split(n, s.fixed)
 	if len(blocks) == 0 {
@@ -53,22 +48,22 @@ func (s *headTail) view(ctx context.Context, n int) ([]unit, step, error) {
 	c := &cut{History: s.History, fixed: fixed, blocks: blocks, note: s.note}
 	base, err := s.base(ctx, *c)
 	if err != nil {
-		return nil, step{}, err
+		return nil, View{}, err
 	}
 	// The latest turn comes first: it is in whatever the shares say.
 	latest, err := c.cost(ctx, len(blocks)-1)
 	if err != nil {
-		return nil, step{}, err
+		return nil, View{}, err
 	}
 	free := s.budget - base
 	share := int(float64(free) * s.head)
 	head, err := c.upTo(ctx, min(share, free-latest))
 	if err != nil {
-		return nil, step{}, err
+		return nil, View{}, err
 	}
 	tail, err := c.backTo(ctx, head, free-share)
 	if err != nil {
-		return nil, step{}, err
+		return nil, View{}, err
 	}
 	return c.trim(ctx, head, tail, s.budget, s.budget)
 }
@@ -109,12 +104,12 @@ type cut struct {
 
 // base is the count of the fixed messages and a note for all blocks.
 func (c *cut) base(ctx context.Context) (int, error) {
-	return c.meter.count(ctx, c.join(c.compose(0, len(c.blocks))))
+	return c.count(ctx, c.join(c.compose(0, len(c.blocks))))
 }
 
 // cost is the marginal cost of a block.
 func (c *cut) cost(ctx context.Context, k int) (int, error) {
-	return c.meter.block(ctx, c.fixed, c.blocks[k])
+	return c.History.cost(ctx, c.fixed, c.blocks[k])
 }
 
 // upTo returns how many of the first blocks fit into free. The latest is not
@@ -172,7 +167,7 @@ func (c *cut) compose(head, tail int) []unit {
 // trim counts the choice exactly and drops blocks, the tail's oldest first,
 // until it fits want; the latest block alone may take up to budget, and is
 // shortened beyond.
-func (c *cut) trim(ctx context.Context, head, tail, want, budget int) ([]unit, step, error) {
+func (c *cut) trim(ctx context.Context, head, tail, want, budget int) ([]unit, View, error) {
 	last := len(c.blocks) - 1
 	if tail == head && last > 0 { // estimates say that all fits: the exact count said no
 		if tail < last {
@@ -184,13 +179,13 @@ func (c *cut) trim(ctx context.Context, head, tail, want, budget int) ([]unit, s
 	for {
 		parts := c.compose(head, tail)
 		view := c.join(parts)
-		n, err := c.meter.count(ctx, view)
+		n, err := c.count(ctx, view)
 		if err != nil {
-			return nil, step{}, err
+			return nil, View{}, err
 		}
 		alone := head == 0 && tail == last
 		if n <= want || alone && n <= budget {
-			return view, step{tokens: n, omitted: tail - head}, nil
+			return view, View{Tokens: n, Omitted: tail - head}, nil
 		}
 		if alone {
 			var middle []unit
@@ -200,7 +195,7 @@ func (c *cut) trim(ctx context.Context, head, tail, want, budget int) ([]unit, s
 				}
 			}
 			view, st, err := c.squeeze(ctx, budget, c.fixed, middle, c.blocks[last])
-			st.omitted = tail - head
+			st.Omitted = tail - head
 			return view, st, err
 		}
 		for over := n - want; over > 0 && !(head == 0 && tail == last); {
@@ -213,7 +208,7 @@ func (c *cut) trim(ctx context.Context, head, tail, want, budget int) ([]unit, s
 			}
 			cost, err := c.cost(ctx, dropped)
 			if err != nil {
-				return nil, step{}, err
+				return nil, View{}, err
 			}
 			over -= max(1, cost)
 		}
