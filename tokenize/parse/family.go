@@ -1,6 +1,7 @@
 package parse
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -37,18 +38,16 @@ func Families() []Family { return slices.Sorted(maps.Keys(formats)) }
 type format struct {
 	think  [2]string // around reasoning
 	marks  []string  // what begins a call
-	enter  func(p *Parser, mark string) (int, state)
-	end    string // what ends one
-	list   bool   // calls can stand in a JSON list
-	many   bool   // calls can follow each other within the marks
-	loose  bool   // the end mark can be missing
+	body   state     // what reads one after its mark; "{" and "[" have their own
+	end    string    // what ends one
+	list   bool      // calls can stand in a JSON list
+	many   bool      // calls can follow each other within the marks
+	loose  bool      // the end mark can be missing
 	params *parameters
 	header *header
 	ends   []string // what ends a parameter without its mark
 
-	another string   // what begins a further call of a block, read by block
-	block   state    // nil = calls have no block
-	begins  []string // marks and another, nil = marks
+	another string // what begins a further call of a block, read by body too; "" = calls have no block
 
 	textAfter bool  // templates write the content after the calls
 	first     state // where reading begins, nil = begin
@@ -58,32 +57,20 @@ type format struct {
 var thinkMarks = [2]string{"<think>", "</think>"}
 
 func parameterFormat(x *parameters) *format {
-	f := &format{think: thinkMarks, marks: []string{x.outer}, enter: enterParameters, params: x, end: x.outerEnd}
+	f := &format{think: thinkMarks, marks: []string{x.outer}, body: paramCall, params: x, end: cmp.Or(x.outerEnd, x.callEnd), another: x.name}
 	if x.lenient {
 		f.ends = []string{x.callEnd}
 	}
-	if f.end == "" {
-		f.end = x.callEnd
-		return f
-	}
-	return f.inBlocks(x.name, paramCall)
-}
-
-// inBlocks completes f: another mark begins a further call of a block.
-func (f *format) inBlocks(another string, block state) *format {
-	f.another, f.block = another, block
-	f.begins = append(f.marks[:len(f.marks):len(f.marks)], another)
 	return f
 }
 
 func headerFormat(h *header) *format {
-	f := &format{think: thinkMarks, marks: []string{h.section}, enter: enterSection, header: h, end: h.sectionEnd}
-	return f.inBlocks(h.call, section)
+	return &format{think: thinkMarks, marks: []string{h.section}, body: section, header: h, end: h.sectionEnd, another: h.call}
 }
 
 var formats = map[Family]*format{
 	plain:  {think: thinkMarks},
-	hermes: {think: thinkMarks, marks: []string{"<tool_call>"}, enter: enterTagged, end: "</tool_call>"},
+	hermes: {think: thinkMarks, marks: []string{"<tool_call>"}, body: taggedBody, end: "</tool_call>"},
 	qwen3Coder: func() *format {
 		f := parameterFormat(qwen3CoderParameters)
 		f.marks = append(f.marks, f.params.name) // models leave the outer mark out
@@ -94,14 +81,14 @@ var formats = map[Family]*format{
 	deepSeek:      headerFormat(deepseekHeader),
 	deepSeekV32:   parameterFormat(deepseekV32Parameters),
 	gptOSS:        {first: harmonyFirst},
-	llama:         {marks: []string{"<|python_tag|>", "{"}, enter: enterLlama, many: true},
-	pythonic:      {marks: []string{"<|python_start|>", "[", "{"}, enter: enterPythonic, end: "<|python_end|>", many: true, loose: true},
-	lfm2:          {think: thinkMarks, marks: []string{"<|tool_call_start|>"}, enter: enterPythonic, end: "<|tool_call_end|>"},
-	miniMaxM1:     {think: thinkMarks, marks: []string{"<tool_calls>"}, enter: enterTagged, end: "</tool_calls>", many: true},
+	llama:         {marks: []string{"<|python_tag|>", "{"}, body: llamaTag, many: true},
+	pythonic:      {marks: []string{"<|python_start|>", "[", "{"}, body: pythonHead, end: "<|python_end|>", many: true, loose: true},
+	lfm2:          {think: thinkMarks, marks: []string{"<|tool_call_start|>"}, body: pythonHead, end: "<|tool_call_end|>"},
+	miniMaxM1:     {think: thinkMarks, marks: []string{"<tool_calls>"}, body: taggedBody, end: "</tool_calls>", many: true},
 	miniMaxM2:     parameterFormat(minimaxM2Parameters),
-	nemotron:      {think: thinkMarks, marks: []string{"<TOOLCALL>"}, enter: enterTagged, end: "</TOOLCALL>", list: true},
-	mistralFamily: {think: [2]string{"[THINK]", "[/THINK]"}, marks: []string{mistralCalls}, enter: enterMistral, list: true},
-	gemma4:        {think: [2]string{"<|channel>thought", "<channel|>"}, marks: []string{"<|tool_call>"}, enter: enterGemma, end: "<tool_call|>", textAfter: true},
+	nemotron:      {think: thinkMarks, marks: []string{"<TOOLCALL>"}, body: taggedBody, end: "</TOOLCALL>", list: true},
+	mistralFamily: {think: [2]string{"[THINK]", "[/THINK]"}, marks: []string{mistralCalls}, body: mistral, list: true},
+	gemma4:        {think: [2]string{"<|channel>thought", "<channel|>"}, marks: []string{"<|tool_call>"}, body: gemmaBody, end: "<tool_call|>", textAfter: true},
 }
 
 // InReasoning reports whether a prompt ends with reasoning that it opened, so that the

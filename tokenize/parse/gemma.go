@@ -4,16 +4,9 @@ import "github.com/turnpack/turnpack/tokenize/parse/internal/literal"
 
 // Gemma 4 writes <|tool_call>call:name{key:<|"|>text<|"|>,count:2}<tool_call|>.
 
-func enterGemma(p *Parser, mark string) (int, state) {
-	return len(mark), func(p *Parser, _ string, _ bool) (int, state) {
-		p.from = p.tried.Len()
-		return 0, gemmaBody
-	}
-}
-
 // gemmaBody passes over the call up to its end mark; within a text there is none.
 func gemmaBody(p *Parser, in string, end bool) (int, state) {
-	i, mark := find(in, end, literal.GemmaQuote, p.format.end, nil)
+	i, mark := find(in, end, nil, literal.GemmaQuote, p.format.end)
 	switch {
 	case mark == "" || i > 0:
 		return i, nil
@@ -32,7 +25,7 @@ func gemmaBody(p *Parser, in string, end bool) (int, state) {
 }
 
 func gemmaText(p *Parser, in string, end bool) (int, state) {
-	i, mark := find(in, end, literal.GemmaQuote, "", nil)
+	i, mark := find(in, end, nil, literal.GemmaQuote)
 	if mark == "" || i > 0 {
 		return i, nil
 	}

@@ -81,7 +81,7 @@ func firstWord(s string) string {
 }
 
 func harmonyContent(p *Parser, in string, end bool) (int, state) {
-	i, mark := find(in, end, "", "", harmonyEnds)
+	i, mark := find(in, end, harmonyEnds)
 	if mark == "" || i > 0 {
 		p.text(in[:i])
 		return i, nil
@@ -110,7 +110,7 @@ func harmonyBetween(p *Parser, in string, end bool) (int, state) {
 }
 
 func harmonyReasoning(p *Parser, in string, end bool) (int, state) {
-	i, mark := find(in, end, "", "", harmonyEnds)
+	i, mark := find(in, end, harmonyEnds)
 	if i > 0 {
 		p.out.addReasoning(in[:i])
 	}

@@ -25,8 +25,6 @@ var deepseekHeader = &header{
 
 const fence = "```"
 
-func enterSection(_ *Parser, mark string) (int, state) { return len(mark), section }
-
 // section looks for a call, or the end of the calls.
 func section(p *Parser, in string, end bool) (int, state) {
 	h := p.format.header
@@ -172,8 +170,6 @@ const (
 	mistralArgs  = "[ARGS]"
 	mistralID    = "[CALL_ID]"
 )
-
-func enterMistral(_ *Parser, mark string) (int, state) { return len(mark), mistral }
 
 func mistral(p *Parser, in string, end bool) (int, state) {
 	rest, skipped := skip(in)

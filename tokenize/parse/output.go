@@ -27,15 +27,13 @@ func (o *output) take() []Event {
 	return e
 }
 
-func (o *output) emit(e Event) { o.events = appendEvent(o.events, e) }
-
-// appendEvent joins short deltas of the same kind.
-func appendEvent(to []Event, e Event) []Event {
-	if k := len(to) - 1; k >= 0 && e.Text != "" && to[k].Kind == e.Kind && to[k].Call == e.Call && len(to[k].Text) < maxPiece {
-		to[k].Text += e.Text
-		return to
+// emit joins short deltas of the same kind.
+func (o *output) emit(e Event) {
+	if k := len(o.events) - 1; k >= 0 && e.Text != "" && o.events[k].Kind == e.Kind && o.events[k].Call == e.Call && len(o.events[k].Text) < maxPiece {
+		o.events[k].Text += e.Text
+		return
 	}
-	return append(to, e)
+	o.events = append(o.events, e)
 }
 
 func (o *output) add(to *strings.Builder, kind EventKind, s string, trim bool) {
@@ -187,5 +185,3 @@ func (p *Parser) finish() {
 
 func trimLeft(s string) string  { return strings.TrimLeft(s, literal.Space) }
 func trimRight(s string) string { return strings.TrimRight(s, literal.Space) }
-
-func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -8,17 +8,6 @@ import (
 
 // Families that write calls in Python: Llama 4, LFM2, and the built-in tools of Llama 3.1.
 
-func enterPythonic(p *Parser, mark string) (int, state) {
-	switch mark {
-	case "[":
-		p.quiet = true
-		return 0, pythonHead
-	case "{":
-		return enterLlama(p, mark)
-	}
-	return len(mark), pythonHead
-}
-
 // pythonHead looks whether a list begins with the name of a call.
 func pythonHead(p *Parser, in string, end bool) (int, state) {
 	rest, skipped := skip(in)

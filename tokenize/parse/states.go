@@ -32,12 +32,9 @@ func (p *Parser) begin(in string, end bool) (int, state) {
 // reasoning passes text on until its end mark, or until a call that is whole.
 func (p *Parser) reasoning(in string, end bool) (int, state) {
 	think := p.format.think
-	i, mark := find(in, end, think[1], think[0], p.format.marks)
+	i, mark := find(in, end, p.format.marks, think[:]...)
 	switch {
-	case mark == "":
-		p.text(in[:i])
-		return i, nil
-	case i > 0:
+	case mark == "" || i > 0:
 		p.text(in[:i])
 		return i, nil
 	case mark == think[1]:
@@ -50,8 +47,7 @@ func (p *Parser) reasoning(in string, end bool) (int, state) {
 		}
 		return len(mark), nil
 	}
-	p.try()
-	return p.format.enter(p, mark)
+	return p.enter(mark)
 }
 
 // content passes text on until the mark of a call.
@@ -61,7 +57,7 @@ func (p *Parser) content(in string, end bool) (int, state) {
 	if !p.opts.KeepReasoning {
 		stray = f.think[1]
 	}
-	i, mark := find(in, end, stray, "", f.marks)
+	i, mark := find(in, end, f.marks, stray)
 	switch {
 	case mark == "" || i > 0:
 		p.text(in[:i])
@@ -71,8 +67,7 @@ func (p *Parser) content(in string, end bool) (int, state) {
 		p.text(mark)
 		return len(mark), nil
 	}
-	p.try()
-	return f.enter(p, mark)
+	return p.enter(mark)
 }
 
 // resync passes on what is left of a malformed call, up to its end mark.
@@ -82,11 +77,7 @@ func (p *Parser) resync(in string, end bool) (int, state) {
 	if stop == "" {
 		return 0, home
 	}
-	begins := p.format.begins
-	if begins == nil {
-		begins = p.format.marks
-	}
-	i, mark := find(in, end, stop, p.format.think[1], begins)
+	i, mark := find(in, end, p.format.marks, stop, p.format.think[1], p.format.another)
 	switch {
 	case mark == "" || i > 0:
 		p.text(in[:i])
@@ -97,7 +88,7 @@ func (p *Parser) resync(in string, end bool) (int, state) {
 	case mark == p.format.another: // the next call of the same block
 		p.try()
 		p.between = true
-		return 0, p.format.block
+		return 0, p.format.body
 	}
 	return 0, home
 }
@@ -125,6 +116,24 @@ func (p *Parser) text(s string) {
 func (p *Parser) try() {
 	p.trying, p.between, p.quiet, p.tryAt, p.call = true, false, false, p.at, call{}
 	p.tried.Reset()
+}
+
+// enter begins an attempt at the call that a mark begins. A bracket is a part of the call,
+// and may begin none; so is a further mark of blocks, where models leave the first one out.
+func (p *Parser) enter(mark string) (int, state) {
+	p.try()
+	switch mark {
+	case "{":
+		p.quiet = true
+		return 0, taggedBody
+	case "[":
+		p.quiet = true
+		return 0, pythonHead
+	case p.format.another:
+		return 0, p.format.body
+	}
+	p.from = len(mark)
+	return len(mark), p.format.body
 }
 
 // fail ends an attempt: the text read stays text. No byte is consumed.
@@ -169,31 +178,23 @@ func (p *Parser) cut() {
 	_, p.state = p.fail("the reply ends within the call")
 }
 
-// find looks for the first of two marks and a list, and returns where it begins. With
+// find looks for the first of some marks, "" for none, and returns where it begins. With
 // none, how much of in certainly belongs to no mark.
-func find(in string, end bool, a, b string, more []string) (int, string) {
-	for i := 0; i < len(in); i++ {
-		c := in[i]
-		if (a == "" || c != a[0]) && (b == "" || c != b[0]) && !beginsOne(more, c) {
-			continue
-		}
-		rest := in[i:]
-		best, part := "", false
-		try := func(m string) {
-			switch {
-			case m == "":
-			case strings.HasPrefix(rest, m):
-				if len(m) > len(best) {
-					best = m
+func find(in string, end bool, more []string, marks ...string) (int, string) {
+	for i := range len(in) {
+		rest, best, part := in[i:], "", false
+		for _, list := range [...][]string{marks, more} {
+			for _, m := range list {
+				switch {
+				case m == "" || m[0] != rest[0]:
+				case strings.HasPrefix(rest, m):
+					if len(m) > len(best) {
+						best = m
+					}
+				case strings.HasPrefix(m, rest):
+					part = true
 				}
-			case strings.HasPrefix(m, rest):
-				part = true
 			}
-		}
-		try(a)
-		try(b)
-		for _, m := range more {
-			try(m)
 		}
 		if part && !end {
 			return i, ""
@@ -203,15 +204,6 @@ func find(in string, end bool, a, b string, more []string) (int, string) {
 		}
 	}
 	return len(in), ""
-}
-
-func beginsOne(marks []string, c byte) bool {
-	for _, m := range marks {
-		if m[0] == c {
-			return true
-		}
-	}
-	return false
 }
 
 // heldStop is how many bytes at the end of text can be the beginning of a stop text,

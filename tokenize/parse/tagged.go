@@ -2,6 +2,7 @@ package parse
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
@@ -27,7 +28,7 @@ func (t *tagged) OnKey(key string) string {
 	t.key, t.typed = key, false
 	t.text.Reset()
 	if t.isArguments() && t.args || key == "name" && t.name != "" {
-		return sprintf("%q comes twice", key)
+		return fmt.Sprintf("%q comes twice", key)
 	}
 	if t.isArguments() && t.name != "" {
 		t.give()
@@ -84,8 +85,6 @@ func (t *tagged) OnValueEnd() string {
 func isObject(s string) bool {
 	return strings.HasPrefix(trimLeft(s), "{") && json.Valid([]byte(s))
 }
-
-func enterTagged(_ *Parser, mark string) (int, state) { return len(mark), taggedBody }
 
 // taggedBody looks for the object of a call, or a list of them.
 func taggedBody(p *Parser, in string, _ bool) (int, state) {
@@ -188,17 +187,8 @@ func taggedAfter(p *Parser, in string, end bool) (int, state) {
 	return p.fail("%q follows the JSON object of a call", rest[0])
 }
 
-// enterLlama reads an object, which within text is a call only if it has a name and
-// arguments; or what follows <|python_tag|>: an object, a call of a built-in tool in
+// llamaTag reads what follows <|python_tag|>: an object, a call of a built-in tool in
 // Python, or a program.
-func enterLlama(p *Parser, mark string) (int, state) {
-	if mark == "{" {
-		p.quiet = true
-		return 0, taggedBody
-	}
-	return len(mark), llamaTag
-}
-
 func llamaTag(p *Parser, in string, end bool) (int, state) {
 	rest, skipped := skip(in)
 	switch {

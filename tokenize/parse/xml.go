@@ -54,13 +54,6 @@ type parameter struct {
 	keys  map[string]bool
 }
 
-func enterParameters(p *Parser, mark string) (int, state) {
-	if mark == p.format.params.name {
-		return 0, paramCall
-	}
-	return len(mark), paramCall
-}
-
 // expect skips white space and looks which of some marks stands there. The text is
 // consumed up to the mark when n > 0; "" and more: it is not yet known.
 func expect(in string, end bool, marks ...string) (n int, mark string, more bool) {
@@ -236,7 +229,7 @@ func paramValue(p *Parser, in string, end bool) (int, state) {
 	if x.lenient {
 		next = x.key
 	}
-	i, mark := find(in, end, x.valueEnd, next, p.format.ends)
+	i, mark := find(in, end, p.format.ends, x.valueEnd, next)
 	if mark == "" || i > 0 {
 		p.param.add(p, in[:i])
 		return i, nil
