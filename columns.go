@@ -10,40 +10,32 @@ type Dropped struct {
 	First rollout.Where
 }
 
-// coverage counts the turns that record what a column holds.
-type coverage struct {
-	Turns, With int
-	First       rollout.Where
-}
-
-func (c *coverage) add(r *rollout.Rollout, turn int, has bool) {
-	c.Turns++
+func (d *Dropped) add(r *rollout.Rollout, turn int, has bool) {
+	d.Turns++
 	if has {
-		c.With++
-	} else if c.Turns-c.With == 1 {
-		c.First = rollout.Where{File: r.Origin.File, Line: r.Origin.Line, Rollout: r.ID, Turn: rollout.At(turn)}
+		return
+	}
+	if d.Without++; d.Without == 1 {
+		d.First = rollout.Where{File: r.Origin.File, Line: r.Origin.Line, Rollout: r.ID, Turn: rollout.At(turn)}
 	}
 }
 
-// whole says that every turn records it.
-func (c *coverage) whole() bool { return c.Turns > 0 && c.With == c.Turns }
+// written says that every turn records the column.
+func (d *Dropped) written() bool { return d.Turns > 0 && d.Without == 0 }
 
-// dropped is nil for a column that is written, or that no turn records.
-func (c *coverage) dropped() *Dropped {
-	if c.With == 0 || c.With == c.Turns {
+// orNil is nil for a column that is written, or that no turn records.
+func (d Dropped) orNil() *Dropped {
+	if d.Without == 0 || d.Without == d.Turns {
 		return nil
 	}
-	return &Dropped{Without: c.Turns - c.With, Turns: c.Turns, First: c.First}
+	return &d
 }
 
 // cover counts the turns of r that can have trained tokens.
-func (x *run) cover(r *rollout.Rollout, logprobs, versions *coverage) {
+func (x *run) cover(r *rollout.Rollout, logprobs, versions *Dropped) {
 	for i, t := range rollout.TurnsOf(r) {
-		if t.Context.Unknown && !(t.Prompt.Captured() && t.Output != nil) {
+		if t.Context.Unknown && !(t.Prompt.Captured() && t.Output != nil) || t.Incomplete != "" {
 			continue // left untrained
-		}
-		if t.Incomplete != "" {
-			continue // the same
 		}
 		logprobs.add(r, i, t.Logprobs != nil)
 		versions.add(r, i, t.Version != nil || x.PolicyVersion != nil)

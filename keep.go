@@ -63,14 +63,14 @@ type gathered struct {
 	Scored             [][]rollout.Reward
 	Order              roster.Roster `json:"-"` // in Packed
 	Packed             []byte
-	Logprobs, Versions coverage
+	Logprobs, Versions Dropped
 	Sizes              map[string]size
 	RowlessWhy         map[string]string
 	Source             json.RawMessage // Rereader.Memory
 }
 
 // gatheredVersion changes with what gathered and made hold.
-const gatheredVersion = 4
+const gatheredVersion = 5
 
 // scales says how the rewards of a group came about.
 type scales struct{ ByVerdict, ByNumber bool }
@@ -191,28 +191,26 @@ func (x *run) passed(r *rollout.Rollout, at rolloutAt) *result {
 	if !x.madeBefore(res) {
 		res.err = rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "what an earlier run noted of it cannot be read").
 			WithFix("begin anew: remove the unfinished output, or replace it")
-		return res
 	}
-	res.status, res.verdict, res.notes = res.earlier.Status, res.earlier.Verdict, res.earlier.Notes
 	return res
 }
 
-// made is what a run books of a rollout that it encoded.
+// made is what a run books of a rollout, and a later one knows of it.
 type made struct {
 	Report   tokenize.Report
 	Window   ctxwindow.Report
 	Masked   map[string]int
 	Faults   map[detect.Fault]int
-	Why      string
+	Why      string // there are no rows
 	Rows     int
 	Tokens   int64
 	Trained  int64
 	Status   rollout.Status
 	Verdict  rollout.Verdict
-	Notes    []string
+	Notes    []string // their codes
 	Seen     tally.Facts
 	Unscored int64
-	NoTrain  int
+	NoTrain  int // rows without the log probabilities of the policy that trains
 	Votes    []rollout.StepScore
 	// The errors of Report.
 	Unknown    *rollout.Error
@@ -229,13 +227,12 @@ func (x *run) madeBefore(res *result) bool {
 	if kept == nil {
 		return false
 	}
-	m := new(made)
-	if lean.Read(kept, m) != nil {
+	var m made
+	if lean.Read(kept, &m) != nil {
 		return false // what cannot be read is made again
 	}
 	m.Report.FirstUnknown, m.Report.FirstIncomplete, m.Report.FirstUnmarked = plain(m.Unknown), plain(m.Incomplete), plain(m.Unmarked)
-	res.earlier, res.report, res.window, res.masked, res.faults, res.why = m, m.Report, m.Window, m.Masked, m.Faults, m.Why
-	res.overview, res.votes, res.unscored, res.noTrain = m.Seen, m.Votes, m.Unscored, m.NoTrain
+	res.made, res.earlier = m, true
 	return true
 }
 
@@ -247,28 +244,24 @@ func plain(e *rollout.Error) error {
 	return e
 }
 
-// writtenBefore says whether the sink holds rows of the rollout.
-func (r *result) writtenBefore() bool { return r.earlier != nil && r.earlier.Rows > 0 }
-
 // keep counts rows of an earlier run, or gives the sink what a later one books. What
 // failed is made again, for that says why.
 func (x *run) keep(res *result) error {
 	switch {
-	case res.earlier != nil:
-		x.report.Rows += res.earlier.Rows
-		x.report.Tokens += res.earlier.Tokens
-		x.report.Trained += res.earlier.Trained
+	case res.earlier:
+		x.report.Rows += res.Rows
+		x.report.Tokens += res.Tokens
+		x.report.Trained += res.Trained
 		return nil
 	case x.keeper == nil:
 		return nil
 	case res.err != nil:
 		return x.keeper.Keep(res.r.ID, res.rows.n, nil)
 	}
-	x.made = made{Report: res.report, Window: res.window, Masked: res.masked, Faults: res.faults, Why: res.why,
-		Rows: res.rows.n, Tokens: res.rows.all, Trained: res.rows.trained, Status: res.status, Verdict: res.verdict, Notes: res.notes, Seen: res.overview, Unscored: res.unscored, NoTrain: res.noTrain, Votes: bare(res.votes),
-		Unknown: rollout.Plain(res.report.FirstUnknown), Incomplete: rollout.Plain(res.report.FirstIncomplete), Unmarked: rollout.Plain(res.report.FirstUnmarked)}
+	res.Votes = bare(res.Votes)
+	res.Unknown, res.Incomplete, res.Unmarked = rollout.Plain(res.Report.FirstUnknown), rollout.Plain(res.Report.FirstIncomplete), rollout.Plain(res.Report.FirstUnmarked)
 	var err error
-	if x.lean, err = lean.Append(x.lean[:0], &x.made); err != nil {
+	if x.lean, err = lean.Append(x.lean[:0], &res.made); err != nil {
 		return rollout.Errorf(rollout.KindInternal, rollout.Where{Rollout: res.r.ID}, "what was made of it cannot be kept: %w", err)
 	}
 	return x.keeper.Keep(res.r.ID, res.rows.n, x.lean)

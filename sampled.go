@@ -1,6 +1,7 @@
 package turnpack
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -14,7 +15,7 @@ import (
 func (x *run) sequences(ctx context.Context, r *rollout.Rollout, yield func(spool.Row) error) (tokenize.Report, error) {
 	return x.enc.EachRuns(ctx, r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 		row := spool.Row{Sample: rollout.Sample{Sequence: seq}, Lens: lens, Tokens: ids, Logprobs: logprobs}
-		if lens == nil && seq.Len() >= x.huge() && x.byRuns(r) {
+		if lens == nil && seq.Len() >= cmp.Or(int(x.heldLimit), hugeRow) && x.byRuns(r) {
 			if runs, ok := spool.Runs(&seq); ok {
 				row = runs
 			}
@@ -84,18 +85,7 @@ func (x *run) temperature(r *rollout.Rollout, turn int) float32 {
 	if t := r.TemperatureAt(turn); t != nil {
 		return *t
 	}
-	if x.Temperature > 0 {
-		return x.Temperature
-	}
-	return 1
-}
-
-// huge is hugeRow, but for tests.
-func (x *run) huge() int {
-	if x.heldLimit != 0 {
-		return int(x.heldLimit)
-	}
-	return hugeRow
+	return cmp.Or(x.Temperature, 1)
 }
 
 // byRuns says whether what is done with a row is the same for all tokens of a run.

@@ -38,8 +38,7 @@ type run struct {
 	shaper     shaper
 	describer  describer
 	before     *gathered // by an earlier run, nil = none
-	made       made      // of the rollout that is kept, and its bytes
-	lean       []byte
+	lean       []byte    // scratch: what is kept of a rollout
 	spools     *spools
 	steps      rowsteps.Table    // of estimators that compare steps
 	tokens     reward.TokenTable // of estimators of tokens
@@ -156,8 +155,8 @@ func (x *run) conclude(from *gathered) error {
 	if x.before == nil {
 		from.Order = roster.Roster{} // a million rollouts are seventy megabytes
 	}
-	x.logprobs, x.versions = from.Logprobs.whole(), from.Versions.whole()
-	x.report.DroppedLogprobs, x.report.DroppedVersions = from.Logprobs.dropped(), from.Versions.dropped()
+	x.logprobs, x.versions = from.Logprobs.written(), from.Versions.written()
+	x.report.DroppedLogprobs, x.report.DroppedVersions = from.Logprobs.orNil(), from.Versions.orNil()
 	x.report.Groups = len(x.groups)
 	x.report.Rollouts = x.seen.Len()
 	if x.report.Read == 0 {

@@ -132,14 +132,10 @@ type describer struct {
 
 // add books a rollout whose rows are made.
 func (d *describer) add(res *result) {
-	o := res.overview
-	if res.earlier != nil {
-		o.Rows, o.Tokens, o.Trained = res.earlier.Rows, res.earlier.Tokens, res.earlier.Trained
-	} else {
-		o.Rows, o.Tokens, o.Trained = res.rows.n, res.rows.all, res.rows.trained
-	}
+	o := res.Seen
+	o.Rows, o.Tokens, o.Trained = res.Rows, res.Tokens, res.Trained
 	d.batch.Add(o)
-	d.votes.Add(res.votes)
+	d.votes.Add(res.Votes)
 }
 
 // into completes a report.

@@ -1,6 +1,7 @@
 package turnpack
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"strings"
@@ -18,24 +19,12 @@ import (
 
 // result is what a worker made of one rollout.
 type result struct {
+	made
 	group   int
 	rows    rolloutRows
-	report  tokenize.Report
-	window  ctxwindow.Report
-	masked  map[string]int
-	faults  map[detect.Fault]int
-	why     string // why there are no rows
-	status  rollout.Status
-	verdict rollout.Verdict
-	notes   []string // their codes
-
-	overview tally.Facts
-	votes    []rollout.StepScore
-	unscored int64
-	noTrain  int // rows without the log probabilities of the policy that trains
-	err      error
-	r        *rollout.Rollout
-	earlier  *made // by an earlier run, in place of rows and report; nil = none
+	err     error
+	r       *rollout.Rollout
+	earlier bool // an earlier run made it, and the sink holds its rows
 }
 
 // task is a rollout to encode.
@@ -60,10 +49,7 @@ type feeder struct {
 func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	x.spools = &spools{dir: x.TempDir, tokens: heldTokens, bytes: heldRowBytes, prefixes: x.Encode.Mode == tokenize.PerStep}
-	if x.heldLimit != 0 {
-		x.spools.tokens, x.spools.bytes = int(x.heldLimit), x.heldLimit
-	}
+	x.spools = &spools{dir: x.TempDir, tokens: cmp.Or(int(x.heldLimit), heldTokens), bytes: cmp.Or(x.heldLimit, heldRowBytes), prefixes: x.Encode.Mode == tokenize.PerStep}
 	workers := x.workers()
 	f := &feeder{run: x, ctx: ctx, tasks: make(chan task), queue: make(chan chan *result, 2*workers)}
 	var wg sync.WaitGroup
@@ -153,11 +139,7 @@ func (f *feeder) pass(r *rollout.Rollout) bool {
 // collect writes results in order; groups that come interleaved are held back
 // until the groups before them are complete.
 func (x *run) collect(ctx context.Context, queue <-chan chan *result, dst Sink) error {
-	limit := x.heldLimit
-	if limit == 0 {
-		limit = heldLimit
-	}
-	later := spool.New(x.TempDir, limit)
+	later := spool.New(x.TempDir, cmp.Or(x.heldLimit, heldLimit))
 	defer later.Close()
 	one := func(s spool.Row) error { return x.emit(dst, s) }
 	left := make([]int, len(x.groups))
@@ -177,8 +159,8 @@ func (x *run) collect(ctx context.Context, queue <-chan chan *result, dst Sink) 
 			if err := x.bad(res.r, res.err); err != nil {
 				return err
 			}
-			if res.why == "" {
-				res.why = "could not be encoded"
+			if res.Why == "" {
+				res.Why = "could not be encoded"
 				x.failed++
 			}
 		}
@@ -246,33 +228,33 @@ func (x *run) emit(dst Sink, row spool.Row) (err error) {
 
 func (x *run) book(res *result) {
 	x.describer.add(res)
-	x.report.Unscored += res.unscored
-	count(&x.report.Status, res.status.String(), 1)
-	count(&x.report.Verdicts, res.verdict.String(), 1)
-	x.report.Encode.Add(res.report)
-	x.report.Window.Add(res.window)
-	x.report.Shaping.NoTrainLogprobs += res.noTrain
-	for reason, n := range res.masked {
+	x.report.Unscored += res.Unscored
+	count(&x.report.Status, res.Status.String(), 1)
+	count(&x.report.Verdicts, res.Verdict.String(), 1)
+	x.report.Encode.Add(res.Report)
+	x.report.Window.Add(res.Window)
+	x.report.Shaping.NoTrainLogprobs += res.NoTrain
+	for reason, n := range res.Masked {
 		count(&x.report.MaskedRows, reason, n)
 	}
-	for fault, n := range res.faults {
+	for fault, n := range res.Faults {
 		count(&x.report.Faults, string(fault), n)
 	}
-	if res.rows.n == 0 && !res.writtenBefore() {
-		count(&x.report.WithoutRows, res.why, 1)
+	if res.Rows == 0 {
+		count(&x.report.WithoutRows, res.Why, 1)
 		if len(x.report.WithoutRowsAt) < maxSkips {
-			x.report.WithoutRowsAt = append(x.report.WithoutRowsAt, skipOf(res.r, nil, res.why))
+			x.report.WithoutRowsAt = append(x.report.WithoutRowsAt, skipOf(res.r, nil, res.Why))
 		}
 	}
 	for _, first := range []struct {
 		err error
 		why string
-	}{{res.report.FirstUnknown, "context unknown"}, {res.report.FirstUnmarked, "reply not marked"}, {res.report.FirstIncomplete, "turn incomplete"}} {
+	}{{res.Report.FirstUnknown, "context unknown"}, {res.Report.FirstUnmarked, "reply not marked"}, {res.Report.FirstIncomplete, "turn incomplete"}} {
 		if first.err != nil {
 			x.report.Untrained = append(x.report.Untrained, skipOf(res.r, inSource(first.err, res.r.Origin), first.why))
 		}
 	}
-	for _, code := range res.notes {
+	for _, code := range res.Notes {
 		count(&x.report.Notes, code, 1)
 	}
 }
@@ -282,24 +264,24 @@ const zeroAdvantage = 1e-12
 
 // encode makes the rows of one rollout.
 func (x *run) encode(ctx context.Context, r *rollout.Rollout, at rolloutAt) *result {
-	res := &result{status: r.Status, r: r}
+	res := &result{made: made{Status: r.Status}, r: r}
 	for _, n := range r.Notes {
-		res.notes = append(res.notes, n.Code)
+		res.Notes = append(res.Notes, n.Code)
 	}
 	r = x.ended(r)
 	key := x.group(r)
 	res.group = int(at.group)
 	got, applied := x.scoreOf(r, at)
-	res.votes, res.overview = r.Steps, tally.FactsOf(res.group, r, got)
+	res.Votes, res.Seen = r.Steps, tally.FactsOf(res.group, r, got)
 	if why := x.mixedBy[res.group]; why != nil {
-		res.err, res.why = why, mixedReason
+		res.err, res.Why = why, mixedReason
 		return res
 	}
-	res.verdict = got.Verdict
+	res.Verdict = got.Verdict
 	if x.madeBefore(res) {
 		return res
 	}
-	if res.why = x.shaper.leftOut(at); res.why != "" {
+	if res.Why = x.shaper.leftOut(at); res.Why != "" {
 		return res
 	}
 	c := credits{at: at, reward: got, applied: applied}
@@ -312,24 +294,24 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout, at rolloutAt) *res
 			res.err = err
 			return res
 		}
-		res.window = report
+		res.Window = report
 		r = windowed
 	}
 	if x.overrides() != nil {
-		c.flags, res.faults = x.flag(r)
+		c.flags, res.Faults = x.flag(r)
 	}
 	if x.Shaping.DropZero && !x.NoAdvantages && c.parts == nil && math.Abs(c.advantage.Value) < zeroAdvantage && len(c.flags) == 0 && !x.rowless(r.ID) {
-		res.why = shaped.ReasonZero
+		res.Why = shaped.ReasonZero
 		return res
 	}
 	if err := x.makeRows(ctx, r, key, &c, res); err != nil {
-		res.err, res.masked, res.faults, res.rows, res.noTrain = err, nil, nil, rolloutRows{}, 0
+		res.err, res.Masked, res.Faults, res.rows, res.NoTrain = err, nil, nil, rolloutRows{}, 0
 		return res
 	}
-	res.unscored = c.unscored
+	res.Rows, res.Tokens, res.Trained, res.Unscored = res.rows.n, res.rows.all, res.rows.trained, c.unscored
 	if c.n > 0 {
 		mean := c.sum / float64(c.n)
-		res.overview.Advantage = &mean
+		res.Seen.Advantage = &mean
 	}
 	return res
 }
@@ -342,26 +324,26 @@ func (x *run) credit(r *rollout.Rollout, key string, c *credits, res *result) bo
 	case x.NoAdvantages:
 	case x.rowless(r.ID):
 		if e, ours := x.record(); excluded != "" && ours && e.Population == "" {
-			res.why = reward.DroppedExcluded + ": " + excluded
+			res.Why = reward.DroppedExcluded + ": " + excluded
 		}
 	case x.Tokens != nil || x.stepwise():
-		if c.parts, res.why = x.partsOf(r); res.why != "" && excluded != "" {
-			res.why = excluded
+		if c.parts, res.Why = x.partsOf(r); res.Why != "" && excluded != "" {
+			res.Why = excluded
 		}
 	default:
 		c.advantage, res.err = x.advantageOf(key, x.rolloutReward(r, c.reward), c.at)
-		if res.why = c.advantage.Dropped; res.err == nil && res.why == "" {
-			res.overview.Advantage = &c.advantage.Value
+		if res.Why = c.advantage.Dropped; res.err == nil && res.Why == "" {
+			res.Seen.Advantage = &c.advantage.Value
 		}
 	}
-	return res.why == "" && res.err == nil
+	return res.Why == "" && res.err == nil
 }
 
 // makeRows fills res.rows, or says why there are none.
 func (x *run) makeRows(ctx context.Context, r *rollout.Rollout, key string, c *credits, res *result) error {
 	given, masked := 0, ""
 	mask := func(why string) {
-		count(&res.masked, why, 1)
+		count(&res.Masked, why, 1)
 		masked = why
 	}
 	report, err := x.sequences(ctx, r, func(made spool.Row) error {
@@ -370,7 +352,7 @@ func (x *run) makeRows(ctx context.Context, r *rollout.Rollout, key string, c *c
 		if err != nil {
 			return err
 		}
-		why, err := x.shaper.row(r, &row, &res.noTrain)
+		why, err := x.shaper.row(r, &row, &res.NoTrain)
 		if err != nil {
 			return err
 		}
@@ -393,21 +375,21 @@ func (x *run) makeRows(ctx context.Context, r *rollout.Rollout, key string, c *c
 	if err != nil {
 		return err
 	}
-	res.report = report
+	res.Report = report
 	switch {
 	case res.rows.n > 0:
 	case given == 0 && report.UnknownContext > 0:
-		res.why = "what the model saw is not known"
+		res.Why = "what the model saw is not known"
 	case given == 0 && report.Unmarked > 0:
-		res.why = "no reply is marked as sampled"
+		res.Why = "no reply is marked as sampled"
 	case given == 0 && report.Incomplete > 0:
-		res.why = "the record of its turns is not what was sampled"
+		res.Why = "the record of its turns is not what was sampled"
 	case given == 0:
-		res.why = "no sampled token"
+		res.Why = "no sampled token"
 	case masked != "":
-		res.why = "masked: " + masked
+		res.Why = "masked: " + masked
 	default:
-		res.why = "no trained token"
+		res.Why = "no trained token"
 	}
 	return nil
 }
