@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -34,8 +35,31 @@ func corpus(b *testing.B) map[string]string {
 		}
 		return texts
 	}
-	texts["code"] = kit.GoSource(b)
+	texts["code"] = goSource(b)
 	return texts
+}
+
+// goSource is the source of net/http of the toolchain: code of any length that
+// every machine with Go has.
+func goSource(t testing.TB) string {
+	t.Helper()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(root)), "src", "net", "http", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code strings.Builder
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code.Write(data)
+	}
+	return code.String()
 }
 
 // cut splits text into parts of about size bytes, at character boundaries.

@@ -14,7 +14,6 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/bpe"
 	"github.com/turnpack/turnpack/tokenize/engine"
-	"github.com/turnpack/turnpack/tokenize/internal/tokenizetest"
 )
 
 // small is a definition in which tests change one thing.
@@ -198,9 +197,7 @@ func TestTiktoken(t *testing.T) {
 		t.Skip("SKIPPED FOR LACK OF A TOKENIZER: run internal/oracle/tokenizers.sh to fetch llama3_tiktoken")
 	}
 	json := load(t, "llama3")
-	cases, err := tokenizetest.ReadKit(kit.Dir(t, "conformance", "tokenizers", "llama3.jsonl.gz"))
-	require.NoError(t, err)
-	for _, c := range cases {
+	for c := range kit.Lines[struct{ Text string }](t, kit.Dir(t, "conformance", "tokenizers", "llama3.jsonl.gz")) {
 		want, err := appendIDs(json, nil, c.Text)
 		require.NoError(t, err)
 		got, err := appendIDs(tok, nil, c.Text)

@@ -1,20 +1,17 @@
+// Package tokenizetest compares tokenizer engines with recorded results of the reference.
 package tokenizetest
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
 	"fmt"
-	"io"
-	"os"
 	"testing"
 
+	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// Case is one line of the tokenizers kit.
-type Case struct {
+// kitCase is one line of the tokenizers kit.
+type kitCase struct {
 	ID      string            `json:"id"`
 	Kind    string            `json:"kind"`
 	Text    string            `json:"text"`
@@ -25,37 +22,6 @@ type Case struct {
 	Decoded *string           `json:"decoded"` // nil: as Text
 }
 
-// ReadKit reads a file of cases, compressed with gzip.
-func ReadKit(path string) ([]Case, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	var cases []Case
-	r := bufio.NewReader(z)
-	for {
-		line, err := r.ReadBytes('\n')
-		if len(line) > 1 {
-			var c Case
-			if err := json.Unmarshal(line, &c); err != nil {
-				return nil, fmt.Errorf("%s: line %d: %w", path, len(cases)+1, err)
-			}
-			cases = append(cases, c)
-		}
-		if err == io.EOF {
-			return cases, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-	}
-}
-
 // maxReports is how many differences of one kind are printed.
 const maxReports = 5
 
@@ -63,22 +29,17 @@ const maxReports = 5
 // with those that are special refused, with none, byte offsets and decoded text.
 func RunKit(t *testing.T, tok engine.Tokenizer, path string) {
 	t.Helper()
-	cases, err := ReadKit(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(cases) == 0 {
-		t.Fatalf("%s holds no case", path)
-	}
 	notSpecial := func(m engine.AddedMatch) bool { return !m.Token.Special }
 	bad := map[string]int{}
-	report := func(c Case, field, detail string) {
+	report := func(c kitCase, field, detail string) {
 		if bad[field]++; bad[field] <= maxReports {
 			t.Errorf("%s (%s) %s of %.200q: %s", c.ID, c.Kind, field, c.Text, detail)
 		}
 	}
 	var e engine.Encoding
-	for _, c := range cases {
+	cases := 0
+	for c := range kit.Lines[kitCase](t, path) {
+		cases++
 		for _, v := range []struct {
 			field string
 			added func(engine.AddedMatch) bool
@@ -114,7 +75,7 @@ func RunKit(t *testing.T, tok engine.Tokenizer, path string) {
 		}
 	}
 	for field, n := range bad {
-		t.Errorf("%s: %d of %d cases differ", field, n, len(cases))
+		t.Errorf("%s: %d of %d cases differ", field, n, cases)
 	}
 }
 
