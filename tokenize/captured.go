@@ -36,8 +36,8 @@ func (c *capturedMatcher) rendered(keep int) {
 
 // attribute reports whether the rendered prompt of turn i says what the recorded ids
 // hold: they are the same, or spell the same.
-func (c *capturedMatcher) attribute(i int, rendered *tokens.PromptEncoder) bool {
-	t, shown := &c.turns[i], rendered.IDs()
+func (c *capturedMatcher) attribute(i int, rendered *tokens.Compact) bool {
+	t, shown := &c.turns[i], rendered.IDs
 	keep := 0
 	if base, ok := t.Prompt.Base.Get(); ok && base == c.turn {
 		keep = min(t.Prompt.Keep, len(c.ids))
@@ -61,7 +61,7 @@ func (c *capturedMatcher) attribute(i int, rendered *tokens.PromptEncoder) bool 
 }
 
 // respell fills j.respelt[i], against that of the turn before if there is one.
-func (c *capturedMatcher) respell(i int, rendered *tokens.PromptEncoder) bool {
+func (c *capturedMatcher) respell(i int, rendered *tokens.Compact) bool {
 	keep := 0
 	if c.attributedTurn == i-1 {
 		keep = c.by.At().Recorded

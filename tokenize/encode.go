@@ -77,10 +77,7 @@ func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Seq
 // given each as soon as it is made, so an error may follow sequences of the same
 // rollout; an error of yield ends the call.
 func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollout.Sequence) error) (Report, error) {
-	return e.each(ctx, r, false, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
-		row := spool.Row{Sample: rollout.Sample{Sequence: seq}, Lens: lens, Tokens: ids, Logprobs: logprobs}
-		return yield(row.Whole().Sequence)
-	})
+	return e.each(ctx, r, false, func(row spool.Row) error { return yield(row.Whole().Sequence) })
 }
 
 // EachRuns is Each that may give a sequence as runs: its columns have then one entry for
@@ -88,10 +85,10 @@ func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollo
 // their lengths; ids and logprobs, nil for none, are those of the tokens, until yield
 // returns. Else lens is nil.
 func (e *Encoder) EachRuns(ctx context.Context, r *rollout.Rollout, yield func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error) (Report, error) {
-	return e.each(ctx, r, true, yield)
+	return e.each(ctx, r, true, func(row spool.Row) error { return yield(row.Sequence, row.Lens, row.Tokens, row.Logprobs) })
 }
 
-func (e *Encoder) each(ctx context.Context, r *rollout.Rollout, runs bool, yield func(rollout.Sequence, []int32, []rollout.TokenID, []float32) error) (Report, error) {
+func (e *Encoder) each(ctx context.Context, r *rollout.Rollout, runs bool, yield func(spool.Row) error) (Report, error) {
 	if err := e.made(); err != nil {
 		return Report{}, err
 	}
@@ -110,7 +107,7 @@ func (j *job) give(row spool.Row) error {
 	row.SampleIndex = j.given
 	j.given++
 	j.dropFirst(&row.Sequence)
-	return j.yield(row.Sequence, row.Lens, row.Tokens, row.Logprobs)
+	return j.yield(row)
 }
 
 // made is an error for the zero value.
@@ -154,7 +151,7 @@ type job struct {
 	render  *render.Renderer   // nil where there is none
 	replies *completion.Finder // in what render writes
 	report  Report
-	yield   func(rollout.Sequence, []int32, []rollout.TokenID, []float32) error
+	yield   func(spool.Row) error
 	runs    bool // sequences may be runs
 	given   int  // sequences handed out
 	encoded
@@ -394,11 +391,11 @@ func (x *turnEncoder) promptIDs(i int, rendered bool) (rollout.PromptIDs, error)
 		case i > 0 && !x.turns[i-1].Prompt.Captured() && x.attributed[i-1]: // whose ids begin with its rendered prompt
 			return rollout.PromptIDs{Base: rollout.At(i - 1), Keep: p.Keep, Add: p.Add.IDs}, nil
 		case p.Keep > 0 && !x.encoder.Passing:
-			return rollout.PromptIDs{Add: slices.Clone(x.encoder.IDs())}, nil
+			return rollout.PromptIDs{Add: slices.Clone(x.encoder.Runs.IDs)}, nil
 		}
 		return rollout.PromptIDs{Add: p.Add.IDs}, nil
 	}
-	x.attributed[i] = rendered && x.matcher.attribute(i, x.encoder)
+	x.attributed[i] = rendered && x.matcher.attribute(i, &x.encoder.Runs)
 	if t.Message >= 0 && !x.attributed[i] {
 		x.report.Unattributed++
 	}

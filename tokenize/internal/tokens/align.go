@@ -48,8 +48,8 @@ func (a *Alignment) At() Place {
 }
 
 // Reach aligns up to the end of both prompts and reports whether they have the same text.
-func (a *Alignment) Reach(ids []rollout.TokenID, rendered *PromptEncoder) bool {
-	shown := rendered.IDs()
+func (a *Alignment) Reach(ids []rollout.TokenID, rendered *Compact) bool {
+	shown := rendered.IDs
 	for at := a.At(); at.Recorded < len(ids) || at.Rendered < len(shown); at = a.At() {
 		to, ok := a.next(ids, shown, at)
 		if !ok {

@@ -69,9 +69,3 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 	}
 	return p, nil
 }
-
-// IDs returns the ids of the last prompt, valid until the next call of Encode.
-func (e *PromptEncoder) IDs() []rollout.TokenID { return e.Runs.IDs }
-
-// Slice returns the tokens [from, to) of the last prompt.
-func (e *PromptEncoder) Slice(from, to int) Columns { return e.Runs.Slice(from, to) }

@@ -1,7 +1,6 @@
 package tokens
 
 import (
-	"hash/maphash"
 	"sort"
 	"strings"
 
@@ -17,8 +16,7 @@ import (
 // context to context are encoded about once. It belongs to one goroutine.
 type SegmentEncoder struct {
 	*Encoder
-	seed  maphash.Seed
-	known map[uint64]*CachedSegment
+	known map[segmentKey]*cachedSegment
 	bytes int    // of text in known
 	run   []byte // scratch: a run of scaffold
 	spans []added.Span
@@ -51,21 +49,26 @@ const (
 	longestKnown = 1 << 20
 )
 
-// CachedSegment is a text that ends with a control token, the origin of its bytes, and its
-// tokens.
-type CachedSegment struct {
+// segmentKey is a text that ends with a control token. message is that of its first field,
+// 0 for none, so that a text that many messages hold does not make one long chain.
+type segmentKey struct {
 	text    string
 	after   engine.After
+	message int32
+}
+
+// cachedSegment is the origin of the bytes of such a text, and its tokens.
+type cachedSegment struct {
 	fields  []render.Field // positions relative to the text
 	sampled []bool         // by field
 	runs    Compact        // empty while counting
 	tokens  int
-	next    *CachedSegment // with the same hash
+	next    *cachedSegment // with the same key
 }
 
 // NewSegmentEncoder returns a SegmentEncoder over p; with counting, only for Count.
 func NewSegmentEncoder(p *Encoder, counting bool) *SegmentEncoder {
-	return &SegmentEncoder{Encoder: p, seed: maphash.MakeSeed(), known: map[uint64]*CachedSegment{}, counting: counting}
+	return &SegmentEncoder{Encoder: p, known: map[segmentKey]*cachedSegment{}, counting: counting}
 }
 
 // encode appends the tokens of the segments of r.Text[from:to] to e.Runs, or counts them,
@@ -149,28 +152,26 @@ func (e *SegmentEncoder) Reserve(n, end int) {
 
 // find returns the end of the segment at byte from, at most to, and the cached segment, nil
 // if there is none. i is the first field that ends after from.
-func (e *SegmentEncoder) find(r *render.Rendering, i, from, to int, after engine.After) (s *CachedSegment, end int) {
+func (e *SegmentEncoder) find(r *render.Rendering, i, from, to int, after engine.After) (s *cachedSegment, end int) {
 	end = e.end(r, i, from, to)
 	if len(e.known) == 0 {
 		return nil, end
 	}
-	text := r.Text[from:end]
-	for s := e.known[e.hash(r, i, from, end)]; s != nil; s = s.next {
-		if s.is(text, after) && e.sameOrigin(s, r, i, from) {
+	for s := e.known[keyOf(r, i, from, end, after)]; s != nil; s = s.next {
+		if e.sameOrigin(s, r, i, from, end) {
 			return s, end
 		}
 	}
 	return nil, end
 }
 
-// hash hashes r.Text[from:end] and the message of its first field i, so that a text that
-// many messages hold does not make one long chain.
-func (e *SegmentEncoder) hash(r *render.Rendering, i, from, end int) uint64 {
-	hash := maphash.String(e.seed, r.Text[from:end])
+// keyOf is the key of r.Text[from:end], whose first field is i.
+func keyOf(r *render.Rendering, i, from, end int, after engine.After) segmentKey {
+	k := segmentKey{text: r.Text[from:end], after: after}
 	if i < len(r.Fields) && r.Fields[i].Start < end {
-		hash ^= uint64(r.Fields[i].Message) * 0x9E3779B97F4A7C15
+		k.message = r.Fields[i].Message
 	}
-	return hash
+	return k
 }
 
 // remember caches the segment of r that ends at b.
@@ -180,8 +181,9 @@ func (e *SegmentEncoder) remember(r *render.Rendering, b boundary) {
 		return
 	}
 	i := r.FieldAfter(b.begin)
-	hash := e.hash(r, i, b.begin, b.At)
-	s := &CachedSegment{text: strings.Clone(text), after: b.after, tokens: b.Tokens - b.first} // the memory of a rendering is reused
+	key := keyOf(r, i, b.begin, b.At, b.after)
+	key.text = strings.Clone(text) // the memory of a rendering is reused
+	s := &cachedSegment{tokens: b.Tokens - b.first}
 	for ; i < len(r.Fields) && r.Fields[i].Start < b.At; i++ {
 		s.fields, s.sampled = append(s.fields, r.Fields[i].Within(b.begin, b.At)), append(s.sampled, e.byPolicy(r.Fields[i]))
 	}
@@ -192,8 +194,8 @@ func (e *SegmentEncoder) remember(r *render.Rendering, b boundary) {
 		clear(e.known)
 		e.bytes = len(text)
 	}
-	s.next = e.known[hash]
-	e.known[hash] = s
+	s.next = e.known[key]
+	e.known[key] = s
 }
 
 // end returns the end of the first control token that the template wrote after byte from,
@@ -216,14 +218,9 @@ func (e *SegmentEncoder) end(r *render.Rendering, i, from, to int) int {
 	return to
 }
 
-func (s *CachedSegment) is(text string, after engine.After) bool {
-	return s.after == after && s.text == text
-}
-
-// sameOrigin reports whether the text of s, which r has at byte from, has the same origin
-// there. i is the first field that ends after from.
-func (e *SegmentEncoder) sameOrigin(s *CachedSegment, r *render.Rendering, i, from int) bool {
-	end := from + len(s.text)
+// sameOrigin reports whether r.Text[from:end], the text of s, has the same origin there. i
+// is the first field that ends after from.
+func (e *SegmentEncoder) sameOrigin(s *cachedSegment, r *render.Rendering, i, from, end int) bool {
 	for k, own := range s.fields {
 		if i+k == len(r.Fields) || r.Fields[i+k].Within(from, end) != own || e.byPolicy(r.Fields[i+k]) != s.sampled[k] {
 			return false

@@ -87,22 +87,14 @@ func (w *Window) say(from, to int, source int32, flags rollout.Flag) {
 	fill(w.flags[from-w.From:to-w.From], flags)
 }
 
-// fill sets all of s to v, by doubling copies: s is mostly long.
 func fill[T any](s []T, v T) {
-	n := min(len(s), 16)
-	for i := range s[:n] {
+	for i := range s {
 		s[i] = v
-	}
-	for ; n < len(s); n *= 2 {
-		copy(s[n:], s[:n])
 	}
 }
 
 // common returns the length of the common prefix of a and b, which have equal length.
 func common(a, b []rollout.TokenID) (n int) {
-	for n+32 <= len(a) && *(*[32]rollout.TokenID)(a[n:]) == *(*[32]rollout.TokenID)(b[n:]) {
-		n += 32
-	}
 	for n < len(a) && a[n] == b[n] {
 		n++
 	}
@@ -115,9 +107,7 @@ func (w *Window) versions() []int32 {
 		return nil
 	}
 	w.version = slices.Grow(w.version[:0], w.To-w.From)[:w.To-w.From]
-	for i := range w.version {
-		w.version[i] = -1
-	}
+	fill(w.version, -1)
 	for _, s := range w.Row.Spans {
 		if from, to := w.part(s.Start, s.Start+s.Len); from < to {
 			w.Turns[s.Turn].AppendVersions(w.version[:from-w.From], s.From+from-s.Start, to-from)
@@ -127,18 +117,11 @@ func (w *Window) versions() []int32 {
 }
 
 // Logprobs returns the log probabilities of the whole row, nil if no turn has any.
-func (w *Window) Logprobs() (out []float32) {
-	for _, s := range w.Row.Spans {
-		recorded := w.Turns[s.Turn].Logprobs
-		if recorded == nil {
-			continue
-		}
-		if out == nil {
-			out = make([]float32, len(w.IDs))
-		}
-		copy(out[s.Start:s.Start+s.Len], recorded[s.From:])
+func (w *Window) Logprobs() []float32 {
+	if !slices.ContainsFunc(w.Row.Spans, func(s lineage.Span) bool { return w.Turns[s.Turn].Logprobs != nil }) {
+		return nil
 	}
-	return out
+	return w.Row.AppendLogprobs(nil)
 }
 
 // context sets source and flags of the row's tokens [from, start), as far as they lie in w:
