@@ -39,7 +39,8 @@ func (j *job) completion(t *rollout.Turn, c *tokens.Completion, prompt *render.R
 	}
 	whole := reply
 	whole.Text += c.Stop
-	if err := j.pieces.Encode(&c.Cols, &whole, 0, len(whole.Text), j.pieces.PrecedingContext(&whole, 0)); err != nil {
+	var err error
+	if c.Cols, err = j.pieces.EncodeAll(&whole); err != nil {
 		return err
 	}
 	c.Mark(j.model.IsStop)
@@ -66,7 +67,7 @@ func (j *job) capturedCompletion(t *rollout.Turn, c *tokens.Completion, reply *r
 	}
 	whole := *reply
 	whole.Text += c.Stop
-	if err := j.pieces.Encode(&c.Cols, &whole, 0, len(whole.Text), j.pieces.PrecedingContext(&whole, 0)); err != nil {
+	if c.Cols, err = j.pieces.EncodeAll(&whole); err != nil {
 		c.Cols = tokens.Columns{} // the ids are known all the same
 	}
 	if !slices.Equal(c.Cols.IDs, t.Output) {

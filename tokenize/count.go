@@ -27,14 +27,14 @@ type Prompt struct {
 // of that turn, but for replies among the messages, of which it does not know where they
 // were sampled: package prompt does, and keeps their own ids.
 func (e *Encoder) Prompt(ctx context.Context, r *rollout.Rollout, messages []rollout.Message) (p Prompt, err error) {
-	err = e.prompt(ctx, r, messages, true, func(x *render.Renderer, ids *tokens.Columns, offsets []int32) {
+	err = e.prompt(ctx, r, messages, true, func(x *render.Renderer, ids *tokens.Compact, offsets []int32) {
 		p = Prompt{Text: textOf(x.Last, x.Index, 0, len(x.Last.Text)), IDs: ids.IDs, Offsets: slices.Clone(offsets)}
 	})
 	return p, err
 }
 
 // prompt hands out the prompt that shows messages; whole asks for its offsets.
-func (e *Encoder) prompt(ctx context.Context, r *rollout.Rollout, messages []rollout.Message, whole bool, take func(*render.Renderer, *tokens.Columns, []int32)) error {
+func (e *Encoder) prompt(ctx context.Context, r *rollout.Rollout, messages []rollout.Message, whole bool, take func(*render.Renderer, *tokens.Compact, []int32)) error {
 	if r == nil {
 		return zero.Rollout()
 	}
@@ -49,8 +49,7 @@ func (e *Encoder) prompt(ctx context.Context, r *rollout.Rollout, messages []rol
 		return err
 	}
 	p := e.pieces(func(m int32) bool { return messages[m].Sampled == rollout.SampledByPolicy })
-	defer e.release(p)
-	var c tokens.Columns
+	var c tokens.Compact
 	p.Whole = whole
 	if err = p.Encode(&c, &text, 0, len(text.Text), engine.AfterNothing); err == nil {
 		take(x, &c, p.Buf.Offsets)

@@ -161,12 +161,10 @@ const maxFreed = 1 << 20
 // freed is the memory of a conversation that nobody reads any more.
 type freed struct {
 	render.Scratch
-	cols tokens.Columns
-	turn []int32 // by token
-	ids  []rollout.TokenID
+	ids []rollout.TokenID
 
 	rendered render.Memory
-	prompt   tokens.Compact
+	prompt   tokens.Compact // or the whole conversation
 	window   tokens.Window
 }
 

@@ -20,7 +20,6 @@ type Encoder struct {
 	model *Model
 	opts  Options
 	added *tokens.AddedTokens
-	idle  sync.Pool // of *pieceEncoder
 	freed sync.Pool // of *freed
 
 	huge, window, most int // hugeTokens, windowTokens and maxRowTokens, but for tests
@@ -209,7 +208,6 @@ func (j *job) run() error {
 	}
 	j.unmarked()
 	j.pieces = j.Encoder.pieces(func(m int32) bool { _, ok := j.owner[m]; return ok })
-	defer j.release(j.pieces)
 	if err := j.prepare(); err != nil {
 		return err
 	}
@@ -238,9 +236,8 @@ type turnEncoder struct {
 	encoder *tokens.PromptEncoder // of prompts
 	matcher *capturedMatcher
 	frames  map[string]completion.Frame
-	memory  tokens.Columns // of completions
-	shown   int            // tokens of the prompts and replies so far
-	checked int            // as many are known to join into affordable rows
+	shown   int // tokens of the prompts and replies so far
+	checked int // as many are known to join into affordable rows
 }
 
 // encodeTurns fills j.encoded.
@@ -279,7 +276,7 @@ func (x *turnEncoder) encode(i int) error {
 		where.Message = rollout.At(t.Message)
 	}
 	c := &x.completions[i]
-	*c = tokens.Completion{Message: int32(t.Message), Turn: int32(i), Cols: x.memory}
+	*c = tokens.Completion{Message: int32(t.Message), Turn: int32(i)}
 	if i > 0 { // where none is rendered, the one before stays the last
 		x.prompts[i].Keep, x.prompts[i].N = x.prompts[i-1].N, x.prompts[i-1].N
 	}
@@ -317,7 +314,7 @@ func (x *turnEncoder) encode(i int) error {
 			return err
 		}
 	}
-	x.memory = c.Pack()
+	c.Pack()
 	x.plan[i].Output = c.Runs.IDs
 	if t.Message >= 0 {
 		x.encoder.Done[c.Message] = c
@@ -406,18 +403,9 @@ func (x *turnEncoder) promptIDs(i int, rendered bool) (rollout.PromptIDs, error)
 	return t.Prompt, nil
 }
 
-// pieces returns an encoder of pieces; release it when it is not used any more.
+// pieces returns an encoder of pieces.
 func (e *Encoder) pieces(sampled func(int32) bool) *tokens.Encoder {
-	p, _ := e.idle.Get().(*tokens.Encoder)
-	if p == nil {
-		p = tokens.NewEncoder(e.model.Tokenizer, e.added, e.opts.Specials == specialsParity)
-	}
+	p := tokens.NewEncoder(e.model.Tokenizer, e.added, e.opts.Specials == specialsParity)
 	p.Sampled = sampled
 	return p
-}
-
-// release keeps the memory of p for the next rollout.
-func (e *Encoder) release(p *tokens.Encoder) {
-	p.Sampled, p.Written, p.Whole, p.Prompts = nil, nil, false, p.Prompts.Emptied()
-	e.idle.Put(p)
 }

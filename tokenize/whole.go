@@ -16,9 +16,10 @@ type document struct {
 	text  render.Rendering
 	found map[int]completion.Span // replies by turn, where the text has them
 	spans []turnSpan
-	cols  tokens.Columns
-	turn  []int32 // by token
-	last  int     // token with which the part that was encoded last begins
+	runs  tokens.Compact
+	cols  tokens.Columns // of runs, once all is encoded
+	turn  []int32        // by token
+	last  int            // token with which the part that was encoded last begins
 }
 
 // turnSpan is what a turn sampled: tokens where the document was cut at its edges
@@ -45,7 +46,7 @@ func whole(j *job) error {
 	if err != nil {
 		return err
 	}
-	d := &document{job: j, text: text, found: map[int]completion.Span{}, cols: free.cols, turn: free.turn}
+	d := &document{job: j, text: text, found: map[int]completion.Span{}, runs: free.prompt}
 	defer d.giveBack(free)
 	if err := d.encode(replies); err != nil {
 		return err
@@ -58,11 +59,10 @@ func whole(j *job) error {
 		return err
 	}
 	j.report.Rows, j.report.RowTokens = 1, d.cols.Len()
-	cols, turn := d.cols, d.turn
-	if cols.Len() <= maxFreed { // else nobody uses their memory again
-		cols, turn = cols.Clone(), slices.Clone(turn)
+	if d.cols.Len() <= maxFreed { // else nobody uses their memory again
+		d.cols.IDs = slices.Clone(d.cols.IDs)
 	}
-	seq, err := rollout.Columns{IDs: cols.IDs, Source: cols.Source, Flags: cols.Flags, Turn: turn}.Sequence(id, 0)
+	seq, err := rollout.Columns{IDs: d.cols.IDs, Source: d.cols.Source, Flags: d.cols.Flags, Turn: d.turn}.Sequence(id, 0)
 	if err != nil {
 		return err
 	}
@@ -100,16 +100,16 @@ func (d *document) encode(replies []completion.Span) error {
 		if err := d.part(start, end); err != nil {
 			return err
 		}
-		d.spans, at = append(d.spans, turnSpan{int(owner), d.last, d.cols.Len()}), end
-		d.cols.Reserve(at, len(d.text.Text))
+		d.spans, at = append(d.spans, turnSpan{int(owner), d.last, d.runs.Len()}), end
+		d.runs.Reserve(at, len(d.text.Text))
 	}
 	return d.part(at, len(d.text.Text))
 }
 
 // part encodes bytes [from, to) of the text as they stand after those before them.
 func (d *document) part(from, to int) error {
-	d.last = d.cols.Len()
-	return d.pieces.Encode(&d.cols, &d.text, from, to, d.pieces.PrecedingContext(&d.text, from))
+	d.last = d.runs.Len()
+	return d.pieces.Encode(&d.runs, &d.text, from, to, d.pieces.PrecedingContext(&d.text, from))
 }
 
 // check reports turns that are not trained, and refuses replies of which the text does not
@@ -149,10 +149,8 @@ func (d *document) check() error {
 func (d *document) mark() (rollout.Identity, error) {
 	id := d.identity()
 	id.Fidelity = rollout.FidelityRendered
-	d.turn = slices.Grow(d.turn[:0], d.cols.Len())[:d.cols.Len()]
-	for k := range d.turn {
-		d.turn[k] = -1
-	}
+	d.cols = d.runs.Slice(0, d.runs.Len())
+	d.turn = slices.Repeat([]int32{-1}, d.cols.Len())
 	for _, s := range d.spans {
 		from, to := s.start, s.end
 		if d.opts.Edges == edgesDocument {
@@ -187,10 +185,9 @@ func (d *document) mark() (rollout.Identity, error) {
 
 // giveBack leaves the memory to the next conversation.
 func (d *document) giveBack(free *freed) {
-	if d.cols.Len() > maxFreed {
+	if d.runs.Len() > maxFreed {
 		return
 	}
-	d.cols.Truncate(0)
-	free.Scratch, free.cols, free.turn = render.Scratch{Result: d.render.Last, Fields: d.text.Fields[:0]}, d.cols, d.turn
+	free.Scratch, free.prompt = render.Scratch{Result: d.render.Last, Fields: d.text.Fields[:0]}, d.runs.Emptied()
 	d.freed.Put(free)
 }

@@ -109,11 +109,11 @@ func (c *continuation) encode(from int) (encoded, error) {
 	}
 	defer func() { p.Sampled = nil; c.w.idle.Put(p) }()
 	p.Sampled = c.sampled
-	var cols tokens.Columns
-	if err := p.Encode(&cols, &c.text, from, len(c.text.Text), p.PrecedingContext(&c.text, from)); err != nil {
+	var runs tokens.Compact
+	if err := p.Encode(&runs, &c.text, from, len(c.text.Text), p.PrecedingContext(&c.text, from)); err != nil {
 		return encoded{}, err
 	}
-	return encoded{from, cols.IDs, slices.Clone(p.Buf.Offsets)}, nil
+	return encoded{from, runs.IDs, slices.Clone(p.Buf.Offsets)}, nil
 }
 
 // goOn makes p the prompt that goes on from a point, or says why it cannot.

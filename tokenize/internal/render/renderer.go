@@ -100,7 +100,7 @@ func newAs(ctx context.Context, t *Template, s shape, r *rollout.Rollout, o Opti
 		}
 	}
 	var err error
-	if x.tools, err = t.tools.value(r.Tools); err != nil {
+	if x.tools, err = toolsValue(r.Tools); err != nil {
 		return nil, err
 	}
 	var history []chat.Value

@@ -20,7 +20,6 @@ type Template struct {
 	Chat  *chat.Template
 	names map[string]string // texts of tokens by variable (eos_token)
 	added []engine.AddedToken
-	tools toolbox
 	Shape shape
 
 	mu  sync.Mutex

@@ -53,13 +53,6 @@ func (c *Compact) runAt(at int) int {
 	return sort.Search(len(c.runs), func(i int) bool { return c.runs[i].end > at })
 }
 
-func (c *Compact) room() int { return cap(c.IDs) - len(c.IDs) }
-
-func (c *Compact) takeIDs(ids []rollout.TokenID) {
-	c.grow(len(ids))
-	c.IDs = append(c.IDs, ids...)
-}
-
 // mark adds the runs of o, whose ids the caller appends after it.
 func (c *Compact) mark(o Columns) {
 	for i := 0; i < o.Len(); {
@@ -88,16 +81,6 @@ func (c *Compact) replay(o *Compact, without rollout.Flag) {
 	c.IDs = append(c.IDs, o.IDs...)
 }
 
-// packed returns o as a Compact. It keeps the ids where they are unless their array has much
-// unused room.
-func packed(o Columns) (c Compact) {
-	c.mark(o)
-	if c.IDs = o.IDs; cap(c.IDs) > len(c.IDs)+len(c.IDs)/8 {
-		c.IDs = append(make([]rollout.TokenID, 0, len(c.IDs)), c.IDs...)
-	}
-	return c
-}
-
 // grow makes room for n more ids.
 func (c *Compact) grow(n int) {
 	if cap(c.IDs)-len(c.IDs) >= n {
@@ -109,9 +92,9 @@ func (c *Compact) grow(n int) {
 	}
 }
 
-// Clone copies [from, to) of c into the memory of a, or into new memory if a is nil.
-func (c *Compact) Clone(a *Arena, from, to int) Compact {
-	out := Compact{IDs: a.copyOf(c.IDs[from:to])}
+// Clone copies [from, to) of c.
+func (c *Compact) Clone(from, to int) Compact {
+	out := Compact{IDs: slices.Clone(c.IDs[from:to])}
 	if from < to {
 		out.runs = make([]run, 0, c.runAt(to-1)-c.runAt(from)+1)
 	}
@@ -120,29 +103,6 @@ func (c *Compact) Clone(a *Arena, from, to int) Compact {
 	})
 	return out
 }
-
-// Arena is memory for the ids of many small pieces.
-type Arena struct{ ids []rollout.TokenID }
-
-// maxArena bounds the ids that an Arena allocates at once.
-const maxArena = 1 << 18
-
-// copyOf copies ids into the memory of a; many ids get an array of their own, so that little
-// of a stays unused.
-func (a *Arena) copyOf(ids []rollout.TokenID) []rollout.TokenID {
-	n := len(ids)
-	if a == nil || n == 0 || n > maxArena/8 {
-		return slices.Clone(ids)
-	}
-	if cap(a.ids)-len(a.ids) < n {
-		a.ids = make([]rollout.TokenID, 0, min(max(1<<12, 2*n, 2*cap(a.ids)), maxArena))
-	}
-	a.ids = append(a.ids, ids...)
-	return a.ids[len(a.ids)-n : len(a.ids) : len(a.ids)]
-}
-
-// Emptied returns an empty Arena that reuses the memory of a, whose pieces become invalid.
-func (a *Arena) Emptied() Arena { return Arena{a.ids[:0]} }
 
 // Unattributed returns ids of which nothing else is known.
 func Unattributed(ids []rollout.TokenID) Compact { return Compact{ids, []run{{len(ids), -1, 0}}} }
@@ -164,9 +124,18 @@ func (c *Compact) Each(from, to int, visit func(from, to int, source int32, flag
 	}
 }
 
+// Reserve makes room for the rest of a text of which the first done bytes are encoded, if its
+// tokens are so many that growing step by step would move most of them more than once.
+func (c *Compact) Reserve(done, text int) {
+	more := float64(c.Len()) * float64(text-done) / float64(max(1, done))
+	if c.Len() >= hugeIDs/8 && float64(cap(c.IDs)-c.Len()) < more {
+		c.grow(int(more * 17 / 16))
+	}
+}
+
 // Slice returns [from, to) of c as columns. The ids are c's own.
 func (c *Compact) Slice(from, to int) Columns {
-	out := Columns{IDs: c.IDs[from:to:to]}
+	out := Columns{IDs: c.IDs[from:to:to], Source: make([]int32, 0, to-from), Flags: make([]rollout.Flag, 0, to-from)}
 	c.Each(from, to, func(from, to int, source int32, flags rollout.Flag) {
 		for range to - from {
 			out.Source, out.Flags = append(out.Source, source), append(out.Flags, flags)

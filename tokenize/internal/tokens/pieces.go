@@ -109,22 +109,10 @@ type Encoder struct {
 	// last section of a long text.
 	Buf   engine.Encoding
 	Whole bool // Buf must hold the whole text, with offsets
-	// Prompts holds the prompts of one rollout.
-	Prompts Arena
 
 	call    call
 	added   func(engine.AddedMatch) bool
 	section func(*engine.Encoding) error
-}
-
-// A Sink takes tokens: first their ids, then their origin, run by run.
-type Sink interface {
-	Len() int
-	Truncate(n int)
-	room() int // how many more ids fit without reallocating
-	grow(n int)
-	takeIDs(ids []rollout.TokenID)
-	put(r run)
 }
 
 // NewEncoder returns an Encoder for tok and its added tokens. With parity, every
@@ -140,7 +128,7 @@ func NewEncoder(tok engine.Tokenizer, added *AddedTokens, parity bool) *Encoder 
 
 // call is the request of one Encode and its progress.
 type call struct {
-	dst   Sink
+	dst   *Compact
 	n     int // length of dst at the beginning
 	r     *render.Rendering
 	from  int
@@ -151,7 +139,7 @@ type call struct {
 }
 
 // Encode appends the tokens of r.Text[from:to] to dst; after says what precedes the text.
-func (p *Encoder) Encode(dst Sink, r *render.Rendering, from, to int, after engine.After) error {
+func (p *Encoder) Encode(dst *Compact, r *render.Rendering, from, to int, after engine.After) error {
 	p.Buf.Reset()
 	first := r.FieldAfter(from)
 	for i := first; p.Written != nil && i < len(r.Fields) && r.Fields[i].Start < to; i++ {
@@ -166,13 +154,20 @@ func (p *Encoder) Encode(dst Sink, r *render.Rendering, from, to int, after engi
 	}
 	err := p.tok.Encode(&p.Buf, r.Text[from:to], opts)
 	if err == nil {
-		err = p.take(&p.Buf, to)
+		err = p.take(&p.Buf)
 	}
 	if err != nil {
 		dst.Truncate(p.call.n)
 	}
 	p.call.dst, p.call.r = nil, nil
 	return err
+}
+
+// EncodeAll returns the tokens of r after what precedes it.
+func (p *Encoder) EncodeAll(r *render.Rendering) (Columns, error) {
+	var runs Compact
+	err := p.Encode(&runs, r, 0, len(r.Text), p.PrecedingContext(r, 0))
+	return runs.Slice(0, runs.Len()), err
 }
 
 // mayAdd is the guard in the form that the tokenizer calls.
@@ -185,29 +180,29 @@ func (p *Encoder) mayAdd(m engine.AddedMatch) bool {
 // takeSection takes the tokens of a section of a long text.
 func (p *Encoder) takeSection(section *engine.Encoding) error {
 	c := &p.call
-	if c.dst.room() < len(section.IDs) {
+	if cap(c.dst.IDs)-c.dst.Len() < len(section.IDs) {
 		// Estimate the rest from the part so far, but never a long rest from a short part.
 		made, done := c.dst.Len()-c.n, c.at-c.from
 		c.dst.grow(max(len(section.IDs), min(8*made, made*(c.to-c.at)/max(1, done)*17/16)))
 	}
-	err := p.take(section, -1)
+	err := p.take(section)
 	section.Reset()
 	return err
 }
 
-// take appends the next tokens. They end at byte to, or -1 where that is unknown.
-func (p *Encoder) take(part *engine.Encoding, to int) error {
+// take appends the next tokens.
+func (p *Encoder) take(part *engine.Encoding) error {
 	have, dst, r := &p.call, p.call.dst, p.call.r
 	ids, measured := part.IDs, len(part.Offsets) == 0
 	n := dst.Len()
-	dst.takeIDs(ids)
+	dst.grow(len(ids))
+	dst.IDs = append(dst.IDs, ids...)
 	f, flags := field(r, have.field)
 	same := run{source: -1} // the run before token i, not yet put
-	tried := -1             // the last field that firstAfter was tried for
-	for i := 0; i < len(ids); i++ {
+	for i, id := range ids {
 		start := have.at
 		if measured {
-			have.at += int(p.widths[ids[i]])
+			have.at += int(p.widths[id])
 		} else {
 			start, have.at = have.from+int(part.Offsets[2*i]), have.from+int(part.Offsets[2*i+1])
 		}
@@ -219,10 +214,9 @@ func (p *Encoder) take(part *engine.Encoding, to int) error {
 		if have.at > f.Start {
 			own = run{source: f.Message, flags: flags}
 		}
-		special := p.has(ids[i])
-		if special {
+		if p.has(id) {
 			own.flags |= rollout.FlagSpecial
-			if token := p.byID[ids[i]]; have.at > f.Start && p.forged(r, have.field, start, have.at, token) {
+			if token := p.byID[id]; have.at > f.Start && p.forged(r, have.field, start, have.at, token) {
 				return forgedError(token, own.source)
 			}
 		}
@@ -232,35 +226,12 @@ func (p *Encoder) take(part *engine.Encoding, to int) error {
 			}
 			same = own
 		}
-		if measured && to >= 0 && tried != have.field && have.at > f.Start && to-f.End < f.End-have.at && !special {
-			// A long field needs no look at its inner tokens: count back from the end of the text.
-			tried = have.field
-			if k, at := p.firstAfter(ids[i+1:], f.End, to); k > 0 {
-				i, have.at = i+k, at
-			}
-		}
 		same.end = n + i + 1
 	}
 	if len(ids) > 0 {
 		dst.put(same)
 	}
 	return nil
-}
-
-// firstAfter returns the index of the first token that begins at or after byte at, and where
-// it begins; the last token ends at byte to. It returns 0 if an added token precedes it.
-func (p *Encoder) firstAfter(ids []rollout.TokenID, at, to int) (k, begin int) {
-	k, begin = len(ids), to
-	for k > 0 && begin-int(p.widths[ids[k-1]]) >= at {
-		k--
-		begin -= int(p.widths[ids[k]])
-	}
-	for _, id := range ids[:k] {
-		if id >= p.lowest && p.has(id) {
-			return 0, 0
-		}
-	}
-	return k, begin
 }
 
 func forgedError(token engine.AddedToken, message int32) error {

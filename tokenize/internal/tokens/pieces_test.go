@@ -16,8 +16,7 @@ import (
 // unmeasured hides that a tokenizer knows the widths of its tokens.
 type unmeasured struct{ engine.Tokenizer }
 
-// TestWidths attributes random texts by the widths of tokens and by their offsets, as
-// columns and as runs.
+// TestWidths attributes random texts by the widths of tokens and by their offsets.
 func TestWidths(t *testing.T) {
 	tok := measured(t)
 	byWidth, byOffset := encoderOf(t, tok), encoderOf(t, unmeasured{tok})
@@ -52,13 +51,11 @@ func TestWidths(t *testing.T) {
 			r.Text += strings.Repeat(" word", 30_000) // handed over in sections
 			r.Text += "\xff"
 		}
-		var want, have Columns
-		require.NoError(t, byOffset.Encode(&want, &r, 0, len(r.Text), engine.AfterNothing))
-		require.NoError(t, byWidth.Encode(&have, &r, 0, len(r.Text), engine.AfterNothing))
+		want, err := byOffset.EncodeAll(&r)
+		require.NoError(t, err)
+		have, err := byWidth.EncodeAll(&r)
+		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint(want), fmt.Sprint(have), "%q", r.Text)
-		var runs Compact
-		require.NoError(t, byWidth.Encode(&runs, &r, 0, len(r.Text), engine.AfterNothing))
-		require.Equal(t, fmt.Sprint(want), fmt.Sprint(runs.Slice(0, runs.Len())), "%q", r.Text)
 	}
 }
 

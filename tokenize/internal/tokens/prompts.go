@@ -62,7 +62,7 @@ func (e *PromptEncoder) Encode(r render.Rendering) (Prompt, error) {
 		e.Shown = e.Shown[:0]
 		return p, nil
 	}
-	p.Add = e.Runs.Clone(&e.Prompts, p.Keep, p.N)
+	p.Add = e.Runs.Clone(p.Keep, p.N)
 	for k, c := range e.Shown {
 		from := e.shown[k] - p.Keep
 		c.Runs.IDs = p.Add.IDs[from : from+c.Runs.Len() : from+c.Runs.Len()]

@@ -22,13 +22,11 @@ type Completion struct {
 	Runs  Compact // replaces Cols after Pack
 }
 
-// Pack moves the tokens from Cols to Runs and returns the column memory, but the ids, for
-// reuse.
-func (c *Completion) Pack() Columns {
-	c.Runs = packed(c.Cols)
-	free := Columns{nil, c.Cols.Source[:0], c.Cols.Flags[:0]}
-	c.Cols = Columns{}
-	return free
+// Pack moves the tokens from Cols to Runs.
+func (c *Completion) Pack() {
+	c.Runs = Compact{}
+	c.Runs.mark(c.Cols)
+	c.Runs.IDs, c.Cols = c.Cols.IDs, Columns{}
 }
 
 // begin returns where the completion begins in r, given the first byte of its message there.

@@ -188,7 +188,7 @@ func (e *SegmentEncoder) remember(r *render.Rendering, b boundary) {
 		s.fields, s.sampled = append(s.fields, r.Fields[i].Within(b.begin, b.At)), append(s.sampled, e.byPolicy(r.Fields[i]))
 	}
 	if !e.counting {
-		s.runs = e.Runs.Clone(nil, b.first, b.Tokens)
+		s.runs = e.Runs.Clone(b.first, b.Tokens)
 	}
 	if e.bytes += len(text); e.bytes > maxKnown && !e.counting {
 		clear(e.known)
