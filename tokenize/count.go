@@ -2,7 +2,6 @@ package tokenize
 
 import (
 	"context"
-	"slices"
 
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
@@ -26,35 +25,27 @@ type Prompt struct {
 // save for control tokens that messages spell out (Options.Specials). It is Encode's prompt
 // of that turn, but for replies among the messages, of which it does not know where they
 // were sampled: package prompt does, and keeps their own ids.
-func (e *Encoder) Prompt(ctx context.Context, r *rollout.Rollout, messages []rollout.Message) (p Prompt, err error) {
-	err = e.prompt(ctx, r, messages, true, func(x *render.Renderer, ids *tokens.Compact, offsets []int32) {
-		p = Prompt{Text: textOf(x.Last, x.Index, 0, len(x.Last.Text)), IDs: ids.IDs, Offsets: slices.Clone(offsets)}
-	})
-	return p, err
-}
-
-// prompt hands out the prompt that shows messages; whole asks for its offsets.
-func (e *Encoder) prompt(ctx context.Context, r *rollout.Rollout, messages []rollout.Message, whole bool, take func(*render.Renderer, *tokens.Compact, []int32)) error {
+func (e *Encoder) Prompt(ctx context.Context, r *rollout.Rollout, messages []rollout.Message) (Prompt, error) {
 	if r == nil {
-		return zero.Rollout()
+		return Prompt{}, zero.Rollout()
 	}
 	shown := *r
 	shown.Messages = messages
 	x, err := e.renderer(ctx, &shown)
 	if err != nil {
-		return err
+		return Prompt{}, err
 	}
 	text, err := x.Run(x.All, x.Index, true)
 	if err != nil {
-		return err
+		return Prompt{}, err
 	}
 	p := e.pieces(func(m int32) bool { return messages[m].Sampled == rollout.SampledByPolicy })
-	var c tokens.Compact
-	p.Whole = whole
-	if err = p.Encode(&c, &text, 0, len(text.Text), engine.AfterNothing); err == nil {
-		take(x, &c, p.Buf.Offsets)
+	p.Whole = true
+	var runs tokens.Compact
+	if err := p.Encode(&runs, &text, 0, len(text.Text), engine.AfterNothing); err != nil {
+		return Prompt{}, err
 	}
-	return err
+	return Prompt{Text: textOf(x.Last, x.Index, 0, len(x.Last.Text)), IDs: runs.IDs, Offsets: p.Buf.Offsets}, nil
 }
 
 // renderer renders contexts of r.

@@ -212,6 +212,16 @@ func (c *certifier) probe(tools bool, messages ...rollout.Message) (*probe, erro
 	return &probe{messages: messages, render: x, find: &completion.Finder{Rule: c.rule, Render: x}, turns: rollout.TurnsOf(r)}, nil
 }
 
+// document is what the template writes of a whole conversation.
+func (c *certifier) document(tools bool, messages ...rollout.Message) (*probe, string, error) {
+	p, err := c.probe(tools, messages...)
+	if err != nil {
+		return nil, "", err
+	}
+	doc, err := p.render.Run(p.render.All, p.render.Index, false)
+	return p, doc.Text, err
+}
+
 // rollout has tools only where all have some.
 func (c *certifier) rollout(messages ...rollout.Message) *rollout.Rollout {
 	r := &rollout.Rollout{ID: "probe", Messages: messages}

@@ -178,16 +178,12 @@ func (c *certifier) reasoningWritten() Finding {
 }
 
 func (c *certifier) toolCalls() Finding {
-	p, err := c.probe(true, render.User("one"), render.Calling("", "c00000001"), render.Answering("c00000001", "TOOLRESULT"), render.Assistant("done"))
-	if err != nil {
-		return refused(toolCalls, err)
-	}
-	doc, err := p.render.Run(p.render.All, p.render.Index, false)
+	p, text, err := c.document(true, render.User("one"), render.Calling("", "c00000001"), render.Answering("c00000001", "TOOLRESULT"), render.Assistant("done"))
 	if err != nil {
 		return refused(toolCalls, err)
 	}
 	for _, need := range []string{"probe c00000001", "TOOLRESULT"} {
-		if !strings.Contains(doc.Text, need) {
+		if !strings.Contains(text, need) {
 			return p.finding(toolCalls, Fails, "the text lacks "+need)
 		}
 	}
@@ -240,15 +236,11 @@ func (c *certifier) names() Finding {
 }
 
 func (c *certifier) toolRuns() Finding {
-	p, err := c.probe(true, render.User("one"), render.Calling("", "c00000001", "c00000002"), render.Answering("c00000001", "FIRSTRESULT"), render.Answering("c00000002", "SECONDRESULT"), render.Assistant("done"))
+	p, text, err := c.document(true, render.User("one"), render.Calling("", "c00000001", "c00000002"), render.Answering("c00000001", "FIRSTRESULT"), render.Answering("c00000002", "SECONDRESULT"), render.Assistant("done"))
 	if err != nil {
 		return refused(toolRunsApart, err)
 	}
-	doc, err := p.render.Run(p.render.All, p.render.Index, false)
-	if err != nil {
-		return refused(toolRunsApart, err)
-	}
-	_, rest, ok := strings.Cut(doc.Text, "FIRSTRESULT")
+	_, rest, ok := strings.Cut(text, "FIRSTRESULT")
 	between, _, ok2 := strings.Cut(rest, "SECONDRESULT")
 	if !ok || !ok2 {
 		return p.finding(toolRunsApart, NotApplicable, "the results are not written, or not in order")
@@ -262,15 +254,11 @@ func (c *certifier) toolRuns() Finding {
 }
 
 func (c *certifier) systemRole() Finding {
-	p, err := c.probe(false, rollout.Message{Role: rollout.RoleSystem, Content: "SYSTEMTEXT"}, render.User("one"), render.Assistant("first"))
+	p, text, err := c.document(false, rollout.Message{Role: rollout.RoleSystem, Content: "SYSTEMTEXT"}, render.User("one"), render.Assistant("first"))
 	if err != nil {
 		return refused(systemRole, err)
 	}
-	doc, err := p.render.Run(p.render.All, p.render.Index, false)
-	if err != nil {
-		return refused(systemRole, err)
-	}
-	if strings.Contains(doc.Text, "SYSTEMTEXT") {
+	if strings.Contains(text, "SYSTEMTEXT") {
 		return p.finding(systemRole, Holds, "")
 	}
 	return p.finding(systemRole, Fails, "the system message is left out")
@@ -326,16 +314,12 @@ func (c *certifier) clock() Finding {
 }
 
 func (c *certifier) verbatim() Finding {
-	p, err := c.probe(false, render.User("  one  "), render.Assistant("\n first \n"), render.User("two"), render.Assistant("second"))
-	if err != nil {
-		return refused(contentVerbatim, err)
-	}
-	doc, err := p.render.Run(p.render.All, p.render.Index, false)
+	p, text, err := c.document(false, render.User("  one  "), render.Assistant("\n first \n"), render.User("two"), render.Assistant("second"))
 	if err != nil {
 		return refused(contentVerbatim, err)
 	}
 	for _, m := range p.messages {
-		if !strings.Contains(doc.Text, m.Content) {
+		if !strings.Contains(text, m.Content) {
 			return p.finding(contentVerbatim, Fails, "white space around the text of "+string(m.Role)+" messages is trimmed")
 		}
 	}

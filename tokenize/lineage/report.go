@@ -75,16 +75,6 @@ func addCounts[K comparable](to, from map[K]int) map[K]int {
 	return to
 }
 
-// Fidelity returns the share of sampled tokens, 0…1, that are trained in exactly
-// the engine's context: neither dropped nor after a substitution. Without
-// sampled tokens it is 1.
-func (r Report) Fidelity() float64 {
-	if r.Sampled == 0 {
-		return 1
-	}
-	return float64(r.Trained-r.SubContext) / float64(r.Sampled)
-}
-
 // StopLossShare returns the share of self-ended turns, 0…1, whose stop token is
 // not trained; 0 where no turn ended by itself.
 func (r Report) StopLossShare() float64 {

@@ -102,18 +102,13 @@ func (e *encoded) end(i int) int   { return e.from + int(e.offsets[2*i+1]) }
 
 // encode encodes the text from byte from on under the guard.
 func (c *continuation) encode(from int) (encoded, error) {
-	p, _ := c.w.idle.Get().(*tokens.Encoder)
-	if p == nil {
-		p = tokens.NewEncoder(c.w.model.Tokenizer, c.w.added, c.w.opts.Encode.Specials == "parity")
-		p.Whole = true
-	}
-	defer func() { p.Sampled = nil; c.w.idle.Put(p) }()
-	p.Sampled = c.sampled
+	p := tokens.NewEncoder(c.w.model.Tokenizer, c.w.added, c.w.opts.Encode.Specials == "parity")
+	p.Whole, p.Sampled = true, c.sampled
 	var runs tokens.Compact
 	if err := p.Encode(&runs, &c.text, from, len(c.text.Text), p.PrecedingContext(&c.text, from)); err != nil {
 		return encoded{}, err
 	}
-	return encoded{from, runs.IDs, slices.Clone(p.Buf.Offsets)}, nil
+	return encoded{from, runs.IDs, p.Buf.Offsets}, nil
 }
 
 // goOn makes p the prompt that goes on from a point, or says why it cannot.

@@ -74,7 +74,6 @@ type writer struct {
 	plain *completion.Rule
 	tools *completion.Rule // of requests with tools
 	marks bool             // see marksText
-	idle  sync.Pool        // of *tokens.Encoder
 	// rewrites are the stop tokens that the template shows as others in a history.
 	rewrites func() map[rollout.TokenID]rollout.TokenID
 }
