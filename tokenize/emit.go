@@ -78,27 +78,42 @@ func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 	} else if free.window = w.Emptied(); logprobs != nil {
 		out.Logprobs, cols.Logprob = logprobs, make([]float32, len(out.Lens))
 	}
-	next, k, end := 0, 0, 0 // next is the span that the context at hand leads to
-	for _, s := range row.Segments(func(at, to int) (scaffold bool, until int) {
-		for row.Spans[next].Start < at {
-			next++
-		}
-		if !j.attributed[row.Spans[next].Turn] {
-			return false, to
-		}
-		if out.Lens == nil {
-			return cols.Source[at] < 0, at + 1
-		}
-		for end <= at {
-			end += int(out.Lens[k])
-			k++
-		}
-		return cols.Source[k-1] < 0, min(end, to)
-	}) {
-		j.report.segment(s.Kind, s.Len)
-	}
+	j.countSegments(row, out.Lens, cols.Source)
 	out.Sequence, err = j.build(row, cols)
 	return out, err
+}
+
+// countSegments counts the tokens of a row, of which lens are the runs, nil for single
+// tokens, by what they are. Between turns the template wrote those that come from no message,
+// where that is known.
+func (j *job) countSegments(row *lineage.Row, lens, source []int32) {
+	span, run, end := 0, 0, 0 // the span that the context at hand leads to; where the runs so far end
+	for p := range row.Pieces() {
+		if p.Kind != "context" {
+			j.report.segment(p.Kind, len(p.IDs))
+			continue
+		}
+		for at, to := p.Start, p.Start+len(p.IDs); at < to; {
+			for row.Spans[span].Start < at {
+				span++
+			}
+			kind, until := p.Kind, to
+			if j.attributed[row.Spans[span].Turn] {
+				for ; end <= at; run++ {
+					n := 1
+					if lens != nil {
+						n = int(lens[run])
+					}
+					end += n
+				}
+				if until = min(end, to); source[run-1] < 0 {
+					kind = "scaffold"
+				}
+			}
+			j.report.segment(kind, until-at)
+			at = until
+		}
+	}
 }
 
 // windowTokens is how many tokens of a row have columns of an entry each at a time.

@@ -223,7 +223,7 @@ func checkPartition(t testing.TB, flats []flat, row *Row, ids []rollout.TokenID,
 	}
 	require.Equal(t, len(ids), at)
 	n := 0
-	for _, s := range row.Segments(nil) {
+	for _, s := range segments(row) {
 		require.Equal(t, n, s.Start)
 		n += s.Len
 	}
@@ -268,4 +268,22 @@ func optimum(flats []flat) int {
 		}
 	}
 	return n
+}
+
+// segment is a maximal run of row positions of one kind and turn.
+type segment struct {
+	Kind       string
+	Turn       int
+	Start, Len int
+}
+
+func segments(r *Row) (out []segment) {
+	for p := range r.Pieces() {
+		if k := len(out) - 1; k >= 0 && out[k].Kind == p.Kind && out[k].Turn == p.Turn {
+			out[k].Len += len(p.IDs)
+			continue
+		}
+		out = append(out, segment{p.Kind, p.Turn, p.Start, len(p.IDs)})
+	}
+	return out
 }

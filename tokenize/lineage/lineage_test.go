@@ -201,10 +201,10 @@ func TestRealign(t *testing.T) {
 			res := merged(t, Options{Drift: driftRealign, Text: text}, flats...)
 			require.Equal(t, []Drop{{Turn: 0, From: 4, Len: 2, Reason: dropRealign}}, res.Dropped)
 			n := len(ask)
-			require.Equal(t, []Segment{
+			require.Equal(t, []segment{
 				{segPrompt, -1, 0, n}, {segSampled, 0, n, 4}, {segRealigned, -1, n + 4, 3},
 				{segContext, -1, n + 7, len(more)}, {segSampled, 1, n + 7 + len(more), 6},
-			}, res.Rows[0].Segments(nil))
+			}, segments(&res.Rows[0]))
 			require.Equal(t, 1, res.Report.StopsLost)
 			require.Equal(t, 0.5, res.Report.StopLossShare())
 		})
@@ -217,7 +217,7 @@ func TestRealign(t *testing.T) {
 	t.Run("a cut tail has no respelling", func(t *testing.T) {
 		res := merged(t, Options{Drift: driftRealign, Text: toyText}, said(ask, cat(10, 11, 12)), said(cat(ask, 10, open, user, 5, stop, open, model), answer))
 		require.Len(t, res.Rows, 1)
-		require.Equal(t, segContext, res.Rows[0].Segments(nil)[2].Kind)
+		require.Equal(t, segContext, segments(&res.Rows[0])[2].Kind)
 	})
 	t.Run("a retry is not deleted", func(t *testing.T) {
 		require.Len(t, merged(t, Options{Drift: driftRealign, MaxDropTokens: 100}, said(ask, answer), said(ask, cat(15, stop))).Rows, 2)
@@ -229,32 +229,13 @@ func TestRealign(t *testing.T) {
 	})
 }
 
-func TestScaffoldIsTheCallersToSay(t *testing.T) {
-	row := merged(t, Options{}, said(ask, answer), said(cat(ask, answer, more), cat(30, stop))).Rows[0]
-	n, asked := len(ask)+len(answer), 0
-	got := row.Segments(func(at, to int) (bool, int) {
-		asked++
-		require.True(t, at >= n && at < n+len(more), "only ids between turns are in question")
-		require.Equal(t, n+len(more), to)
-		if at > n+1 {
-			return false, to
-		}
-		return at == n+1, at + 1
-	})
-	require.Equal(t, []Segment{
-		{segPrompt, -1, 0, len(ask)}, {segSampled, 0, len(ask), len(answer)}, {segContext, -1, n, 1}, {segScaffold, -1, n + 1, 1},
-		{segContext, -1, n + 2, len(more) - 2}, {segSampled, 1, n + len(more), 2},
-	}, got)
-	require.Equal(t, 3, asked, "once for each run")
-}
-
 func TestReplayNamesItsTurn(t *testing.T) {
 	follow := cat(ask, answer, more)
 	res := merged(t, Options{}, said(ask, answer), said(follow, cat(30, stop)), said(follow, cat(31, stop)))
 	n := len(ask)
-	require.Equal(t, []Segment{
+	require.Equal(t, []segment{
 		{segPrompt, -1, 0, n}, {segReplay, 0, n, 6}, {segPrompt, -1, n + 6, len(more)}, {segSampled, 2, n + 6 + len(more), 2},
-	}, res.Rows[1].Segments(nil))
+	}, segments(&res.Rows[1]))
 }
 
 func TestExcludedTurnIsContext(t *testing.T) {
@@ -263,7 +244,7 @@ func TestExcludedTurnIsContext(t *testing.T) {
 	res := merged(t, Options{}, bad, said(cat(ask, answer, more), cat(30, stop)))
 	require.Len(t, res.Rows, 1)
 	require.Equal(t, []Drop{{Turn: 0, Len: 6, Reason: dropPolicy}}, res.Dropped)
-	require.Equal(t, segReplay, res.Rows[0].Segments(nil)[1].Kind)
+	require.Equal(t, segReplay, segments(&res.Rows[0])[1].Kind)
 }
 
 func TestMaxRowTokens(t *testing.T) {

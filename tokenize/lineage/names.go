@@ -34,14 +34,13 @@ const (
 	breakBudget = "budget"
 )
 
-// The parts of a row: Segment.Kind, Piece.Kind. Only what was sampled is trained.
+// The parts of a row: Piece.Kind. Only what was sampled is trained.
 const (
 	segPrompt    = "prompt"    // context of the row's first turn
 	segSampled   = "sampled"   // sampled by a turn this row owns
 	segContext   = "context"   // between two turns: separator, tool output, headers
 	segReplay    = "replay"    // sampled by a turn that another row owns (or none)
 	segRealigned = "realigned" // the engine's spelling where sampled tokens were dropped
-	segScaffold  = "scaffold"  // between two turns, written by the template: only where the caller knows it
 )
 
 // Why a sampled token is trained in no row: Drop.Reason, Report.DroppedBy.

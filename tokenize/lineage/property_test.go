@@ -167,14 +167,14 @@ type laidOut struct {
 	Dropped  []Drop
 	IDs      []ids
 	Spans    [][]Span
-	Segments [][]Segment
+	Segments [][]segment
 }
 
 func layOut(res *Result) laidOut {
 	l := laidOut{Report: res.Report, Dropped: res.Dropped}
 	for k := range res.Rows {
 		row := &res.Rows[k]
-		l.IDs, l.Spans, l.Segments = append(l.IDs, row.AppendIDs(nil)), append(l.Spans, row.Spans), append(l.Segments, row.Segments(nil))
+		l.IDs, l.Spans, l.Segments = append(l.IDs, row.AppendIDs(nil)), append(l.Spans, row.Spans), append(l.Segments, segments(row))
 	}
 	return l
 }

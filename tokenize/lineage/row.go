@@ -68,13 +68,6 @@ type Piece struct {
 	Start int // row position of the first id
 }
 
-// Segment is a maximal run of row positions of one kind and turn.
-type Segment struct {
-	Kind       string
-	Turn       int // as in Piece
-	Start, Len int
-}
-
 // Pieces yields the ids of the row in order without copying them.
 func (r *Row) Pieces() iter.Seq[Piece] { return r.piecesFrom(0) }
 
@@ -148,36 +141,6 @@ func (r *Row) link(l *link, kind string, end int, way *[]int32, yield func(Piece
 		}
 	}
 	return put(Piece{IDs: t.output, Kind: segSampled, Turn: int(l.turn)})
-}
-
-// Segments returns the partition of the row. Ids between turns are segContext,
-// or segScaffold where scaffold, if it is not nil, says that the template wrote
-// the id at a row position, and up to which one, to at most, that goes on.
-func (r *Row) Segments(scaffold func(at, to int) (is bool, until int)) []Segment {
-	var out []Segment
-	add := func(kind string, turn, start, n int) {
-		if k := len(out) - 1; k >= 0 && out[k].Kind == kind && out[k].Turn == turn {
-			out[k].Len += n
-			return
-		}
-		out = append(out, Segment{Kind: kind, Turn: turn, Start: start, Len: n})
-	}
-	for p := range r.Pieces() {
-		if p.Kind != segContext || scaffold == nil {
-			add(p.Kind, p.Turn, p.Start, len(p.IDs))
-			continue
-		}
-		for at, to := p.Start, p.Start+len(p.IDs); at < to; {
-			kind := segContext
-			is, until := scaffold(at, to)
-			if is {
-				kind = segScaffold
-			}
-			add(kind, -1, at, until-at)
-			at = until
-		}
-	}
-	return out
 }
 
 // AppendIDs appends the ids of the row to dst.
