@@ -64,7 +64,7 @@ func (x *run) estimate(rewards []reward.GroupRewards) error {
 		x.report.Reward = reward.ReportOf(rewards, nil)
 		return x.tokens.Finish(*x.Tokens, rewards, func(id string) []reward.TokenRow {
 			at, _ := x.seen.Of(id)
-			rows := x.sizes.of[id].Tokens
+			rows := x.sizes.Of[id].Tokens
 			if known := rewards[at.group].Rollouts[at.index]; known.MaskedRows == known.Rows || x.shaper.leftOut(at) != "" {
 				return make([]reward.TokenRow, len(rows))
 			}

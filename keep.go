@@ -56,7 +56,7 @@ type gathered struct {
 	Read, LeftOut      int
 	Skips              []skipped
 	OutOfStatistics    []Skip
-	Scales             []scales          // by group
+	Groups             []groupPlan
 	Members            [][]shaped.Member `json:",omitempty"`
 	Shaping            shaping.Report
 	Steps              []reward.StepGroup `json:",omitempty"`
@@ -64,16 +64,12 @@ type gathered struct {
 	Order              roster.Roster `json:"-"` // in Packed
 	Packed             []byte
 	Logprobs, Versions Dropped
-	Sizes              map[string]size
-	RowlessWhy         map[string]string
+	Sizes              *sizes
 	Source             json.RawMessage // Rereader.Memory
 }
 
 // gatheredVersion changes with what gathered and made hold.
 const gatheredVersion = 5
-
-// scales says how the rewards of a group came about.
-type scales struct{ ByVerdict, ByNumber bool }
 
 // skipped is a Skip as JSON holds it.
 type skipped struct {
@@ -91,12 +87,7 @@ func (x *run) keepGathered(src Source, got *gathered) error {
 	for _, s := range x.report.Skips {
 		got.Skips = append(got.Skips, skipped{s, rollout.Plain(s.Error)})
 	}
-	for _, g := range x.groups {
-		got.Scales = append(got.Scales, scales{g.byVerdict, g.byNumber})
-	}
-	if x.sizes != nil {
-		got.Sizes, got.RowlessWhy = x.sizes.of, x.sizes.why
-	}
+	got.Groups, got.Sizes = x.groups, x.sizes
 	if again, ok := src.(Rereader); ok {
 		var err error
 		if got.Source, err = again.Memory(); err != nil {
@@ -124,7 +115,7 @@ func (x *run) gatheredBefore() *gathered {
 	}
 	var whole bool
 	var groups keys.Keys
-	if got.Order, groups, whole = roster.Unpack(got.Packed); !whole || groups.Len() != len(got.Scales) {
+	if got.Order, groups, whole = roster.Unpack(got.Packed); !whole || groups.Len() != len(got.Groups) {
 		return nil
 	}
 	x.keys, got.Packed = groups, nil
@@ -134,16 +125,11 @@ func (x *run) gatheredBefore() *gathered {
 		s.Skip.Error = s.Error
 		x.report.Skips = append(x.report.Skips, s.Skip)
 	}
-	for _, s := range got.Scales {
-		x.groups = append(x.groups, groupPlan{byVerdict: s.ByVerdict, byNumber: s.ByNumber})
-	}
+	x.groups, x.sizes = got.Groups, got.Sizes
 	for i := range got.Order.Len() {
 		group, id, _ := got.Order.At(i)
 		x.seen.Add(id, rolloutAt{int32(group), int32(x.groups[group].count)})
 		x.groups[group].count++
-	}
-	if got.Sizes != nil {
-		x.sizes = &sizes{mask: x.Mask, of: got.Sizes, why: got.RowlessWhy}
 	}
 	x.before = &got
 	return &got

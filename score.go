@@ -55,7 +55,7 @@ type rolloutAt struct{ group, index int32 }
 type groupPlan struct {
 	count int // rollouts to expect in the second pass
 	// How the rewards of an automatic scale came about.
-	byVerdict, byNumber bool
+	ByVerdict, ByNumber bool
 }
 
 // score is the first pass: rewards, group sizes and what advantages need. A run that
@@ -128,8 +128,8 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 		}
 		if got.Excluded == "" {
 			number := reward.OnlyScalar(got.Verdict)
-			x.groups[at].byNumber = x.groups[at].byNumber || number
-			x.groups[at].byVerdict = x.groups[at].byVerdict || !number
+			x.groups[at].ByNumber = x.groups[at].ByNumber || number
+			x.groups[at].ByVerdict = x.groups[at].ByVerdict || !number
 		}
 		known := x.rolloutReward(r, got)
 		if why := x.excludes(known); why != "" {
@@ -138,7 +138,7 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 		if shaped.Rules(x.Shaping).Decides() {
 			m := shaped.MemberOf(r, got, raw, x.shaper.masked(r), x.PolicyVersion)
 			if x.Shaping.Spending != nil {
-				n := x.sizes.of[r.ID]
+				n := x.sizes.Of[r.ID]
 				m.Usage = shaped.Usage{OutputTokens: n.Trained, TotalTokens: n.All, Turns: len(rollout.TurnsOf(r))}
 			}
 			into.Members[at] = append(into.Members[at], m)
@@ -234,7 +234,7 @@ func (x *run) mixed(rewards []reward.GroupRewards) error {
 		return nil
 	}
 	for i := range x.groups {
-		if g := &x.groups[i]; !g.byVerdict || !g.byNumber {
+		if g := &x.groups[i]; !g.ByVerdict || !g.ByNumber {
 			continue
 		}
 		why := rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Scale.Outcome"}, "group %q holds rollouts with a verdict, which count -1 or 1, and rollouts with a number only", rewards[i].Key).

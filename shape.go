@@ -44,8 +44,8 @@ func (s *shaper) shape(r *rollout.Rollout, got rollout.Reward, lengths *sizes) (
 	}
 	f := shaped.FactsOf(r)
 	if lengths != nil {
-		if f.Length = lengths.of[r.ID].Trained; s.rules.ResponseLength {
-			f.Length = lengths.of[r.ID].Response
+		if f.Length = lengths.Of[r.ID].Trained; s.rules.ResponseLength {
+			f.Length = lengths.Of[r.ID].Response
 		}
 	}
 	var applied []shaped.Applied

@@ -30,8 +30,8 @@ type sizes struct {
 	mask lossmask.Policy
 	// tokens says that an estimator of tokens asks.
 	tokens bool
-	of     map[string]size
-	why    map[string]string // there is no row, for the first 10,000 rollouts
+	Of     map[string]size
+	Why    map[string]string // there is no row, for the first 10,000 rollouts
 }
 
 // Write counts a row.
@@ -43,7 +43,7 @@ func (s *sizes) WriteRuns(row rollout.Sample, lens []int32, ids []rollout.TokenI
 }
 
 func (s *sizes) add(row *spool.Row) error {
-	n := s.of[row.Rollout]
+	n := s.Of[row.Rollout]
 	n.Rows++
 	n.Trained += row.Trained()
 	n.All += row.Len()
@@ -67,7 +67,7 @@ func (s *sizes) add(row *spool.Row) error {
 		}
 		n.Tokens = append(n.Tokens, one)
 	}
-	s.of[row.Rollout] = n
+	s.Of[row.Rollout] = n
 	return nil
 }
 
@@ -77,7 +77,7 @@ func (x *run) measure(ctx context.Context, src Source) error {
 	if !x.counts() {
 		return nil
 	}
-	x.sizes = &sizes{mask: x.Mask, tokens: x.Tokens != nil, of: map[string]size{}, why: map[string]string{}}
+	x.sizes = &sizes{mask: x.Mask, tokens: x.Tokens != nil, Of: map[string]size{}, Why: map[string]string{}}
 	counting := *x.Pipeline
 	counting.NoAdvantages, counting.Reward, counting.Estimator, counting.Tokens, counting.Shaping = true, nil, nil, nil, shaping.Rules{}
 	counting.Mask.MaxTokens, counting.Mask.MaskStatus = 0, []rollout.Status{}
@@ -88,7 +88,7 @@ func (x *run) measure(ctx context.Context, src Source) error {
 		*x.report = report
 	}
 	for _, without := range report.WithoutRowsAt {
-		x.sizes.why[without.Rollout] = without.Reason
+		x.sizes.Why[without.Rollout] = without.Reason
 	}
 	return err
 }
@@ -102,14 +102,14 @@ func (x *run) rolloutReward(r *rollout.Rollout, got rollout.Reward) reward.Rollo
 	if x.sizes == nil || !x.countsRows() {
 		return out
 	}
-	n := x.sizes.of[r.ID]
+	n := x.sizes.Of[r.ID]
 	if (*shaped.Rules)(&x.Shaping).Masks(shaped.FactsOf(r)) != "" {
 		n.Masked = n.Rows
 	}
 	out.Rows, out.MaskedRows, out.Length = n.Rows, n.Masked, n.Trained
 	if n.Rows == 0 && out.Excluded == "" {
 		out.Excluded = excludedNoRow
-		if why := x.sizes.why[r.ID]; why != "" {
+		if why := x.sizes.Why[r.ID]; why != "" {
 			out.Excluded += ": " + why
 		}
 	}
@@ -142,6 +142,6 @@ func (x *run) rowless(id string) bool {
 	if x.sizes == nil || !x.countsRows() {
 		return false
 	}
-	n := x.sizes.of[id]
+	n := x.sizes.Of[id]
 	return n.Rows == n.Masked
 }
