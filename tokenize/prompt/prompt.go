@@ -163,23 +163,28 @@ func (p *Prompt) Reply(output []rollout.TokenID, told *rollout.Message) error {
 
 // asked is a prompt as its checkpoints will hold it.
 type asked struct {
-	tree   *Tree
-	from   point
-	ids    []rollout.TokenID // after from
-	text   string            // that they spell
-	fields []field           // of the path, from byte since on
-	since  int
-	cuts   []cut // in text
+	tree *Tree
+	from point
+	ids  []rollout.TokenID // after from
+	text string            // that they spell
+	showing
+	reason string
+	kept   bool
+	first  *node // of the first reply
+}
 
-	// What the template showed: bytes, and their digest.
+// showing is what a prompt shows.
+type showing struct {
+	fields []field // of the path from byte since on to the end of the prompt
+	since  int
+	cuts   []cut // in the path
+	// What the template showed: bytes, and their digest. The path has other text where a
+	// prompt was kept.
 	shown    int
 	shownSum uint64
 
-	conversation uint64
+	conversation uint64 // of the messages, as the client sent them
 	messages     int
-	reason       string
-	kept         bool
-	first        *node // of the first reply
 }
 
 func (a *asked) reply(output []rollout.TokenID, told *rollout.Message) error {
@@ -190,8 +195,8 @@ func (a *asked) reply(output []rollout.TokenID, told *rollout.Message) error {
 	if err != nil {
 		return err
 	}
-	n := &node{base: a.from.node, after: a.from.reply, start: a.from.at, kept: a.from.ids, fields: a.fields, since: a.since, cuts: a.cuts, shown: a.shown, shownSum: a.shownSum,
-		prompt: a.from.at + len(a.text), promptIDs: a.from.ids + len(a.ids), messages: a.messages, conversation: a.conversation}
+	n := &node{base: a.from.node, after: a.from.reply, start: a.from.at, kept: a.from.ids, showing: a.showing,
+		prompt: a.from.at + len(a.text), promptIDs: a.from.ids + len(a.ids)}
 	n.text, n.ids = a.text+text, slices.Concat(a.ids, output)
 	if a.kept {
 		n.declared = a.reason
@@ -290,7 +295,7 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	case t.w.model == nil:
 		return nil, zero.Value("prompt.Sessions", "New")
 	}
-	p := &Prompt{asked: &asked{tree: t, messages: len(r.Messages)}}
+	p := &Prompt{asked: &asked{tree: t, showing: showing{messages: len(r.Messages)}}}
 	expected := t.recognise(p, r.Messages)
 	c, err := t.w.render(ctx, p.Messages, r)
 	if err != nil {

@@ -36,19 +36,9 @@ type node struct {
 	ids   []rollout.TokenID
 	// Where the prompt ends and the reply begins, in the path.
 	prompt, promptIDs int
-	fields            []field // of the path from byte since on to the end of the prompt
-	since             int
-	cuts              []cut // in the path
-
-	conversation uint64 // of the prompt's messages, as the client sent them
-	messages     int
-	told         *rollout.Message
-
+	showing
+	told     *rollout.Message
 	declared string // of a prompt that was kept, "" = none
-	// What the template showed of the prompt: bytes, and their digest. The path has other
-	// text where a prompt was kept.
-	shown    int
-	shownSum uint64
 
 	next []*node
 	gone bool   // it was let go
