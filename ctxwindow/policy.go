@@ -41,18 +41,13 @@ type View struct {
 	OverBudget, LostLatest bool
 }
 
-// viewer is a strategy of this package: units are the parts of the view, nil for the
-// plain history.
-type viewer interface {
-	view(ctx context.Context, n int) ([]unit, View, error)
-}
-
-// own makes a viewer a Strategy.
-type own struct{ viewer }
+// strategy is one of this package: units are the parts of the view, nil for the plain
+// history.
+type strategy func(ctx context.Context, n int) (units []unit, v View, err error)
 
 // View implements Strategy.
-func (o own) View(ctx context.Context, n int) (View, error) {
-	units, v, err := o.view(ctx, n)
+func (s strategy) View(ctx context.Context, n int) (View, error) {
+	units, v, err := s(ctx, n)
 	if err != nil || units == nil {
 		return v, err
 	}

@@ -28,7 +28,7 @@ type refill struct {
 type span struct{ from, to int }
 
 // Start begins the calls of one rollout.
-func (p Refill) Start(h *History) Strategy { return own{p.begin(h)} }
+func (p Refill) Start(h *History) Strategy { return strategy(p.begin(h).view) }
 
 func (p Refill) begin(h *History) *refill {
 	return &refill{History: h, budget: p.Budget, fixed: p.Fixed, target: cmp.Or(p.Target, defaultTarget), note: noteOr(p.Note)}
@@ -38,7 +38,7 @@ func (p Refill) begin(h *History) *refill {
 func (p Compaction) Start(h *History) Strategy {
 	s := p.refill().begin(h)
 	s.summarize = p.Summarize
-	return own{s}
+	return strategy(s.view)
 }
 
 func (s *refill) view(ctx context.Context, n int) ([]unit, View, error) {

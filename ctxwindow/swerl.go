@@ -121,7 +121,7 @@ type reference struct {
 }
 
 // Start begins the calls of one rollout.
-func (p SWERLPolicy) Start(h *History) Strategy { return own{p.begin(h)} }
+func (p SWERLPolicy) Start(h *History) Strategy { return strategy(p.begin(h).view) }
 
 func (p SWERLPolicy) begin(h *History) *reference {
 	note := p.Note

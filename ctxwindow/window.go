@@ -7,13 +7,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// plainStrategy is None.
-type plainStrategy struct{}
-
 // Start begins the calls of one rollout.
-func (None) Start(*History) Strategy { return own{plainStrategy{}} }
-
-func (plainStrategy) view(context.Context, int) ([]unit, View, error) { return nil, View{}, nil }
+func (None) Start(*History) Strategy {
+	return strategy(func(context.Context, int) ([]unit, View, error) { return nil, View{}, nil })
+}
 
 // headTail plans each turn from the whole history.
 type headTail struct {
@@ -26,7 +23,8 @@ type headTail struct {
 
 // Start begins the calls of one rollout.
 func (p HeadTail) Start(h *History) Strategy {
-	return own{&headTail{History: h, budget: p.Budget, fixed: p.Fixed, head: max(0, cmp.Or(p.Head, defaultHead)), note: noteOr(p.Note), bases: map[int]int{}}}
+	s := &headTail{History: h, budget: p.Budget, fixed: p.Fixed, head: max(0, cmp.Or(p.Head, defaultHead)), note: noteOr(p.Note), bases: map[int]int{}}
+	return strategy(s.view)
 }
 
 // Start begins the calls of one rollout.

@@ -32,9 +32,9 @@ var ThinkTag = regexp.MustCompile(`(?i)[<\[]/?([a-z]{1,8}:)?(think|thinking|thou
 // is at most a third of it.
 const longestTag = 96
 
-// ThinkTags are the places of ThinkTag in text, in most of which none can begin: so the
+// thinkTags are the places of ThinkTag in text, in most of which none can begin: so the
 // expression is rarely asked.
-func ThinkTags(text string) [][]int {
+func thinkTags(text string) [][]int {
 	for i := range len(text) {
 		if beginsTag(text[i:]) {
 			return ThinkTag.FindAllStringIndex(text, -1)
@@ -61,8 +61,8 @@ func LeavesReasoningOpen(prompt, reply string) bool {
 	closing := func(text string) func([]int) bool {
 		return func(at []int) bool { return text[at[0]+1] == '/' }
 	}
-	tags := ThinkTags(prompt)
-	return len(tags) > 0 && !closing(prompt)(tags[len(tags)-1]) && !slices.ContainsFunc(ThinkTags(reply), closing(reply))
+	tags := thinkTags(prompt)
+	return len(tags) > 0 && !closing(prompt)(tags[len(tags)-1]) && !slices.ContainsFunc(thinkTags(reply), closing(reply))
 }
 
 // SampledText returns the completion for message m with index i.
@@ -233,7 +233,7 @@ func madeUp(lead string) (head, rest string, ok bool) {
 // already wrote ("<think>\n").
 func OpenerTrimmed(prompt, content string) string {
 	at := strings.LastIndexByte(strings.TrimRight(prompt, "\n"), '<')
-	if at < 0 || len(ThinkTags(prompt[at:])) == 0 {
+	if at < 0 || len(thinkTags(prompt[at:])) == 0 {
 		return content
 	}
 	opener := prompt[at:]

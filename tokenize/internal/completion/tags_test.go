@@ -19,11 +19,11 @@ func TestThinkTags(t *testing.T) {
 			b.WriteString(words[rng.IntN(len(words))])
 		}
 		want := ThinkTag.FindAllStringIndex(b.String(), -1)
-		require.Equal(t, want, ThinkTags(b.String()), b.String())
+		require.Equal(t, want, thinkTags(b.String()), b.String())
 		found += len(want)
 	}
 	require.Greater(t, found, 40)
 	for _, tag := range []string{"<\u017feed:thin\u212a>", "<think>", "[/THINK]", "</mm:think>", "<think:opensource>", "<thinking:x>", "<\u212a\u212a\u212a\u212a\u212a\u212a\u212a\u212a:reasoning>"} {
-		require.NotEmpty(t, ThinkTags("a "+tag), tag)
+		require.NotEmpty(t, thinkTags("a "+tag), tag)
 	}
 }

@@ -15,7 +15,7 @@ type Alignment struct {
 	added  *AddedTokens
 	tok    engine.Tokenizer
 	Cols   Columns // the recorded ids and their origin so far
-	agreed []Place // positions where ids of both end at the same byte
+	agreed []place // positions where ids of both end at the same byte
 	ends   []int   // scratch of take
 	texts  map[rollout.TokenID]string
 }
@@ -25,9 +25,9 @@ func NewAlignment(tok engine.Tokenizer, added *AddedTokens) *Alignment {
 	return &Alignment{tok: tok, added: added}
 }
 
-// Place says that the first Recorded recorded ids and the first Rendered rendered ids spell
+// place says that the first Recorded recorded ids and the first Rendered rendered ids spell
 // the same text.
-type Place struct{ Recorded, Rendered int }
+type place struct{ Recorded, Rendered int }
 
 // Forget keeps only the places within the first ids of either kind.
 func (a *Alignment) Forget(recorded, rendered int) {
@@ -40,9 +40,9 @@ func (a *Alignment) Forget(recorded, rendered int) {
 }
 
 // At returns the last place.
-func (a *Alignment) At() Place {
+func (a *Alignment) At() place {
 	if len(a.agreed) == 0 {
-		return Place{}
+		return place{}
 	}
 	return a.agreed[len(a.agreed)-1]
 }
@@ -62,7 +62,7 @@ func (a *Alignment) Reach(ids []rollout.TokenID, rendered *Compact) bool {
 }
 
 // next returns the first place after at.
-func (a *Alignment) next(ids, rendered []rollout.TokenID, at Place) (to Place, ok bool) {
+func (a *Alignment) next(ids, rendered []rollout.TokenID, at place) (to place, ok bool) {
 	to = at
 	for x, y := "", ""; ; { // text of one side that the other has not reached yet
 		switch {

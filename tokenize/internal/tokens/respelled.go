@@ -14,7 +14,7 @@ import (
 // of the template's text; in between (the white space of a call's arguments, say) it has
 // those of the text on either side.
 func Respelled(tok engine.Tokenizer, added *AddedTokens, message int32, reply *Columns, ids []rollout.TokenID) Columns {
-	PartFlags(reply)
+	partFlags(reply)
 	spell := Spelling(tok.Vocab(), added)
 	want, have := spelled(reply.IDs, spell), spelled(ids, spell)
 	head := render.CommonText(want.text, have.text)

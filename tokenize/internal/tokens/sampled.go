@@ -38,7 +38,7 @@ func (c *Completion) begin(r *render.Rendering, first int) (start int, ok bool) 
 
 // Mark flags the columns of a completion as sampled, and its stop token.
 func (c *Completion) Mark(isStop func(rollout.TokenID) bool) {
-	PartFlags(&c.Cols)
+	partFlags(&c.Cols)
 	for k := range c.Cols.Flags {
 		c.Cols.Flags[k] |= rollout.FlagSampled
 		c.Cols.Source[k] = c.Message
@@ -77,9 +77,9 @@ func (c *Completion) IdsOnly(ids []rollout.TokenID, isStop func(rollout.TokenID)
 	c.Mark(isStop)
 }
 
-// PartFlags gives the markers inside a completion the flag of the part that they frame, so
+// partFlags gives the markers inside a completion the flag of the part that they frame, so
 // that a mask which leaves out reasoning or tool calls leaves out their markers, too.
-func PartFlags(c *Columns) {
+func partFlags(c *Columns) {
 	const parts = rollout.FlagContent | rollout.FlagReasoning | rollout.FlagToolCall
 	for i := 0; i < len(c.Flags); {
 		if c.Flags[i]&parts != 0 {
