@@ -34,13 +34,13 @@ type unit struct {
 
 // count is the exact count of a view.
 func (h *History) count(ctx context.Context, view []unit) (int, error) {
+	if h.counter == nil {
+		return 0, zero.Value("ctxwindow.History", "Plan, Fit or Session")
+	}
 	return h.call(ctx, h.messages(view))
 }
 
 func (h *History) call(ctx context.Context, messages []rollout.Message) (int, error) {
-	if h.counter == nil {
-		return 0, zero.Value("ctxwindow.History", "Plan, Fit or Session")
-	}
 	h.calls++
 	return counted(h.counter.Count(ctx, messages))
 }

@@ -27,13 +27,15 @@ func (o *output) take() []Event {
 	return e
 }
 
-// emit joins short deltas of the same kind.
-func (o *output) emit(e Event) {
-	if k := len(o.events) - 1; k >= 0 && e.Text != "" && o.events[k].Kind == e.Kind && o.events[k].Call == e.Call && len(o.events[k].Text) < maxPiece {
-		o.events[k].Text += e.Text
-		return
+func (o *output) emit(e Event) { o.events = appendEvent(o.events, e) }
+
+// appendEvent joins short deltas of the same kind.
+func appendEvent(to []Event, e Event) []Event {
+	if k := len(to) - 1; k >= 0 && e.Text != "" && to[k].Kind == e.Kind && to[k].Call == e.Call && len(to[k].Text) < maxPiece {
+		to[k].Text += e.Text
+		return to
 	}
-	o.events = append(o.events, e)
+	return append(to, e)
 }
 
 func (o *output) add(to *strings.Builder, kind EventKind, s string, trim bool) {

@@ -127,6 +127,10 @@ type Parser struct {
 	out                  output
 	closed               bool
 
+	ids     []rollout.TokenID // of PushIDs: those of the text before, and those that wait
+	decoded int               // how many of them are of the text before
+	whole   string            // the text of those that wait
+
 	// What the grammars keep.
 	tagged tagged
 	param  parameter
@@ -214,8 +218,43 @@ func (p *Parser) Push(text string) []Event {
 	return p.out.take()
 }
 
+// PushIDs is Push for token ids, cut anywhere: decode gives the text of ids, as a
+// tokenizer's Decode does. Ids that end within a character wait for the next ones. An
+// error is decode's; the ids are not read again.
+func (p *Parser) PushIDs(ids []rollout.TokenID, decode func([]rollout.TokenID) (string, error)) ([]Event, error) {
+	if decode == nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "decode"}, "no function that gives the text of ids, as Decode of a tokenizer does")
+	}
+	var events []Event
+	for _, id := range ids {
+		p.ids = append(p.ids, id)
+		before, err := decode(p.ids[:p.decoded])
+		if err != nil {
+			return events, err
+		}
+		text, err := decode(p.ids)
+		if err != nil {
+			return events, err
+		}
+		p.whole = strings.TrimPrefix(text, before)
+		if strings.HasSuffix(p.whole, "\uFFFD") && len(p.ids)-p.decoded < maxPieces {
+			continue
+		}
+		text, p.whole = p.whole, ""
+		p.ids = append(p.ids[:0], p.ids[p.decoded:]...) // what a text begins like can depend on those before
+		p.decoded = len(p.ids)
+		for _, e := range p.Push(text) {
+			events = appendEvent(events, e)
+		}
+	}
+	return events, nil
+}
+
 // maxPiece is how many bytes are read at once.
 const maxPiece = 512
+
+// maxPieces is how many tokens one character can take.
+const maxPieces = 8
 
 // Close says that the reply has ended. It returns the last deltas and the reply; a
 // second call returns no deltas and the same reply.
@@ -224,7 +263,8 @@ func (p *Parser) Close() ([]Event, Reply) {
 		return nil, p.reply
 	}
 	p.start()
-	p.closed = true
+	p.tail += p.whole // ids that end within a character
+	p.whole, p.closed = "", true
 	if !slices.Contains(p.opts.Stop, p.tail) {
 		p.in += p.tail
 	}

@@ -255,6 +255,50 @@ func BenchmarkPush(b *testing.B) {
 	}
 }
 
+// TestIDs: token ids give what their text gives, wherever they are cut, and though a
+// token may hold a part of a character.
+func TestIDs(t *testing.T) {
+	decode := func(ids []rollout.TokenID) (string, error) {
+		b := make([]byte, len(ids))
+		for i, id := range ids {
+			b[i] = byte(id)
+		}
+		return string([]rune(string(b))), nil // as tokenizers do: U+FFFD for what is no character
+	}
+	for _, s := range samples {
+		text := strings.ReplaceAll(s.text, "hm", "größer 北京 \U0001F600")
+		for n := len(text) - 3; n <= len(text); n++ {
+			valid := strings.ToValidUTF8(text[:max(n, 0)], "")
+			want, _ := read(t, s.family, s.options, valid)
+			for _, step := range []int{1, 5, len(text)} {
+				p, err := New(s.family, s.options)
+				require.NoError(t, err)
+				var events []Event
+				for i := 0; i < len(valid); i += step {
+					var ids []rollout.TokenID
+					for _, c := range []byte(valid[i:min(i+step, len(valid))]) {
+						ids = append(ids, rollout.TokenID(c))
+					}
+					more, err := p.PushIDs(ids, decode)
+					require.NoError(t, err)
+					events = append(events, more...)
+				}
+				last, reply := p.Close()
+				require.Equal(t, want, reply)
+				require.Equal(t, sum3(want), joined(append(events, last...)))
+			}
+		}
+	}
+	p, err := New(plain, Options{})
+	require.NoError(t, err)
+	_, err = p.PushIDs([]rollout.TokenID{'a', 0xe5, 0x8c}, decode) // cut within a character
+	require.NoError(t, err)
+	_, reply := p.Close()
+	require.Equal(t, "a\uFFFD\uFFFD", reply.Message.Content)
+	_, err = p.PushIDs([]rollout.TokenID{1}, nil)
+	require.ErrorContains(t, err, "decode")
+}
+
 func TestFunc(t *testing.T) {
 	p, err := Func(func(text string) Reply {
 		return Reply{Message: rollout.Message{Content: strings.ToUpper(text), ToolCalls: []rollout.ToolCall{{Name: "f", Arguments: "{}"}}}}
