@@ -110,7 +110,7 @@ func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts
 	} else {
 		out, err = f.rows(dir, opts)
 	}
-	if err == nil && (f.Target != "none" || o.MeanOverRollouts || o.MaxTokens > 0 || f.RolloutsPerStep > 0 || f.GroupSize > 0) {
+	if err == nil && (f.Target != "none" || o.MeanOverRollouts != nil || o.MaxTokens > 0 || f.RolloutsPerStep > 0 || f.GroupSize > 0) {
 		g := &step.Groups{Target: t, To: out.sink, PerStep: f.RolloutsPerStep}
 		if out.set != nil {
 			g.EndStep = out.set.EndStep
