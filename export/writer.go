@@ -142,8 +142,8 @@ func (w *Writer) ended(s *rollout.Sample) error {
 	return e
 }
 
-// made tells a writer from the zero value, of which that of blobstore.Writer has a nil one.
-func (w *Writer) made() bool { return w != nil && w.sink != nil }
+// made tells a writer from the zero value.
+func (w *Writer) made() bool { return w.sink != nil }
 
 func zeroWriter() error { return zero.Value("export.Writer", "Create or NewWriter") }
 
