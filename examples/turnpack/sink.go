@@ -147,8 +147,7 @@ func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *
 			}
 			return files
 		}, Write: func(i int, rows []rollout.Sample) error {
-			_, err := primerl.WriteStep(dir, i+1, rows, packs)
-			return err
+			return primerl.WriteStep(dir, i+1, rows, packs)
 		}}
 	case f.Target == "megatron":
 		packs := f.megatron()
@@ -163,16 +162,7 @@ func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *
 		names := func(i int) []string { return []string{fmt.Sprintf("%d.pt", i)} }
 		opts.Force = true
 		return &shard.Maker{ID: f.Target, Names: names, Write: func(i int, rows []rollout.Sample) error {
-			w, err := slime.Create(at(names(i)[0]), slime.Options{Export: opts, Step: i, Rollouts: f.RolloutsPerStep, ByRollout: f.Target == "openclaw"})
-			if err != nil {
-				return err
-			}
-			for _, r := range rows {
-				if err := w.Write(r); err != nil {
-					return errors.Join(err, w.Abort())
-				}
-			}
-			return w.Close()
+			return slime.Write(at(names(i)[0]), rows, slime.Options{Export: opts, Step: i, Rollouts: f.RolloutsPerStep, ByRollout: f.Target == "openclaw"})
 		}}
 	}
 	return nil
