@@ -65,7 +65,7 @@ func (r rows) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, l
 // flags can be tried in the same folder; one that was interrupted keeps what it learnt.
 func (o *output) fail(interrupted bool) error {
 	var err error
-	if o.set != nil && o.set.Done() == 0 && !interrupted {
+	if o.set != nil && len(o.set.Shards()) == 0 && !interrupted {
 		err = o.discard()
 	}
 	return errors.Join(err, o.Abort())
@@ -114,7 +114,7 @@ func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts
 		g := &step.Groups{Target: t, To: out.sink, PerStep: f.RolloutsPerStep}
 		if out.set != nil {
 			g.EndStep = out.set.EndStep
-			g.GoOn(out.set.Earlier())
+			g.GoOn(out.set.Shards())
 		}
 		out.sink, out.groups = g, g
 	}
