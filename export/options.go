@@ -115,8 +115,6 @@ type Options struct {
 	// groups of a file, so that its footer stays small. A row group never holds
 	// more than four times either.
 	GroupTokens, GroupRows int
-	// PageBytes is where a data page is cut, at the next row; 0 is 8 MiB.
-	PageBytes int
 }
 
 const (
@@ -134,7 +132,7 @@ func (o Options) Validate() error {
 	if o.ZstdLevel < -1 || o.ZstdLevel > 22 {
 		bad("ZstdLevel", "found %d, expected -1 (none), 0 (default) or 1 to 22", o.ZstdLevel)
 	}
-	for name, v := range map[string]int{"GroupSeq": o.GroupSeq, "GroupTokens": o.GroupTokens, "GroupRows": o.GroupRows, "PageBytes": o.PageBytes} {
+	for name, v := range map[string]int{"GroupSeq": o.GroupSeq, "GroupTokens": o.GroupTokens, "GroupRows": o.GroupRows} {
 		if v < 0 {
 			bad(name, "found %d, expected 0 (default) or more", v)
 		}

@@ -96,7 +96,7 @@ func newWriter(s sink, o Options) (*Writer, error) {
 	w := &Writer{check: Checker{opts: o}, buf: &buffer{}, sink: s}
 	cols := written(o.Trace)
 	if o.Format != parquet {
-		w.out = &arrowEncoder{out: &byteCounter{w: s}, cols: cols, file: o.Format == arrowFile, zstd: o.ZstdLevel >= 0,
+		w.out = &arrowEncoder{out: &pq.Counter{To: s}, cols: cols, file: o.Format == arrowFile, zstd: o.ZstdLevel >= 0,
 			kv: func() []pqread.KV { return fileMetadata(w.check.opts, w.check.columns) }}
 		return w, nil
 	}
@@ -104,7 +104,7 @@ func newWriter(s sink, o Options) (*Writer, error) {
 	for i, c := range cols {
 		physical[i] = c.Column
 	}
-	file, err := pq.NewWriter(s, physical, pq.Config{Level: o.ZstdLevel, PageBytes: o.PageBytes})
+	file, err := pq.NewWriter(s, physical, o.ZstdLevel)
 	if err != nil {
 		return nil, writeError(err)
 	}

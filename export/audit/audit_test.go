@@ -250,7 +250,7 @@ func TestForeignParquet(t *testing.T) {
 		{Texts: []string{"g", "g"}, Nulls: []bool{false, false}}, {Floats: []float32{0, 1}},
 	}
 	var buf bytes.Buffer
-	w, err := pq.NewWriter(&buf, cols, pq.Config{})
+	w, err := pq.NewWriter(&buf, cols, 0)
 	require.NoError(t, err)
 	require.NoError(t, w.WriteRowGroup(2, v))
 	require.NoError(t, w.Close(nil))

@@ -133,7 +133,7 @@ func (o *Options) positions(n int) int {
 }
 
 // segment is the stored form of a row: padded ids and the mask shifted to labels.
-func (o *Options) segment(s *rollout.Sample) (ids []rollout.TokenID, mask []int8, err error) {
+func (o *Options) segment(s *rollout.Sample) (ids []rollout.TokenID, mask []int32, err error) {
 	if err := o.Check(s); err != nil {
 		return nil, nil, err
 	}
@@ -142,9 +142,9 @@ func (o *Options) segment(s *rollout.Sample) (ids []rollout.TokenID, mask []int8
 	for len(ids) < used+1 {
 		ids = append(ids, o.EOS)
 	}
-	mask = make([]int8, used+1)
+	mask = make([]int32, used+1)
 	for t, w := range s.Weight[1:] {
-		mask[t] = int8(w)
+		mask[t] = int32(w)
 	}
 	return ids, mask, nil
 }
@@ -164,7 +164,7 @@ func Write(path, about string, rows []rollout.Sample, o Options) error {
 	}
 	type segment struct {
 		ids  []rollout.TokenID
-		mask []int8
+		mask []int32
 	}
 	segments := make([]segment, len(rows))
 	sizes := make([]int, len(rows))
@@ -183,7 +183,7 @@ func Write(path, about string, rows []rollout.Sample, o Options) error {
 		return err
 	}
 	err = func() error {
-		w, err := pq.NewWriter(f, columns(), pq.Config{})
+		w, err := pq.NewWriter(f, columns(), 0)
 		if err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func Write(path, about string, rows []rollout.Sample, o Options) error {
 				at := int32(0)
 				for _, i := range b.Items {
 					v[0].Ints = append(v[0].Ints, segments[i].ids...)
-					v[1].Bytes = append(v[1].Bytes, segments[i].mask...)
+					v[1].Ints = append(v[1].Ints, segments[i].mask...)
 					v[2].Ints = append(v[2].Ints, at)
 					id := rows[i].ID
 					if id == "" {

@@ -31,12 +31,12 @@ func TestSegment(t *testing.T) {
 	ids, mask, err := megatron.Segment(&o, &s)
 	require.NoError(t, err)
 	require.Equal(t, []int32{10, 11, 12, 13, 14, 2}, ids)
-	require.Equal(t, []int8{0, 0, 1, 0, 1, 0}, mask)
+	require.Equal(t, []int32{0, 0, 1, 0, 1, 0}, mask)
 	o.PadMultiple = 4
 	ids, mask, err = megatron.Segment(&o, &s)
 	require.NoError(t, err)
 	require.Equal(t, []int32{10, 11, 12, 13, 14, 2, 2, 2, 2}, ids)
-	require.Equal(t, []int8{0, 0, 1, 0, 1, 0, 0, 0, 0}, mask)
+	require.Equal(t, []int32{0, 0, 1, 0, 1, 0, 0, 0, 0}, mask)
 }
 
 func TestSegmentRefusals(t *testing.T) {

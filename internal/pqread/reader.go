@@ -43,8 +43,7 @@ type Leaf struct {
 // Chunk is one column of one row group. Which slice is filled follows from the
 // Leaf's Type; null rows and null elements have no entry in it.
 type Chunk struct {
-	Bools   []bool
-	Ints    []int32
+	Ints    []int32 // of truth values 0 or 1
 	Longs   []int64
 	Floats  []float32
 	Doubles []float64

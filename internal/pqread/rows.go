@@ -309,7 +309,7 @@ func (c *cursor) more() (bool, error) {
 	}
 	c.levels.def, c.levels.rep = c.levels.def[:0], c.levels.rep[:0]
 	o := c.out
-	*o = Chunk{Bools: o.Bools[:0], Ints: o.Ints[:0], Longs: o.Longs[:0], Floats: o.Floats[:0], Doubles: o.Doubles[:0], Texts: o.Texts[:0]}
+	*o = Chunk{Ints: o.Ints[:0], Longs: o.Longs[:0], Floats: o.Floats[:0], Doubles: o.Doubles[:0], Texts: o.Texts[:0]}
 	if err := c.next(); err != nil {
 		return false, fmt.Errorf("column %s: %w", c.leaf.Name, err)
 	}

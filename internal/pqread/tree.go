@@ -162,12 +162,12 @@ func (c *cursor) longText(n *node) (string, bool) {
 // value writes the value at a cursor.
 func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 	e, o, v := &n.schema, c.out, c.v
-	if have := len(o.Bools) + len(o.Ints) + len(o.Longs) + len(o.Floats) + len(o.Doubles) + len(o.Texts); v >= have || c.def() != c.leaf.maxDef {
+	if have := len(o.Ints) + len(o.Longs) + len(o.Floats) + len(o.Doubles) + len(o.Texts); v >= have || c.def() != c.leaf.maxDef {
 		return b, errLevels // one of them is filled
 	}
 	switch e.typ {
 	case Boolean:
-		return strconv.AppendBool(b, o.Bools[v]), nil
+		return strconv.AppendBool(b, o.Ints[v] == 1), nil
 	case Int32:
 		if e.unsigned {
 			return strconv.AppendUint(b, uint64(uint32(o.Ints[v])), 10), nil

@@ -37,8 +37,9 @@ func TestTrees(t *testing.T) {
 	for _, page := range []int{1, 64, 1 << 20} {
 		rng := rand.New(rand.NewPCG(7, uint64(page)))
 		var file bytes.Buffer
-		w, leaves, err := NewTreeWriter(&file, tree, Config{PageBytes: page})
+		w, leaves, err := NewTreeWriter(&file, tree, 0)
 		require.NoError(t, err)
+		w.page = page
 		require.Equal(t, "turns.list.element.calls.list.element.f.arguments", leaves[4].Name)
 		var want []row
 		for range 2 {
@@ -100,7 +101,7 @@ func TestTrees(t *testing.T) {
 
 // Levels that fit no row are refused.
 func TestTreeLevels(t *testing.T) {
-	w, _, err := NewTreeWriter(io.Discard, []Node{{Name: "a", Kind: Text, Nullable: true}}, Config{})
+	w, _, err := NewTreeWriter(io.Discard, []Node{{Name: "a", Kind: Text, Nullable: true}}, 0)
 	require.NoError(t, err)
 	require.ErrorContains(t, w.WriteRowGroup(2, []Values{{Texts: []string{"x"}, Rep: []uint8{0}, Def: []uint8{1}}}), "1 rows")
 }
