@@ -196,9 +196,7 @@ func (r *Reader) describe(kv []pqread.KV) error {
 			WithFix("read it with the release that wrote it; audit reads files by anyone")
 	}
 	on := strings.Split(names, ",")
-	for i, to := range []*bool{&info.Columns.Logprobs, &info.Columns.Weights, &info.Columns.Advantages, &info.Columns.Versions, &info.Columns.Advantage} {
-		*to = slices.Contains(on, columnNames[i])
-	}
+	info.Columns = ColumnsNamed(names)
 	info.Trace = slices.Contains(on, col.Sources) && slices.Contains(on, col.Flags)
 	if seq == "" {
 		return nil

@@ -38,8 +38,7 @@ var (
 // rules of the schema before it is taken. Write takes row by row, and the first that
 // is refused ends the file: later calls say so and Close leaves nothing.
 //
-// Memory is bounded by one row group plus 16 bytes and a map slot for each
-// group and rollout seen. A Writer must not be used concurrently.
+// Memory is bounded by one row group plus the names of the groups and rollouts seen. A Writer must not be used concurrently.
 type Writer struct {
 	check  Checker
 	buf    *buffer

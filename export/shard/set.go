@@ -16,7 +16,6 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/atomic"
-	"github.com/turnpack/turnpack/internal/col"
 	"github.com/turnpack/turnpack/internal/keys"
 	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/internal/zero"
@@ -43,25 +42,6 @@ type Set struct {
 
 	cur  *current
 	next int // shard that the next row starts or goes on with
-}
-
-// columnsNamed reads Columns.String.
-func columnsNamed(names string) (c export.Columns) {
-	for _, name := range strings.Split(names, ",") {
-		switch name {
-		case col.Logprobs:
-			c.Logprobs = true
-		case col.Weights:
-			c.Weights = true
-		case col.Advantages:
-			c.Advantages = true
-		case col.Versions:
-			c.Versions = true
-		case col.Advantage:
-			c.Advantage = true
-		}
-	}
-	return c
 }
 
 // current is the shard that rows go to. For a shard that an earlier run has
@@ -392,7 +372,7 @@ func (s *Set) complete() error {
 	if err := writeJSON(s.path(ManifestName), m); err != nil {
 		return err
 	}
-	return errors.Join(remove(s.path(ProgressName)), remove(s.path(journalName)), remove(s.path(stateName)))
+	return errors.Join(atomic.Remove(s.path(ProgressName)), atomic.Remove(s.path(journalName)), atomic.Remove(s.path(stateName)))
 }
 
 // digests takes the file digests from the first shard where every shard was
