@@ -114,13 +114,18 @@ func newWriter(s sink, o Options) (*Writer, error) {
 // Write checks s and adds it to the file. Sample.ID may be empty; it is made
 // from the rollout and the sample index. The columns of s are copied.
 func (w *Writer) Write(s rollout.Sample) error {
+	return w.ifOpen(&s, func() error { return w.write(&s) })
+}
+
+// ifOpen writes a row unless the file has ended.
+func (w *Writer) ifOpen(s *rollout.Sample, write func() error) error {
 	switch {
 	case !w.made():
 		return zeroWriter()
 	case w.err != nil || w.closed:
-		return w.ended(&s)
+		return w.ended(s)
 	}
-	w.err = w.write(&s)
+	w.err = write()
 	return w.err
 }
 

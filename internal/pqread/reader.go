@@ -28,10 +28,6 @@ type Leaf struct {
 	Type Type
 	// List tells a list from a scalar.
 	List bool
-	// Nullable is true when rows may be null.
-	Nullable bool
-	// Text is true for a byte array that is annotated as text.
-	Text bool
 
 	index  int
 	maxRep int16

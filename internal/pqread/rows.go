@@ -41,7 +41,7 @@ func (r *Rows) Give() { r.gives = true }
 func (r *Rows) Given() (texts []jsonscan.Away, bytes int) { return r.given, r.held }
 
 // NewRows starts at the first row. A row of more than most bytes is an error; 0 is 1 GiB.
-func NewRows(f *File, most int) (*Rows, error) {
+func NewRows(f *File, most int) *Rows {
 	if most <= 0 {
 		most = 1 << 30
 	}
@@ -49,7 +49,7 @@ func NewRows(f *File, most int) (*Rows, error) {
 	for _, l := range f.all {
 		out.cursors = append(out.cursors, &cursor{pages: pages{f: f, leaf: l, out: &Chunk{}}})
 	}
-	return out, nil
+	return out
 }
 
 // Row is the number of the row that Next returned last, from 1.
