@@ -42,7 +42,7 @@ func (q *rolloutRows) add(s spool.Row, spools *spools) error {
 	q.n++
 	q.all += int64(s.Len())
 	q.trained += int64(s.Trained())
-	q.rows.Tokens, q.rows.Prefixes, q.rows.Open, q.rows.Idle = spools.tokens, spools.prefixes, spools.open, &spools.idle
+	q.rows.Tokens, q.rows.Prefixes, q.rows.Open = spools.tokens, spools.prefixes, spools.open
 	return q.rows.Add(s)
 }
 
@@ -65,7 +65,6 @@ type spools struct {
 	// prefixes says that the rows of a rollout begin as the one before.
 	prefixes bool
 
-	idle   sync.Pool // of *[]rollout.TokenID
 	mu     sync.Mutex
 	opened []*spool.Spool
 }

@@ -41,7 +41,11 @@ func (b *buffer) add(s *rollout.Sample, t *tokens, c Columns, status rollout.Sta
 	b.text(iRolloutID, s.Rollout)
 	b.int(iRolloutIndex, s.RolloutIndex)
 	b.int(iSampleIndex, s.SampleIndex)
-	b.cols[iIsLast].Bools = append(b.cols[iIsLast].Bools, s.IsLast)
+	last := 0
+	if s.IsLast {
+		last = 1
+	}
+	b.int(iIsLast, last)
 	b.int(iStepFirst, s.FirstStep)
 	b.int(iStepLast, s.LastStep)
 	b.int(iPromptLen, s.PromptLen)
@@ -83,11 +87,11 @@ func (b *buffer) perToken(s *rollout.Sample, t *tokens, c Columns) {
 	length(iLossMask, true)
 	mask := &b.cols[iLossMask]
 	trainedRuns(s.Weight, t.lens, func(from, to int, n int32, trained bool) {
-		m := int8(0)
+		m := int32(0)
 		if trained {
 			m = 1
 		}
-		mask.Bytes, mask.Runs = append(mask.Bytes, m), append(mask.Runs, n)
+		mask.Ints, mask.Runs = append(mask.Ints, m), append(mask.Runs, n)
 	})
 	if length(iLogprobs, c.Logprobs) {
 		lp := &b.cols[iLogprobs]
@@ -125,7 +129,7 @@ func (b *buffer) trace(s *rollout.Sample, t *tokens) {
 	sources, flags := &b.cols[iSources], &b.cols[iFlags]
 	sources.Lens, flags.Lens = append(sources.Lens, n), append(flags.Lens, n)
 	sources.Ints, sources.Runs = appendRuns(sources.Ints, sources.Runs, s.Source, t.lens, func(v int32) int32 { return v })
-	flags.Bytes, flags.Runs = appendRuns(flags.Bytes, flags.Runs, s.Flags, t.lens, func(f rollout.Flag) int8 { return int8(f) })
+	flags.Ints, flags.Runs = appendRuns(flags.Ints, flags.Runs, s.Flags, t.lens, func(f rollout.Flag) int32 { return int32(f) })
 }
 
 // of is how many tokens entries [from, to) tell of.

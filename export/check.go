@@ -141,7 +141,7 @@ func (o *Options) checkLengths(s *rollout.Sample, c Columns) error {
 		name string
 		len  int
 	}{{col.Logprobs, len(s.Logprob)}, {col.Weights, len(s.Weight)}, {col.Advantages, len(s.Credit)}, {col.Versions, len(s.Version)}, {col.Advantage, n}} {
-		on, here := c.flags()[i], has.flags()[i]
+		on, here := *c.fields()[i], *has.fields()[i]
 		if here && !on && o.Columns == nil {
 			return refuse(s, col.name, ruleColumns, -1, "name the file's columns in Options.Columns", "the row has this column and the first row of the file has not")
 		}

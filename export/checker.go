@@ -51,12 +51,6 @@ func (c *Checker) alone(s *rollout.Sample) (maskFacts, error) {
 // End checks the last rollout.
 func (c *Checker) End() error { return c.order.end() }
 
-// Columns are the optional columns of the rows.
-func (c *Checker) Columns() Columns { return c.columns }
-
-// Status is the status that is written for s.
-func (c *Checker) Status(s *rollout.Sample) rollout.Status { return c.opts.status(s) }
-
 // start fixes what the first row decides.
 func (c *Checker) start(s *rollout.Sample) {
 	c.started = true
@@ -83,6 +77,3 @@ func (c *Checker) checkDigests(s *rollout.Sample) error {
 	}
 	return nil
 }
-
-// Started reports whether a row was checked.
-func (c *Checker) Started() bool { return c.started }

@@ -31,7 +31,7 @@ func TestOlderFilesRead(t *testing.T) {
 		cols = append(cols, pq.Column{Name: "later", Kind: pq.Int32})
 		values = append(values, pq.Values{Ints: []int32{1}})
 		var out bytes.Buffer
-		w, err := pq.NewWriter(&out, cols, pq.Config{})
+		w, err := pq.NewWriter(&out, cols, 0)
 		require.NoError(t, err)
 		require.NoError(t, w.WriteRowGroup(1, values))
 		require.NoError(t, w.Close([]pqread.KV{{Key: metaSchemaVersion, Value: version}}))

@@ -3,7 +3,6 @@ package export
 import (
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -18,7 +17,7 @@ import (
 // arrowEncoder writes row groups as Arrow record batches. The schema, which
 // carries the file metadata, goes out with the first one.
 type arrowEncoder struct {
-	out    *byteCounter
+	out    *pq.Counter
 	cols   []column
 	file   bool
 	zstd   bool
@@ -28,30 +27,6 @@ type arrowEncoder struct {
 		Write(arrow.Record) error
 		Close() error
 	}
-}
-
-type byteCounter struct {
-	w   io.Writer
-	n   int64
-	err error
-}
-
-func (c *byteCounter) Write(b []byte) (int, error) {
-	if c.err != nil {
-		return 0, c.err
-	}
-	n, err := c.w.Write(b)
-	c.n += int64(n)
-	c.err = err
-	return n, err
-}
-
-// Seek tells the position, which is all that arrow's file writer asks for.
-func (c *byteCounter) Seek(offset int64, whence int) (int64, error) {
-	if offset != 0 || whence != io.SeekCurrent {
-		return 0, errors.New("the destination cannot seek")
-	}
-	return c.n, nil
 }
 
 func (e *arrowEncoder) start() (err error) {
@@ -77,15 +52,14 @@ func (e *arrowEncoder) WriteRowGroup(rows int, values []pq.Values) error {
 	}
 	cols := make([]arrow.Array, len(values))
 	for i, c := range e.cols {
-		v := values[i].Spread()
-		cols[i] = array.MakeFromData(arrowData(c.Column, &v, rows, e.schema.Field(i).Type))
+		cols[i] = array.MakeFromData(arrowData(c.Column, &values[i], rows, e.schema.Field(i).Type))
 	}
 	rec := array.NewRecord(e.schema, cols, int64(rows))
 	defer rec.Release()
 	if err := e.w.Write(rec); err != nil {
-		return errors.Join(e.out.err, err)
+		return errors.Join(e.out.Err, err)
 	}
-	return e.out.err
+	return e.out.Err
 }
 
 // Close ends the file; its metadata went out with the schema.
@@ -93,12 +67,12 @@ func (e *arrowEncoder) Close([]pqread.KV) error {
 	if err := e.start(); err != nil {
 		return err
 	}
-	return errors.Join(e.w.Close(), e.out.err)
+	return errors.Join(e.w.Close(), e.out.Err)
 }
 
-func (e *arrowEncoder) Written() int64 { return e.out.n }
+func (e *arrowEncoder) Written() int64 { return e.out.N }
 
-// arrowData wraps column values as Arrow buffers, without copying numbers.
+// arrowData wraps column values as Arrow buffers, without copying numbers that are not runs.
 func arrowData(c pq.Column, v *pq.Values, rows int, t arrow.DataType) *array.Data {
 	if !c.List {
 		nulls, valid := validity(rows, func(i int) bool { return c.Nullable && v.Nulls[i] })
@@ -134,21 +108,19 @@ func valueBuffers(k pq.Kind, v *pq.Values) []*memory.Buffer {
 	one := func(b []byte) []*memory.Buffer { return []*memory.Buffer{memory.NewBufferBytes(b)} }
 	switch k {
 	case pq.Bool:
-		bits := make([]byte, (len(v.Bools)+7)/8)
-		for i, set := range v.Bools {
-			if set {
-				bits[i/8] |= 1 << (i % 8)
-			}
-		}
-		return one(bits)
+		return one(pq.Bits(v.Ints))
 	case pq.Int8:
-		return one(arrow.Int8Traits.CastToBytes(v.Bytes))
+		small := make([]byte, len(v.Ints))
+		for i, x := range v.Ints {
+			small[i] = byte(x)
+		}
+		return one(pq.Spread(small, v.Runs))
 	case pq.Int32:
-		return one(arrow.Int32Traits.CastToBytes(v.Ints))
+		return one(arrow.Int32Traits.CastToBytes(pq.Spread(v.Ints, v.Runs)))
 	case pq.Int64:
 		return one(arrow.Int64Traits.CastToBytes(v.Longs))
 	case pq.Float32:
-		return one(arrow.Float32Traits.CastToBytes(v.Floats))
+		return one(arrow.Float32Traits.CastToBytes(pq.Spread(v.Floats, v.Runs)))
 	}
 	offsets := make([]int32, len(v.Texts)+1)
 	var data []byte

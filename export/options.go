@@ -19,19 +19,29 @@ type Columns struct {
 
 var columnNames = []string{col.Logprobs, col.Weights, col.Advantages, col.Versions, col.Advantage}
 
-func (c Columns) flags() []bool {
-	return []bool{c.Logprobs, c.Weights, c.Advantages, c.Versions, c.Advantage}
+// fields are those of c in the order of columnNames.
+func (c *Columns) fields() []*bool {
+	return []*bool{&c.Logprobs, &c.Weights, &c.Advantages, &c.Versions, &c.Advantage}
 }
 
 // String lists the names, comma separated.
 func (c Columns) String() string {
 	var out []string
-	for i, on := range c.flags() {
-		if on {
+	for i, on := range c.fields() {
+		if *on {
 			out = append(out, columnNames[i])
 		}
 	}
 	return strings.Join(out, ",")
+}
+
+// ColumnsNamed reads what String lists. Other names are passed over.
+func ColumnsNamed(names string) (c Columns) {
+	on := strings.Split(names, ",")
+	for i, field := range c.fields() {
+		*field = slices.Contains(on, columnNames[i])
+	}
+	return c
 }
 
 // ColumnsOf returns the optional columns that a row has. Weights counts when a
@@ -55,8 +65,8 @@ func columnsOf(s *rollout.Sample) Columns {
 // Missing names the columns of has that c lacks.
 func (c Columns) Missing(has Columns) []string {
 	var out []string
-	for i, on := range has.flags() {
-		if on && !c.flags()[i] {
+	for i, on := range has.fields() {
+		if *on && !*c.fields()[i] {
 			out = append(out, columnNames[i])
 		}
 	}
@@ -115,8 +125,6 @@ type Options struct {
 	// groups of a file, so that its footer stays small. A row group never holds
 	// more than four times either.
 	GroupTokens, GroupRows int
-	// PageBytes is where a data page is cut, at the next row; 0 is 8 MiB.
-	PageBytes int
 }
 
 const (
@@ -134,7 +142,7 @@ func (o Options) Validate() error {
 	if o.ZstdLevel < -1 || o.ZstdLevel > 22 {
 		bad("ZstdLevel", "found %d, expected -1 (none), 0 (default) or 1 to 22", o.ZstdLevel)
 	}
-	for name, v := range map[string]int{"GroupSeq": o.GroupSeq, "GroupTokens": o.GroupTokens, "GroupRows": o.GroupRows, "PageBytes": o.PageBytes} {
+	for name, v := range map[string]int{"GroupSeq": o.GroupSeq, "GroupTokens": o.GroupTokens, "GroupRows": o.GroupRows} {
 		if v < 0 {
 			bad(name, "found %d, expected 0 (default) or more", v)
 		}

@@ -1,28 +1,22 @@
 package export
 
 import (
-	"crypto/sha256"
-
 	"github.com/turnpack/turnpack/internal/col"
+	"github.com/turnpack/turnpack/internal/keys"
 	"github.com/turnpack/turnpack/rollout"
 )
 
 // order checks what rows owe to each other: contiguous groups, contiguous
 // rollouts inside them, rows numbered from 0, is_last and rollout_mask_sum
-// exact. Memory: 16 bytes and a map slot per group and per rollout.
+// exact. Memory: the names of groups and rollouts, and a few bytes for each.
 type order struct {
-	groups, rollouts map[[16]byte]struct{}
+	groups, rollouts keys.Keys
 	indices          map[int]string // rollout_index → rollout of the open group
 
 	group string
 	open  *rollout.Sample // last row seen, its columns dropped; nil = none
 	row   rollout.Sample  // that open points to
 	sum   int64           // trained tokens of the open rollout so far
-}
-
-func key(s string) [16]byte {
-	h := sha256.Sum256([]byte(s))
-	return [16]byte(h[:16])
 }
 
 // add checks s after the rows seen before.
@@ -44,24 +38,16 @@ func (o *order) add(s *rollout.Sample, trained int) error {
 }
 
 func (o *order) begin(s *rollout.Sample) error {
-	if o.groups == nil {
-		o.groups, o.rollouts, o.indices = map[[16]byte]struct{}{}, map[[16]byte]struct{}{}, map[int]string{}
-	}
 	if o.open == nil || o.group != s.Group {
-		k := key(s.Group)
-		if _, seen := o.groups[k]; seen {
+		if _, added := o.groups.Add(s.Group); !added {
 			return refuse(s, col.GroupID, ruleOrder, -1, "write the rollouts of a group one after the other", "group %q was closed by another group before", s.Group)
 		}
-		o.groups[k] = struct{}{}
-		o.group = s.Group
-		clear(o.indices)
+		o.group, o.indices = s.Group, map[int]string{}
 	}
-	k := key(s.Rollout)
-	if _, seen := o.rollouts[k]; seen {
+	if _, added := o.rollouts.Add(s.Rollout); !added {
 		return refuse(s, col.RolloutID, ruleOrder, -1, "write the rows of a rollout one after the other and give rollouts unique ids",
 			"rollout %q was closed by another rollout before", s.Rollout)
 	}
-	o.rollouts[k] = struct{}{}
 	if other, taken := o.indices[s.RolloutIndex]; taken {
 		return refuse(s, col.RolloutIndex, ruleOrder, -1, "number the rollouts of a group from 0", "index %d belongs to rollout %q of the same group", s.RolloutIndex, other)
 	}

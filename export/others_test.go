@@ -38,9 +38,13 @@ func joined(kind string, list bool, chunks []*pqread.Chunk) tableColumn {
 	out := tableColumn{Kind: kind, List: list, Lens: []int32{}, Nulls: []bool{}, Bools: []bool{}, Numbers: []int64{}, Texts: []string{}}
 	for _, c := range chunks {
 		out.NullElements += c.NullElements
-		out.Lens, out.Nulls, out.Bools, out.Texts = append(out.Lens, c.Lens...), append(out.Nulls, c.Nulls...), append(out.Bools, c.Bools...), append(out.Texts, c.Texts...)
+		out.Lens, out.Nulls, out.Texts = append(out.Lens, c.Lens...), append(out.Nulls, c.Nulls...), append(out.Texts, c.Texts...)
 		for _, v := range c.Ints {
-			out.Numbers = append(out.Numbers, int64(v))
+			if kind == "bool" {
+				out.Bools = append(out.Bools, v == 1)
+			} else {
+				out.Numbers = append(out.Numbers, int64(v))
+			}
 		}
 		out.Numbers = append(out.Numbers, c.Longs...)
 		for _, v := range c.Floats {

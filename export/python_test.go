@@ -32,7 +32,7 @@ func TestPythonReaders(t *testing.T) {
 	var paths []string
 	rows := fixture(t, 21, 30)
 	for i, o := range []export.Options{
-		{GroupRows: 5}, {Columns: &export.Columns{}}, {ZstdLevel: -1, Columns: &export.Columns{Logprobs: true, Weights: true}}, {PageBytes: 200},
+		{GroupRows: 5}, {Columns: &export.Columns{}}, {ZstdLevel: -1, Columns: &export.Columns{Logprobs: true, Weights: true}},
 	} {
 		path := filepath.Join(dir, string(rune('a'+i))+".parquet")
 		require.NoError(t, os.WriteFile(path, write(t, rows, o), 0o600))

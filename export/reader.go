@@ -196,9 +196,7 @@ func (r *Reader) describe(kv []pqread.KV) error {
 			WithFix("read it with the release that wrote it; audit reads files by anyone")
 	}
 	on := strings.Split(names, ",")
-	for i, to := range []*bool{&info.Columns.Logprobs, &info.Columns.Weights, &info.Columns.Advantages, &info.Columns.Versions, &info.Columns.Advantage} {
-		*to = slices.Contains(on, columnNames[i])
-	}
+	info.Columns = ColumnsNamed(names)
 	info.Trace = slices.Contains(on, col.Sources) && slices.Contains(on, col.Flags)
 	if seq == "" {
 		return nil
@@ -395,8 +393,7 @@ func (k *rowCursor) floats(c, i int) []float32 {
 func (k *rowCursor) row(i int, s *rollout.Sample) error {
 	s.ID, s.Group, s.Rollout = k.text(iSampleID, i), k.text(iGroupID, i), k.text(iRolloutID, i)
 	s.RolloutIndex, s.SampleIndex = k.int(iRolloutIndex, i), k.int(iSampleIndex, i)
-	last, _, _ := k.take(iIsLast, i)
-	s.IsLast = k.chunks[iIsLast].Bools[last]
+	s.IsLast = k.int(iIsLast, i) == 1
 	s.FirstStep, s.LastStep = k.int(iStepFirst, i), k.int(iStepLast, i)
 	s.FirstTurn, s.LastTurn = s.FirstStep, s.LastStep
 	s.PromptLen = k.int(iPromptLen, i)

@@ -20,14 +20,7 @@ const hugeRow = 1 << 18
 // group of its own: a Parquet file gets it in memory of little more than twice its ids,
 // an Arrow file in that of its columns.
 func (w *Writer) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
-	switch {
-	case !w.made():
-		return zeroWriter()
-	case w.err != nil || w.closed:
-		return w.ended(&s)
-	}
-	w.err = w.writeRuns(&s, lens, ids, logprobs)
-	return w.err
+	return w.ifOpen(&s, func() error { return w.writeRuns(&s, lens, ids, logprobs) })
 }
 
 // CheckRuns is Check for a row given as Writer.WriteRuns takes it.

@@ -38,8 +38,7 @@ var (
 // rules of the schema before it is taken. Write takes row by row, and the first that
 // is refused ends the file: later calls say so and Close leaves nothing.
 //
-// Memory is bounded by one row group plus 16 bytes and a map slot for each
-// group and rollout seen. A Writer must not be used concurrently.
+// Memory is bounded by one row group plus the names of the groups and rollouts seen. A Writer must not be used concurrently.
 type Writer struct {
 	check  Checker
 	buf    *buffer
@@ -96,7 +95,7 @@ func newWriter(s sink, o Options) (*Writer, error) {
 	w := &Writer{check: Checker{opts: o}, buf: &buffer{}, sink: s}
 	cols := written(o.Trace)
 	if o.Format != parquet {
-		w.out = &arrowEncoder{out: &byteCounter{w: s}, cols: cols, file: o.Format == arrowFile, zstd: o.ZstdLevel >= 0,
+		w.out = &arrowEncoder{out: &pq.Counter{To: s}, cols: cols, file: o.Format == arrowFile, zstd: o.ZstdLevel >= 0,
 			kv: func() []pqread.KV { return fileMetadata(w.check.opts, w.check.columns) }}
 		return w, nil
 	}
@@ -104,7 +103,7 @@ func newWriter(s sink, o Options) (*Writer, error) {
 	for i, c := range cols {
 		physical[i] = c.Column
 	}
-	file, err := pq.NewWriter(s, physical, pq.Config{Level: o.ZstdLevel, PageBytes: o.PageBytes})
+	file, err := pq.NewWriter(s, physical, o.ZstdLevel)
 	if err != nil {
 		return nil, writeError(err)
 	}
@@ -115,13 +114,18 @@ func newWriter(s sink, o Options) (*Writer, error) {
 // Write checks s and adds it to the file. Sample.ID may be empty; it is made
 // from the rollout and the sample index. The columns of s are copied.
 func (w *Writer) Write(s rollout.Sample) error {
+	return w.ifOpen(&s, func() error { return w.write(&s) })
+}
+
+// ifOpen writes a row unless the file has ended.
+func (w *Writer) ifOpen(s *rollout.Sample, write func() error) error {
 	switch {
 	case !w.made():
 		return zeroWriter()
 	case w.err != nil || w.closed:
-		return w.ended(&s)
+		return w.ended(s)
 	}
-	w.err = w.write(&s)
+	w.err = write()
 	return w.err
 }
 
@@ -142,8 +146,8 @@ func (w *Writer) ended(s *rollout.Sample) error {
 	return e
 }
 
-// made tells a writer from the zero value, of which that of blobstore.Writer has a nil one.
-func (w *Writer) made() bool { return w != nil && w.sink != nil }
+// made tells a writer from the zero value.
+func (w *Writer) made() bool { return w.sink != nil }
 
 func zeroWriter() error { return zero.Value("export.Writer", "Create or NewWriter") }
 

@@ -388,9 +388,9 @@ func TestPrefixesFail(t *testing.T) {
 }
 
 func TestOptionsFaultsAllReported(t *testing.T) {
-	o := export.Options{ZstdLevel: 99, GroupRows: -1, PageBytes: -2, Metadata: map[string]string{"turnpack.x": ""}}
+	o := export.Options{ZstdLevel: 99, GroupRows: -1, Metadata: map[string]string{"turnpack.x": ""}}
 	err := o.Validate()
-	for _, want := range []string{"ZstdLevel", "GroupRows", "PageBytes", "reserved"} {
+	for _, want := range []string{"ZstdLevel", "GroupRows", "reserved"} {
 		require.ErrorContains(t, err, want)
 	}
 }

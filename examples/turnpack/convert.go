@@ -251,7 +251,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	opts.Weighted = off != nil && off.Weights != nil && c.Target == "none"
 	if weights != nil {
 		unweighed := rules
-		unweighed.MeanOverRollouts, unweighed.TotalsOf = false, nil
+		unweighed.MeanOverRollouts = nil
 		counted, err := target.New(c.Target, unweighed)
 		if err == nil {
 			err = weights.Count(p.ctx, pipe, src, counted, c.counts)

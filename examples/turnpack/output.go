@@ -140,7 +140,7 @@ func (f *outputFlags) check() error {
 func (f *outputFlags) target(model *tokenize.Model, w *weigh.Weigher) (*target.Target, target.Options, error) {
 	o := target.Options{MaxTokens: f.SeqLen, PadMultiple: f.PadMultiple, GroupSize: f.GroupSize, LeaveIncomplete: f.GroupSize > 0, RawLogprobs: f.Logprobs == "raw"}
 	if w.Mean() {
-		o.MeanOverRollouts, o.TotalsOf = true, w.Totals
+		o.MeanOverRollouts = w.Totals
 	}
 	var eos rollout.TokenID
 	var ok bool

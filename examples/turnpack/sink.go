@@ -65,7 +65,7 @@ func (r rows) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, l
 // flags can be tried in the same folder; one that was interrupted keeps what it learnt.
 func (o *output) fail(interrupted bool) error {
 	var err error
-	if o.set != nil && o.set.Done() == 0 && !interrupted {
+	if o.set != nil && len(o.set.Shards()) == 0 && !interrupted {
 		err = o.discard()
 	}
 	return errors.Join(err, o.Abort())
@@ -110,11 +110,11 @@ func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts
 	} else {
 		out, err = f.rows(dir, opts)
 	}
-	if err == nil && (f.Target != "none" || o.MeanOverRollouts || o.MaxTokens > 0 || f.RolloutsPerStep > 0 || f.GroupSize > 0) {
+	if err == nil && (f.Target != "none" || o.MeanOverRollouts != nil || o.MaxTokens > 0 || f.RolloutsPerStep > 0 || f.GroupSize > 0) {
 		g := &step.Groups{Target: t, To: out.sink, PerStep: f.RolloutsPerStep}
 		if out.set != nil {
 			g.EndStep = out.set.EndStep
-			g.GoOn(out.set.Earlier())
+			g.GoOn(out.set.Shards())
 		}
 		out.sink, out.groups = g, g
 	}
@@ -147,8 +147,7 @@ func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *
 			}
 			return files
 		}, Write: func(i int, rows []rollout.Sample) error {
-			_, err := primerl.WriteStep(dir, i+1, rows, packs)
-			return err
+			return primerl.WriteStep(dir, i+1, rows, packs)
 		}}
 	case f.Target == "megatron":
 		packs := f.megatron()
@@ -163,16 +162,7 @@ func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *
 		names := func(i int) []string { return []string{fmt.Sprintf("%d.pt", i)} }
 		opts.Force = true
 		return &shard.Maker{ID: f.Target, Names: names, Write: func(i int, rows []rollout.Sample) error {
-			w, err := slime.Create(at(names(i)[0]), slime.Options{Export: opts, Step: i, Rollouts: f.RolloutsPerStep, ByRollout: f.Target == "openclaw"})
-			if err != nil {
-				return err
-			}
-			for _, r := range rows {
-				if err := w.Write(r); err != nil {
-					return errors.Join(err, w.Abort())
-				}
-			}
-			return w.Close()
+			return slime.Write(at(names(i)[0]), rows, slime.Options{Export: opts, Step: i, Rollouts: f.RolloutsPerStep, ByRollout: f.Target == "openclaw"})
 		}}
 	}
 	return nil

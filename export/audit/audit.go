@@ -126,7 +126,7 @@ func (a *auditor) file(ctx context.Context, path string) (err error) {
 		a.row(row)
 	}
 	a.endRollout()
-	if a.schemaOK && rows > 0 && a.lastWasSchema() {
+	if a.schemaOK && rows > 0 {
 		if err := a.checker.End(); err != nil {
 			a.schema(rows-1, err)
 		}
@@ -134,8 +134,6 @@ func (a *auditor) file(ctx context.Context, path string) (err error) {
 	a.out.Files = append(a.out.Files, File{Path: path, Format: src.Shape(), Rows: rows})
 	return nil
 }
-
-func (a *auditor) lastWasSchema() bool { return a.checker.Started() }
 
 func (a *auditor) report(r *anyrows.Row, rule, column string, token, tokens int, format string, args ...any) {
 	a.found.add(Finding{Rule: rule, File: a.path, Row: r.Index, Sample: r.ID, Column: column, Token: token, Tokens: tokens, Text: fmt.Sprintf(format, args...)})

@@ -228,14 +228,11 @@ func TestFormats(t *testing.T) {
 		require.Contains(t, r.Files[0].Format, "turnpack schema 1")
 		require.EqualValues(t, 6, r.Trained)
 	}
-	var pt bytes.Buffer
-	w, err := slime.NewWriter(&pt, slime.Options{})
+	path := filepath.Join(t.TempDir(), "0.pt")
+	require.NoError(t, slime.Write(path, rows, slime.Options{}))
+	pt, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for _, s := range rows {
-		require.NoError(t, w.Write(s))
-	}
-	require.NoError(t, w.Close())
-	r := run(t, "0.pt", pt.Bytes(), nil)
+	r := run(t, "0.pt", pt, nil)
 	require.Empty(t, found(r))
 	require.EqualValues(t, 6, r.Trained)
 	require.EqualValues(t, 16, r.Tokens)
@@ -253,7 +250,7 @@ func TestForeignParquet(t *testing.T) {
 		{Texts: []string{"g", "g"}, Nulls: []bool{false, false}}, {Floats: []float32{0, 1}},
 	}
 	var buf bytes.Buffer
-	w, err := pq.NewWriter(&buf, cols, pq.Config{})
+	w, err := pq.NewWriter(&buf, cols, 0)
 	require.NoError(t, err)
 	require.NoError(t, w.WriteRowGroup(2, v))
 	require.NoError(t, w.Close(nil))

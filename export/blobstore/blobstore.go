@@ -15,128 +15,15 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
-	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
-
-// Writer writes one object. It must not be used concurrently.
-type Writer struct {
-	*export.Writer
-	obj    *blob.Writer
-	cancel context.CancelFunc
-	key    string
-	done   bool
-	err    error
-}
-
-// Create starts the object key. One that exists is refused unless
-// Options.Force is set.
-func Create(ctx context.Context, b *blob.Bucket, key string, o export.Options) (*Writer, error) {
-	where := rollout.Where{File: key}
-	if !o.Force {
-		there, err := b.Exists(ctx, key)
-		if err != nil {
-			return nil, storeError(where, "look up", err)
-		}
-		if there {
-			return nil, rollout.Errorf(rollout.KindInput, where, "%w: the object is there", export.ErrExists).WithFix("choose another name or set Options.Force")
-		}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	obj, err := b.NewWriter(ctx, key, &blob.WriterOptions{ContentType: "application/vnd.apache.parquet"})
-	if err != nil {
-		cancel()
-		return nil, storeError(where, "write", err)
-	}
-	w, err := export.NewWriter(obj, o)
-	if err != nil {
-		cancel()
-		_ = obj.Close()
-		return nil, err
-	}
-	return &Writer{Writer: w, obj: obj, cancel: cancel, key: key}, nil
-}
-
-// Close ends the file and makes the object visible; after an error nothing is
-// stored.
-func (w *Writer) Close() error {
-	if w.obj == nil {
-		return zero.Value("blobstore.Writer", "Create")
-	}
-	if w.done {
-		return w.err
-	}
-	w.done = true
-	defer w.cancel()
-	if w.err = w.Writer.Close(); w.err != nil {
-		w.cancel() // a store that sees a cancelled context stores nothing
-		_ = w.obj.Close()
-		return w.err
-	}
-	if err := w.obj.Close(); err != nil {
-		w.err = storeError(rollout.Where{File: w.key}, "store", err)
-	}
-	return w.err
-}
-
-// Abort drops the object; after Close it does nothing, and a Close after it returns
-// export.ErrAborted.
-func (w *Writer) Abort() error {
-	if w.obj == nil || w.done {
-		return nil
-	}
-	w.done = true
-	w.cancel()
-	_ = w.obj.Close()
-	err := w.Writer.Abort()
-	w.err = w.Writer.Close()
-	return err
-}
 
 func storeError(where rollout.Where, what string, err error) error {
 	return rollout.Errorf(rollout.KindInput, where, "%s: %w", what, err).WithFix("check the bucket's name, the rights and the connection, then run again")
 }
 
-// Open reads the object key; it is fetched in ranges as row groups are asked
-// for. ctx is used by every later read.
-func Open(ctx context.Context, b *blob.Bucket, key string) (*export.Reader, error) {
-	a, err := b.Attributes(ctx, key)
-	if err != nil {
-		return nil, storeError(rollout.Where{File: key}, "open", err)
-	}
-	return export.NewReader(&ranges{ctx: ctx, b: b, key: key, size: a.Size}, a.Size)
-}
-
-// ranges reads parts of an object.
-type ranges struct {
-	ctx  context.Context
-	b    *blob.Bucket
-	key  string
-	size int64
-}
-
-// ReadAt reads len(p) bytes from offset at on.
-func (r *ranges) ReadAt(p []byte, at int64) (int, error) {
-	if at < 0 || at > r.size {
-		return 0, io.EOF
-	}
-	n := min(int64(len(p)), r.size-at)
-	if n == 0 {
-		return 0, io.EOF
-	}
-	in, err := r.b.NewRangeReader(r.ctx, r.key, at, n, nil)
-	if err != nil {
-		return 0, err
-	}
-	got, err := io.ReadFull(in, p[:n])
-	if err = errors.Join(err, in.Close()); err == nil && got < len(p) {
-		err = io.EOF
-	}
-	return got, err
-}
-
 // Upload copies a complete shard folder under prefix, the manifest last: who
-// finds the manifest finds every shard of it. After an upload that was cut short the
+// finds the manifest finds every file of it. After an upload that was cut short the
 // same call goes on: objects that hold what the manifest says, by their SHA-256, are
 // not sent again, and what another folder's upload left is replaced. A prefix that
 // holds a complete set is export.ErrComplete unless force is set; its manifest then
@@ -159,9 +46,13 @@ func Upload(ctx context.Context, b *blob.Bucket, prefix, dir string, force bool)
 	if err := Remove(ctx, b, manifest); err != nil {
 		return err
 	}
+	var files []shard.File
 	for _, s := range m.Shards {
-		key := path.Join(prefix, s.File)
-		there, err := Holds(ctx, b, key, s.Bytes, s.SHA256)
+		files = append(files, s.Files()...)
+	}
+	for _, f := range files {
+		key := path.Join(prefix, f.File)
+		there, err := Holds(ctx, b, key, f.Bytes, f.SHA256)
 		if err != nil {
 			return err
 		}
@@ -173,13 +64,13 @@ func Upload(ctx context.Context, b *blob.Bucket, prefix, dir string, force bool)
 		if err := Remove(ctx, b, key); err != nil {
 			return err
 		}
-		if err := Put(ctx, b, key, filepath.Join(dir, filepath.FromSlash(s.File))); err != nil {
+		if err := Put(ctx, b, key, filepath.Join(dir, filepath.FromSlash(f.File))); err != nil {
 			return err
 		}
 	}
-	for _, s := range m.Shards {
-		key := path.Join(prefix, s.File)
-		if there, err := Holds(ctx, b, key, s.Bytes, s.SHA256); err != nil {
+	for _, f := range files {
+		key := path.Join(prefix, f.File)
+		if there, err := Holds(ctx, b, key, f.Bytes, f.SHA256); err != nil {
 			return err
 		} else if !there {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{File: key}, "%w: another upload has replaced the object", export.ErrOtherRun).

@@ -1,13 +1,12 @@
 package blobstore_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -38,48 +37,6 @@ func TestBuckets(t *testing.T) {
 	for _, url := range []string{"mem://", "file://" + t.TempDir()} {
 		b, err := blob.OpenBucket(ctx, url)
 		require.NoError(t, err)
-		w, err := blobstore.Create(ctx, b, "a/x.parquet", export.Options{GroupRows: 3})
-		require.NoError(t, err)
-		for _, s := range rows(10) {
-			require.NoError(t, w.Write(s))
-		}
-		there, err := b.Exists(ctx, "a/x.parquet")
-		require.NoError(t, err)
-		require.False(t, there, "not visible before Close")
-		require.NoError(t, w.Close())
-		r, err := blobstore.Open(ctx, b, "a/x.parquet")
-		require.NoError(t, err)
-		n := 0
-		for {
-			s, err := r.Read()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			require.NoError(t, err)
-			require.Equal(t, int32(n), s.IDs[2])
-			n++
-		}
-		require.Equal(t, 10, n)
-
-		_, err = blobstore.Create(ctx, b, "a/x.parquet", export.Options{})
-		require.ErrorContains(t, err, "exists")
-		w, err = blobstore.Create(ctx, b, "bad", export.Options{})
-		require.NoError(t, err)
-		bad := rows(1)[0]
-		bad.IsLast = false
-		require.NoError(t, w.Write(bad))
-		require.ErrorIs(t, w.Close(), rollout.KindInput)
-		w, err = blobstore.Create(ctx, b, "dropped", export.Options{})
-		require.NoError(t, err)
-		require.NoError(t, w.Abort())
-		for _, key := range []string{"bad", "dropped"} {
-			there, err := b.Exists(ctx, key)
-			require.NoError(t, err)
-			require.False(t, there, key)
-		}
-		_, err = blobstore.Open(ctx, b, "none")
-		require.ErrorIs(t, err, rollout.KindInput)
-
 		dir := t.TempDir()
 		set, err := shard.Create(dir, shard.Options{GroupsPerShard: 4})
 		require.NoError(t, err)
@@ -89,11 +46,50 @@ func TestBuckets(t *testing.T) {
 		require.NoError(t, set.Close())
 		require.NoError(t, blobstore.Upload(ctx, b, "set", dir, false))
 		require.ErrorContains(t, blobstore.Upload(ctx, b, "set", dir, false), "complete")
-		r, err = blobstore.Open(ctx, b, "set/data/part-00002.parquet")
+		data, err := blobstore.Read(ctx, b, "set/data/part-00002.parquet")
+		require.NoError(t, err)
+		r, err := export.NewReader(bytes.NewReader(data), int64(len(data)))
 		require.NoError(t, err)
 		require.EqualValues(t, 2, r.Info().Rows)
+		s, err := r.Read()
+		require.NoError(t, err)
+		require.Equal(t, []int32{1, 2, 8}, s.IDs)
 		require.NoError(t, b.Close())
 	}
+}
+
+// All files of a shard are copied, also those beside its first.
+func TestUploadOfMadeShards(t *testing.T) {
+	ctx := context.Background()
+	b, err := blob.OpenBucket(ctx, "mem://")
+	require.NoError(t, err)
+	defer b.Close() //nolint:errcheck // in memory
+	dir := t.TempDir()
+	names := func(i int) []string { return []string{fmt.Sprintf("%d/rows", i), fmt.Sprintf("%d/about", i)} }
+	made := &shard.Maker{ID: "two files", Names: names, Write: func(i int, rows []rollout.Sample) error {
+		if err := os.MkdirAll(filepath.Join(dir, fmt.Sprint(i)), 0o755); err != nil {
+			return err
+		}
+		for _, name := range names(i) {
+			if err := os.WriteFile(filepath.Join(dir, name), fmt.Appendf(nil, "%s: %d", name, len(rows)), 0o600); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	set, err := shard.Create(dir, shard.Options{GroupsPerShard: 2, Maker: made})
+	require.NoError(t, err)
+	for _, s := range rows(3) {
+		require.NoError(t, set.Write(s))
+	}
+	require.NoError(t, set.Close())
+	require.NoError(t, blobstore.Upload(ctx, b, "p", dir, false))
+	for name, want := range map[string]string{"0/rows": "0/rows: 2", "0/about": "0/about: 2", "1/rows": "1/rows: 1", "1/about": "1/about: 1"} {
+		got, err := blobstore.Read(ctx, b, "p/"+name)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+	require.True(t, stands(t, b, "p"))
 }
 
 // set makes a shard folder of groups whose tokens follow from salt.
@@ -119,10 +115,12 @@ func stands(t *testing.T, b *blob.Bucket, prefix string) bool {
 	var m shard.Manifest
 	require.NoError(t, json.Unmarshal(text, &m))
 	for _, s := range m.Shards {
-		data, err := b.ReadAll(ctx, prefix+"/"+s.File)
-		require.NoError(t, err)
-		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != s.SHA256 {
-			return false
+		for _, f := range s.Files() {
+			data, err := b.ReadAll(ctx, prefix+"/"+f.File)
+			require.NoError(t, err)
+			if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != f.SHA256 {
+				return false
+			}
 		}
 	}
 	return true
@@ -221,34 +219,4 @@ func (c *cutting) Err() error {
 		c.cancel()
 	}
 	return c.Context.Err()
-}
-
-func TestAbortedObject(t *testing.T) {
-	ctx := context.Background()
-	b, err := blob.OpenBucket(ctx, "mem://")
-	require.NoError(t, err)
-	defer b.Close() //nolint:errcheck // in memory
-	w, err := blobstore.Create(ctx, b, "a", export.Options{})
-	require.NoError(t, err)
-	require.NoError(t, w.Write(rows(1)[0]))
-	require.NoError(t, w.Abort())
-	require.NoError(t, w.Abort())
-	require.ErrorIs(t, w.Close(), export.ErrAborted)
-	there, err := b.Exists(ctx, "a")
-	require.NoError(t, err)
-	require.False(t, there)
-	require.NoError(t, b.WriteAll(ctx, "a", nil, nil))
-	_, err = blobstore.Create(ctx, b, "a", export.Options{})
-	require.ErrorIs(t, err, export.ErrExists)
-}
-
-// The zero Writer says what is wrong with it.
-func TestZeroWriter(t *testing.T) {
-	for name, call := range map[string]func(*blobstore.Writer) error{
-		"Write": func(w *blobstore.Writer) error { return w.Write(rollout.Sample{}) },
-		"Close": (*blobstore.Writer).Close,
-		"Abort": func(w *blobstore.Writer) error { w.Abort(); return w.Close() },
-	} {
-		require.NotPanics(t, func() { require.Error(t, call(new(blobstore.Writer)), name) }, name)
-	}
 }

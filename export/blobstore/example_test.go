@@ -3,37 +3,42 @@ package blobstore_test
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"gocloud.dev/blob"
 
-	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/blobstore"
+	"github.com/turnpack/turnpack/export/shard"
 )
 
-func ExampleCreate() {
+func ExampleUpload() {
 	ctx := context.Background()
 	bucket, err := blob.OpenBucket(ctx, "mem://") // "s3://bucket" with its driver imported
 	if err != nil {
 		panic(err)
 	}
 	defer bucket.Close() //nolint:errcheck // an example
-	w, err := blobstore.Create(ctx, bucket, "run-1/batch.parquet", export.Options{})
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // an example
+	set, err := shard.Create(dir, shard.Options{})
 	if err != nil {
 		panic(err)
 	}
 	for _, row := range rows(3) {
-		if err := w.Write(row); err != nil {
+		if err := set.Write(row); err != nil {
 			panic(err)
 		}
 	}
-	if err := w.Close(); err != nil { // the object appears here
+	if err := set.Close(); err != nil {
 		panic(err)
 	}
-	r, err := blobstore.Open(ctx, bucket, "run-1/batch.parquet")
-	if err != nil {
+	if err := blobstore.Upload(ctx, bucket, "run-1", dir, false); err != nil {
 		panic(err)
 	}
-	row, err := r.Read()
-	fmt.Println(row.ID, row.IDs, err)
-	// Output: g0/0#0 [1 2 0] <nil>
+	there, err := bucket.Exists(ctx, "run-1/"+shard.ManifestName)
+	fmt.Println(there, err)
+	// Output: true <nil>
 }

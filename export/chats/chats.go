@@ -51,7 +51,7 @@ func NewWriter(w io.Writer, layout string) (*Writer, error) {
 	if layout != "openai" && layout != shareGPT {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "layout"}, "found %q, expected openai or sharegpt", layout)
 	}
-	file, leaves, err := pq.NewTreeWriter(w, tree(layout), pq.Config{})
+	file, leaves, err := pq.NewTreeWriter(w, tree(layout), 0)
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindInternal, rollout.Where{}, "the columns are wrong: %w", err)
 	}
@@ -96,7 +96,11 @@ func (w *Writer) Write(r *rollout.Rollout) ([]rollout.Note, error) {
 	w.put("exit_status", row.ExitStatus, 0, 0)
 	v := w.level("resolved", row.Resolved != nil, 0, 0)
 	if row.Resolved != nil {
-		v.Bools = append(v.Bools, *row.Resolved)
+		resolved := int32(0)
+		if *row.Resolved {
+			resolved = 1
+		}
+		v.Ints = append(v.Ints, resolved)
 	}
 	v = w.level("reward", row.Reward != nil, 0, 0)
 	if row.Reward != nil {

@@ -2,25 +2,32 @@ package megatron_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/turnpack/turnpack/export/megatron"
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The stored mask belongs to labels: it stands one place before the trained
-// token.
-func ExampleOptions_Segment() {
-	o := megatron.Options{PackSize: 16, PadMultiple: 4, EOS: 2}
-	ids, mask, err := o.Segment(&rollout.Sample{Sequence: rollout.Sequence{
-		IDs:    []rollout.TokenID{10, 11, 12, 13, 14, 2},
-		Weight: []float32{0, 0, 0, 1, 0, 1},
-	}})
+// The two rows go into one pack. A row of n tokens takes n - 1 positions, here up to the
+// next multiple of 4.
+func ExampleWrite() {
+	dir, err := os.MkdirTemp("", "")
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(ids)
-	fmt.Println(mask)
+	defer func() { _ = os.RemoveAll(dir) }()
+	rows := []rollout.Sample{
+		{Sequence: rollout.Sequence{IDs: []rollout.TokenID{10, 11, 12, 13, 14, 2}, Weight: []float32{0, 0, 0, 1, 0, 1}}},
+		{Sequence: rollout.Sequence{IDs: []rollout.TokenID{10, 11, 2}, Weight: []float32{0, 1, 1}}},
+	}
+	about := filepath.Join(dir, "metadata.json")
+	if err := megatron.Write(filepath.Join(dir, "train"+megatron.Suffix), about, rows, megatron.Options{PackSize: 16, PadMultiple: 4, EOS: 2}); err != nil {
+		panic(err)
+	}
+	text, err := os.ReadFile(about)
+	fmt.Println(string(text), err)
 	// Output:
-	// [10 11 12 13 14 2 2 2 2]
-	// [0 0 1 0 1 0 0 0 0]
+	// [{"max_samples_per_bin":2,"dataset_max_seqlen":8,"min_packed_seqlen":12}]
+	//  <nil>
 }

@@ -88,62 +88,65 @@ func columns() []pq.Column {
 		list("seq_start_id", pq.Int32, pq.Plain, 0), list("sample_ids", pq.Text, pq.Plain, 0)}
 }
 
-// Segment is the stored form of one row: padded ids and the mask shifted to
-// labels. Both slices are new.
-func (o *Options) Segment(s *rollout.Sample) (ids []rollout.TokenID, mask []int8, err error) {
+// Check refuses a row that a pack cannot hold.
+func (o *Options) Check(s *rollout.Sample) error {
 	n := s.Len()
 	refuse := func(column, fix, format string, args ...any) error {
 		return export.Refuse(s, column, "target", fix, "megatron: %s", fmt.Sprintf(format, args...))
 	}
 	switch {
 	case n < 2:
-		return nil, nil, refuse(col.InputIDs, "leave the row out", "a row of %d tokens makes an empty segment", n)
+		return refuse(col.InputIDs, "leave the row out", "a row of %d tokens makes an empty segment", n)
 	case len(s.Weight) != n:
-		return nil, nil, refuse(col.LossMask, "apply a loss mask policy first", "%d weights for %d tokens", len(s.Weight), n)
+		return refuse(col.LossMask, "apply a loss mask policy first", "%d weights for %d tokens", len(s.Weight), n)
 	case s.Weight[0] != 0:
-		return nil, nil, refuse(col.LossMask, "mask it", "the first token is trained and has no label position")
+		return refuse(col.LossMask, "mask it", "the first token is trained and has no label position")
 	}
+	if used := o.positions(n); used > o.PackSize {
+		return refuse(col.InputIDs, "raise PackSize or leave the row out", "the row takes %d positions, a pack has %d", used, o.PackSize)
+	}
+	if t := slices.IndexFunc(s.Weight, func(w float32) bool { return w != 0 && w != 1 }); t >= 0 {
+		return refuse(col.Weights, "leave the weights at 0 and 1", "token %d has weight %g; the trainer cuts weights to whole numbers", t, s.Weight[t])
+	}
+	if o.multiple() == 1 {
+		return nil
+	}
+	// With padding the reader takes the closing run of ids EOS for it, and masks what
+	// follows its first token.
+	from := n - 1
+	for from > 0 && s.IDs[from-1] == o.EOS {
+		from--
+	}
+	for t := from + 1; t < n; t++ {
+		if s.Weight[t] == 1 {
+			return refuse(col.LossMask, "mask the token, cut the row before it, or pack with PadMultiple 1",
+				"trained token %d follows an end-of-sequence id in the closing run of such ids, which the reader takes for padding", t)
+		}
+	}
+	return nil
+}
+
+// positions are those that a row of n tokens takes in a pack.
+func (o *Options) positions(n int) int {
 	m := o.multiple()
-	used := (n - 1 + m - 1) / m * m
-	if used > o.PackSize {
-		return nil, nil, refuse(col.InputIDs, "raise PackSize or leave the row out", "the row takes %d positions, a pack has %d", used, o.PackSize)
+	return (n - 1 + m - 1) / m * m
+}
+
+// segment is the stored form of a row: padded ids and the mask shifted to labels.
+func (o *Options) segment(s *rollout.Sample) (ids []rollout.TokenID, mask []int32, err error) {
+	if err := o.Check(s); err != nil {
+		return nil, nil, err
 	}
+	used := o.positions(s.Len())
 	ids = append(make([]rollout.TokenID, 0, used+1), s.IDs...)
-	mask = make([]int8, used+1)
-	for t, w := range s.Weight[1:] {
-		switch w {
-		case 0:
-		case 1:
-			mask[t] = 1
-		default:
-			return nil, nil, refuse(col.Weights, "leave the weights at 0 and 1", "token %d has weight %g; the trainer cuts weights to whole numbers", t+1, w)
-		}
-	}
-	if m > 1 {
-		if at := hidden(s.IDs[:n-1], mask, o.EOS); at >= 0 {
-			return nil, nil, refuse(col.LossMask, "mask the token, cut the row before it, or pack with PadMultiple 1",
-				"trained token %d follows an end-of-sequence id in the closing run of such ids, which the reader takes for padding", at+1)
-		}
-	}
 	for len(ids) < used+1 {
 		ids = append(ids, o.EOS)
 	}
+	mask = make([]int32, used+1)
+	for t, w := range s.Weight[1:] {
+		mask[t] = int32(w)
+	}
 	return ids, mask, nil
-}
-
-// hidden returns the first input whose label is trained and that lies in the
-// closing run of eos ids, −1 for none.
-func hidden(inputs []rollout.TokenID, mask []int8, eos rollout.TokenID) int {
-	at := len(inputs)
-	for at > 0 && inputs[at-1] == eos {
-		at--
-	}
-	for ; at < len(inputs); at++ {
-		if mask[at] == 1 {
-			return at
-		}
-	}
-	return -1
 }
 
 // Write packs rows into the file path, whose name must end in Suffix, and, with
@@ -161,13 +164,13 @@ func Write(path, about string, rows []rollout.Sample, o Options) error {
 	}
 	type segment struct {
 		ids  []rollout.TokenID
-		mask []int8
+		mask []int32
 	}
 	segments := make([]segment, len(rows))
 	sizes := make([]int, len(rows))
 	for i := range rows {
 		s := &rows[i]
-		ids, mask, err := o.Segment(s)
+		ids, mask, err := o.segment(s)
 		if err != nil {
 			return err
 		}
@@ -180,7 +183,7 @@ func Write(path, about string, rows []rollout.Sample, o Options) error {
 		return err
 	}
 	err = func() error {
-		w, err := pq.NewWriter(f, columns(), pq.Config{})
+		w, err := pq.NewWriter(f, columns(), 0)
 		if err != nil {
 			return err
 		}
@@ -194,7 +197,7 @@ func Write(path, about string, rows []rollout.Sample, o Options) error {
 				at := int32(0)
 				for _, i := range b.Items {
 					v[0].Ints = append(v[0].Ints, segments[i].ids...)
-					v[1].Bytes = append(v[1].Bytes, segments[i].mask...)
+					v[1].Ints = append(v[1].Ints, segments[i].mask...)
 					v[2].Ints = append(v[2].Ints, at)
 					id := rows[i].ID
 					if id == "" {

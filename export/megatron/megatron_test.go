@@ -28,15 +28,15 @@ func row(id string, ids []int32, mask ...float32) rollout.Sample {
 func TestSegment(t *testing.T) {
 	s := row("r", []int32{10, 11, 12, 13, 14, 2}, 0, 0, 0, 1, 0, 1)
 	o := megatron.Options{PackSize: 16, EOS: 2}
-	ids, mask, err := o.Segment(&s)
+	ids, mask, err := megatron.Segment(&o, &s)
 	require.NoError(t, err)
 	require.Equal(t, []int32{10, 11, 12, 13, 14, 2}, ids)
-	require.Equal(t, []int8{0, 0, 1, 0, 1, 0}, mask)
+	require.Equal(t, []int32{0, 0, 1, 0, 1, 0}, mask)
 	o.PadMultiple = 4
-	ids, mask, err = o.Segment(&s)
+	ids, mask, err = megatron.Segment(&o, &s)
 	require.NoError(t, err)
 	require.Equal(t, []int32{10, 11, 12, 13, 14, 2, 2, 2, 2}, ids)
-	require.Equal(t, []int8{0, 0, 1, 0, 1, 0, 0, 0, 0}, mask)
+	require.Equal(t, []int32{0, 0, 1, 0, 1, 0, 0, 0, 0}, mask)
 }
 
 func TestSegmentRefusals(t *testing.T) {
@@ -58,7 +58,7 @@ func TestSegmentRefusals(t *testing.T) {
 		{"exactly full", megatron.Options{}, row("r", make([]int32, 17), make([]float32, 17)...), ""},
 	} {
 		c.o.PackSize, c.o.EOS = 16, 2
-		_, _, err := c.o.Segment(&c.s)
+		_, _, err := megatron.Segment(&c.o, &c.s)
 		if c.column == "" {
 			require.NoError(t, err, c.name)
 			continue

@@ -14,16 +14,16 @@ func ExampleWriteStep() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // an example
-	st, err := primerl.WriteStep(dir, 1, rows(1, 6), primerl.Options{SeqLen: 128, Ranks: 2})
-	if err != nil {
+	if err := primerl.WriteStep(dir, 1, rows(1, 6), primerl.Options{SeqLen: 128, Ranks: 2}); err != nil {
 		panic(err)
 	}
-	fmt.Println(st.Rows, "rows in", st.MicroBatches, "micro-batches and", st.Fillers, "fillers")
-	for _, name := range st.Files {
+	files, err := filepath.Glob(filepath.Join(dir, "rollouts", "step_1", "*"))
+	for _, name := range files {
 		fmt.Println(filepath.Base(name))
 	}
+	fmt.Println(err)
 	// Output:
-	// 6 rows in 2 micro-batches and 0 fillers
 	// rank_0.bin
 	// rank_1.bin
+	// <nil>
 }

@@ -51,21 +51,14 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Stats counts what was written for one step.
-type Stats struct {
-	Rows, MicroBatches, Fillers int
-	Files                       []string
-}
-
 // padID is the id of padding tokens.
 const padID = 1
 
 // WriteStep packs rows and writes the files of one step, numbered from 1, under
 // dir/rollouts. A file appears whole under its name, as the trainer expects.
-func WriteStep(dir string, step int, rows []rollout.Sample, o Options) (Stats, error) {
-	var st Stats
+func WriteStep(dir string, step int, rows []rollout.Sample, o Options) error {
 	if err := o.Validate(); err != nil {
-		return st, err
+		return err
 	}
 	if o.Ranks == 0 {
 		o.Ranks = 1
@@ -74,14 +67,14 @@ func WriteStep(dir string, step int, rows []rollout.Sample, o Options) (Stats, e
 		o.EnvName = "turnpack"
 	}
 	if step < 1 {
-		return st, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "step"}, "found %d, the trainer counts from 1", step)
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "step"}, "found %d, the trainer counts from 1", step)
 	}
 	if len(rows) == 0 {
-		return st, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "there are no rows for step %d", step).WithFix("give rows with trained tokens")
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "there are no rows for step %d", step).WithFix("give rows with trained tokens")
 	}
 	weighted, err := check(rows, &o)
 	if err != nil {
-		return st, err
+		return err
 	}
 	sizes := make([]int, len(rows))
 	for i := range rows {
@@ -91,10 +84,9 @@ func WriteStep(dir string, step int, rows []rollout.Sample, o Options) (Stats, e
 	ranks := pack.Balance(bins, o.Ranks)
 	folder := filepath.Join(dir, "rollouts", fmt.Sprintf("step_%d", step))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return st, atomic.Locate(rollout.Where{File: folder}, err)
+		return atomic.Locate(rollout.Where{File: folder}, err)
 	}
 	most := (len(bins) + o.Ranks - 1) / o.Ranks
-	st = Stats{Rows: len(rows), MicroBatches: len(bins), Fillers: most*o.Ranks - len(bins)}
 	var files []*atomic.File
 	abort := func(err error) error {
 		for _, f := range files {
@@ -106,10 +98,9 @@ func WriteStep(dir string, step int, rows []rollout.Sample, o Options) (Stats, e
 		path := filepath.Join(folder, fmt.Sprintf("rank_%d.bin", r))
 		f, err := atomic.Create(path, o.Force)
 		if err != nil {
-			return st, abort(err)
+			return abort(err)
 		}
 		files = append(files, f)
-		st.Files = append(st.Files, path)
 		// A rank without work of its own repeats the first micro-batch.
 		filler := bins[0]
 		if len(of) > 0 {
@@ -126,15 +117,15 @@ func WriteStep(dir string, step int, rows []rollout.Sample, o Options) (Stats, e
 			}
 		}
 		if err := errors.Join(e.err, w.Flush()); err != nil {
-			return st, abort(atomic.Locate(rollout.Where{File: path}, err))
+			return abort(atomic.Locate(rollout.Where{File: path}, err))
 		}
 	}
 	for _, f := range files {
 		if err := f.Commit(); err != nil {
-			return st, abort(err)
+			return abort(err)
 		}
 	}
-	return st, nil
+	return nil
 }
 
 // check refuses rows that the trainer cannot take; weighted says whether any

@@ -32,12 +32,13 @@ func ExampleCreate() {
 	if err != nil {
 		panic(err)
 	}
+	done := len(again.Shards())
 	for _, row := range in {
 		if err := again.Write(row); err != nil {
 			panic(err)
 		}
 	}
 	err = again.Close()
-	fmt.Println(again.Resumed(), "shards were done,", len(again.Manifest().Shards), "are complete,", err, shard.Verify(dir))
+	fmt.Println(done, "shards were done,", len(again.Manifest().Shards), "are complete,", err, shard.Verify(dir))
 	// Output: 2 shards were done, 3 are complete, <nil> <nil>
 }

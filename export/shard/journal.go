@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/internal/keys"
 	"github.com/turnpack/turnpack/rollout"
@@ -260,7 +261,7 @@ func (s *Set) readJournal() (int64, error) {
 		}
 	}
 	s.next = s.resumed
-	if c := columnsNamed(s.progress.Columns); s.columns == nil && s.opts.Maker == nil {
+	if c := export.ColumnsNamed(s.progress.Columns); s.columns == nil && s.opts.Maker == nil {
 		s.columns = &c
 	}
 	return whole, nil

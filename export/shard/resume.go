@@ -92,7 +92,7 @@ func (s *Set) begin() error {
 	case unfinished:
 		s.goOn(p)
 	default:
-		if err := remove(s.path(stateName)); err != nil {
+		if err := atomic.Remove(s.path(stateName)); err != nil {
 			return err
 		}
 		if _, err := os.Lstat(s.path(filepath.FromSlash(o.name(0)))); err == nil {
@@ -108,7 +108,7 @@ func (s *Set) begin() error {
 		return err
 	}
 	// Killed between manifest and the end: the manifest is written again.
-	return remove(s.path(ManifestName))
+	return atomic.Remove(s.path(ManifestName))
 }
 
 // goOn takes over the shards of p that are as it says.
@@ -123,17 +123,10 @@ func (s *Set) goOn(p progress) {
 	s.resumed = len(s.progress.Shards)
 }
 
-func remove(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return atomic.Locate(rollout.Where{File: path}, err)
-	}
-	return nil
-}
-
 func (s *Set) clear(sets ...[]Shard) error {
 	// The manifest goes first: without it the folder is not taken for complete.
 	for _, name := range []string{ManifestName, ProgressName, journalName, stateName} {
-		if err := remove(s.path(name)); err != nil {
+		if err := atomic.Remove(s.path(name)); err != nil {
 			return err
 		}
 	}
@@ -155,7 +148,7 @@ func (s *Set) removeFile(name string) error {
 	if !filepath.IsLocal(name) {
 		return nil
 	}
-	if err := remove(s.path(name)); err != nil {
+	if err := atomic.Remove(s.path(name)); err != nil {
 		return err
 	}
 	s.vacate(name)

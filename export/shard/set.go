@@ -16,7 +16,6 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/atomic"
-	"github.com/turnpack/turnpack/internal/col"
 	"github.com/turnpack/turnpack/internal/keys"
 	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/internal/zero"
@@ -45,25 +44,6 @@ type Set struct {
 	next int // shard that the next row starts or goes on with
 }
 
-// columnsNamed reads Columns.String.
-func columnsNamed(names string) (c export.Columns) {
-	for _, name := range strings.Split(names, ",") {
-		switch name {
-		case col.Logprobs:
-			c.Logprobs = true
-		case col.Weights:
-			c.Weights = true
-		case col.Advantages:
-			c.Advantages = true
-		case col.Versions:
-			c.Versions = true
-		case col.Advantage:
-			c.Advantage = true
-		}
-	}
-	return c
-}
-
 // current is the shard that rows go to. For a shard that an earlier run has
 // finished only the input checksum is computed.
 type current struct {
@@ -79,53 +59,35 @@ type current struct {
 	buf     []byte
 }
 
-// Resumed is the number of shards that an earlier run has finished.
-func (s *Set) Resumed() int { return s.resumed }
-
-// Done is how many shards are done, those of earlier runs among them.
-func (s *Set) Done() int { return len(s.progress.Shards) }
-
-// Earlier describes the shards that an earlier run has finished.
-func (s *Set) Earlier() []Shard { return slices.Clone(s.progress.Shards[:s.resumed]) }
+// Shards describes the shards that are done, those of an earlier run first.
+func (s *Set) Shards() []Shard { return slices.Clone(s.progress.Shards) }
 
 func (s *Set) path(name string) string { return filepath.Join(s.dir, name) }
 
 // Write checks s and adds it to the shard that is open, or begins the next one.
-func (s *Set) Write(row rollout.Sample) error {
-	switch {
-	case s.lock == nil:
-		return zeroSet()
-	case s.err == nil && s.done:
-		return export.ErrClosed
-	case s.err == nil:
-		s.err = s.write(&spool.Row{Sample: row})
-	}
-	return s.err
-}
+func (s *Set) Write(row rollout.Sample) error { return s.take(&spool.Row{Sample: row}) }
 
 // WriteRuns is Write for a row of very many tokens, as export.Writer.WriteRuns has it.
 // Shards that a Maker writes hold their rows, so they take none of more than
 // 4,194,304 tokens.
 func (s *Set) WriteRuns(row rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	return s.take(&spool.Row{Sample: row, Lens: lens, Tokens: ids, Logprobs: logprobs})
+}
+
+func (s *Set) take(row *spool.Row) error {
 	switch {
 	case s.lock == nil:
 		return zeroSet()
 	case s.err == nil && s.done:
 		return export.ErrClosed
+	case s.err == nil && row.Lens != nil && s.opts.Maker != nil:
+		if s.err = row.CheckWhole(); s.err == nil {
+			s.err = s.write(&spool.Row{Sample: row.Whole()})
+		}
 	case s.err == nil:
-		s.err = s.writeRuns(&spool.Row{Sample: row, Lens: lens, Tokens: ids, Logprobs: logprobs})
+		s.err = s.write(row)
 	}
 	return s.err
-}
-
-func (s *Set) writeRuns(row *spool.Row) error {
-	if s.opts.Maker == nil {
-		return s.write(row)
-	}
-	if err := row.CheckWhole(); err != nil {
-		return err
-	}
-	return s.write(&spool.Row{Sample: row.Whole()})
 }
 
 func zeroSet() error { return zero.Value("shard.Set", "Create") }
@@ -410,7 +372,7 @@ func (s *Set) complete() error {
 	if err := writeJSON(s.path(ManifestName), m); err != nil {
 		return err
 	}
-	return errors.Join(remove(s.path(ProgressName)), remove(s.path(journalName)), remove(s.path(stateName)))
+	return errors.Join(atomic.Remove(s.path(ProgressName)), atomic.Remove(s.path(journalName)), atomic.Remove(s.path(stateName)))
 }
 
 // digests takes the file digests from the first shard where every shard was

@@ -28,6 +28,6 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT, "size=8m"))
 	s, err := run(dir, in, small)
 	require.NoError(t, err)
-	require.Positive(t, s.Resumed())
+	require.Positive(t, s.resumed)
 	require.NoError(t, shard.Verify(dir))
 }

@@ -1,4 +1,4 @@
-// Package slime writes and reads the debug rollout data of slime: a file that
+// Package slime writes the debug rollout data of slime: a file that
 // torch.load opens, also with weights_only, made without torch. slime trains
 // from it with --load-debug-rollout-data and a five-line reward hook
 // (examples/trainers/slime); prepare the rows with target "slime".

@@ -2,8 +2,9 @@ package slime_test
 
 import (
 	"archive/zip"
-	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/turnpack/turnpack/export/slime"
 	"github.com/turnpack/turnpack/rollout"
@@ -15,21 +16,20 @@ func Example() {
 	row.ID, row.Rollout, row.Group = "task/0#0", "task/0", "task"
 	row.IDs, row.Weight, row.RolloutMaskSum = []rollout.TokenID{5, 6, 7, 8}, []float32{0, 0, 1, 1}, 2
 
-	var file bytes.Buffer
-	w, err := slime.NewWriter(&file, slime.Options{Step: 3})
+	dir, err := os.MkdirTemp("", "")
 	if err != nil {
 		panic(err)
 	}
-	if err := w.Write(row); err != nil {
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "3.pt")
+	if err := slime.Write(path, []rollout.Sample{row}, slime.Options{Step: 3}); err != nil {
 		panic(err)
 	}
-	if err := w.Close(); err != nil {
-		panic(err)
-	}
-	parts, err := zip.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
+	parts, err := zip.OpenReader(path)
 	if err != nil {
 		panic(err)
 	}
+	defer func() { _ = parts.Close() }()
 	for _, part := range parts.File {
 		fmt.Println(part.Name)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,22 +41,19 @@ func fixture(n int) []rollout.Sample {
 	return out
 }
 
-func write(t testing.TB, rows []rollout.Sample) []byte {
+func write(t testing.TB, rows []rollout.Sample, o slime.Options) []byte {
 	t.Helper()
-	var buf bytes.Buffer
-	w, err := slime.NewWriter(&buf, slime.Options{Step: 7})
+	path := filepath.Join(t.TempDir(), "0.pt")
+	require.NoError(t, slime.Write(path, rows, o))
+	data, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for _, s := range rows {
-		require.NoError(t, w.Write(s))
-	}
-	require.NoError(t, w.Close())
-	return buf.Bytes()
+	return data
 }
 
 func TestRoundTrip(t *testing.T) {
 	rows := fixture(700) // 2,100 samples: several batches of the list
-	data := write(t, rows)
-	require.Equal(t, data, write(t, rows), "the bytes follow from the rows")
+	data := write(t, rows, slime.Options{Step: 7})
+	require.Equal(t, data, write(t, rows, slime.Options{Step: 7}), "the bytes follow from the rows")
 	step, got, err := slime.Read(bytes.NewReader(data), int64(len(data)))
 	require.NoError(t, err)
 	require.Equal(t, 7, step)
@@ -78,22 +74,29 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// A file that is refused leaves nothing under its name, and the one that it was to replace
+// as it is.
 func TestRefusesWhatTheSchemaRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.pt")
-	w, err := slime.Create(path, slime.Options{})
-	require.NoError(t, err)
 	rows := fixture(1)
 	rows[1].SampleIndex, rows[1].ID = 1, ""
-	require.NoError(t, w.Write(rows[0]))
-	require.ErrorIs(t, w.Write(rows[1]), rollout.KindInput)
-	require.Error(t, w.Close())
+	require.ErrorIs(t, slime.Write(path, rows, slime.Options{}), rollout.KindInput)
 	left, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Empty(t, left)
+
+	require.NoError(t, slime.Write(path, rows[:1], slime.Options{}))
+	old, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.ErrorIs(t, slime.Write(path, rows[:1], slime.Options{}), export.ErrExists)
+	require.ErrorIs(t, slime.Write(path, rows, slime.Options{Export: export.Options{Force: true}}), rollout.KindInput)
+	kept, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, old, kept)
 }
 
 func TestPrefixesFail(t *testing.T) {
-	data := write(t, fixture(2))
+	data := write(t, fixture(2), slime.Options{})
 	for n := range data {
 		_, _, err := slime.Read(bytes.NewReader(data[:n]), int64(n))
 		require.ErrorIs(t, err, rollout.KindFormat, "prefix of %d bytes", n)
@@ -124,7 +127,7 @@ func TestTorch(t *testing.T) {
 
 	rows := fixture(700)
 	ours := filepath.Join(t.TempDir(), "ours.pt")
-	require.NoError(t, os.WriteFile(ours, write(t, rows), 0o600))
+	require.NoError(t, os.WriteFile(ours, write(t, rows, slime.Options{Step: 7}), 0o600))
 	out, err = exec.Command(bin, script, ours).Output()
 	require.NoError(t, err)
 	var loaded struct {
@@ -152,65 +155,17 @@ func TestTorch(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(write(f, fixture(1)))
+	f.Add(write(f, fixture(1), slime.Options{}))
 	f.Fuzz(func(_ *testing.T, data []byte) { _, _, _ = slime.Read(bytes.NewReader(data), int64(len(data))) })
-}
-
-// An aborted file leaves nothing under its name, and says so from then on.
-func TestAbort(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "0.pt")
-	rows := fixture(2)
-	w, err := slime.Create(path, slime.Options{})
-	require.NoError(t, err)
-	require.NoError(t, w.Write(rows[0]))
-	require.NoError(t, w.Abort())
-	require.NoError(t, w.Abort())
-	require.ErrorIs(t, w.Write(rows[1]), export.ErrAborted)
-	require.ErrorIs(t, w.Close(), export.ErrAborted)
-	left, err := os.ReadDir(filepath.Dir(path))
-	require.NoError(t, err)
-	require.Empty(t, left)
-
-	w, err = slime.Create(path, slime.Options{})
-	require.NoError(t, err)
-	require.NoError(t, w.Write(rows[0]))
-	require.NoError(t, w.Close())
-	require.NoError(t, w.Abort(), "after Close it does nothing")
-	require.FileExists(t, path)
-
-	old, err := os.ReadFile(path)
-	require.NoError(t, err)
-	w, err = slime.Create(path, slime.Options{Export: export.Options{Force: true}})
-	require.NoError(t, err)
-	require.NoError(t, w.Write(rows[3]))
-	require.NoError(t, w.Abort())
-	kept, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, old, kept, "the file that it was to replace stays")
-
-	var stream bytes.Buffer
-	w, err = slime.NewWriter(&stream, slime.Options{})
-	require.NoError(t, err)
-	require.NoError(t, w.Write(rows[0]))
-	require.NoError(t, w.Abort())
-	require.ErrorIs(t, w.Close(), export.ErrAborted)
-	_, _, err = slime.Read(bytes.NewReader(stream.Bytes()), int64(stream.Len()))
-	require.ErrorIs(t, err, rollout.KindFormat, "a stream that was dropped is no file")
 }
 
 // slime ends on a step of fewer rollouts than its batch size, and drops those beyond
 // a multiple: the file is filled with removed samples.
 func TestFillsSteps(t *testing.T) {
 	for groups, want := range map[int]int{1: 5, 2: 5, 3: 10, 1001: 2005} { // 2 rollouts a group
-		var buf bytes.Buffer
-		w, err := slime.NewWriter(&buf, slime.Options{Rollouts: 5})
-		require.NoError(t, err)
 		in := fixture(groups)
-		for _, s := range in {
-			require.NoError(t, w.Write(s))
-		}
-		require.NoError(t, w.Close())
-		_, got, err := slime.Read(bytes.NewReader(buf.Bytes()), int64(buf.Len()))
+		data := write(t, in, slime.Options{Rollouts: 5})
+		_, got, err := slime.Read(bytes.NewReader(data), int64(len(data)))
 		require.NoError(t, err)
 		rollouts := map[int]bool{}
 		for i, s := range got {
@@ -225,7 +180,7 @@ func TestFillsSteps(t *testing.T) {
 		}
 		require.Len(t, rollouts, want)
 	}
-	_, err := slime.NewWriter(io.Discard, slime.Options{Rollouts: -1})
+	err := slime.Write(filepath.Join(t.TempDir(), "0.pt"), fixture(1), slime.Options{Rollouts: -1})
 	require.ErrorContains(t, err, "slime.Options.Rollouts")
 }
 
@@ -236,14 +191,8 @@ func TestSteps(t *testing.T) {
 	rows := fixture(1)
 	rows[1].Metadata = json.RawMessage(`{"turnpack":{"steps":[{"step":4,"from":3,"to":4,"score":1,"value":2,"advantage":0.5},{"step":7,"from":5,"to":6,"score":-1,"value":0,"advantage":-1.5}]}}`)
 	for _, by := range []bool{false, true} {
-		var buf bytes.Buffer
-		w, err := slime.NewWriter(&buf, slime.Options{ByRollout: by})
-		require.NoError(t, err)
-		for _, s := range rows {
-			require.NoError(t, w.Write(s))
-		}
-		require.NoError(t, w.Close())
-		_, got, err := slime.Read(bytes.NewReader(buf.Bytes()), int64(buf.Len()))
+		data := write(t, rows, slime.Options{ByRollout: by})
+		_, got, err := slime.Read(bytes.NewReader(data), int64(len(data)))
 		require.NoError(t, err)
 		require.Len(t, got, 3)
 		if by {
@@ -260,10 +209,8 @@ func TestSteps(t *testing.T) {
 		require.Equal(t, 3, rows[1].PromptLen)
 		require.Equal(t, "[0 1] [2 3]", fmt.Sprint(list(spans[0]), list(spans[1])))
 	}
-	w, err := slime.NewWriter(io.Discard, slime.Options{})
-	require.NoError(t, err)
 	rows[0].Metadata = json.RawMessage(`{"turnpack":{"steps":7}}`)
-	require.ErrorContains(t, w.Write(rows[0]), "steps of row")
+	require.ErrorContains(t, slime.Write(filepath.Join(t.TempDir(), "0.pt"), rows, slime.Options{}), "steps of row")
 }
 
 func list(v any) []any {

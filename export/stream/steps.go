@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/atomic"
@@ -97,7 +98,7 @@ func (s *Stream) loadSteps(groups, upTo int) error {
 	defer s.mu.Unlock()
 	for i := range s.batches { // a kill left those of a step that is written
 		if b := &s.batches[i]; b.Seq <= p.from() {
-			err = errors.Join(err, removed(s.path(b)))
+			err = errors.Join(err, atomic.Remove(s.path(b)))
 		}
 	}
 	return err
@@ -143,7 +144,7 @@ func (s *Stream) step() error {
 	}
 	s.steps = &p
 	for _, file := range files {
-		if err := removed(file); err != nil {
+		if err := atomic.Remove(file); err != nil {
 			return err
 		}
 	}
@@ -154,8 +155,9 @@ func (s *Stream) step() error {
 func (s *Stream) join(path string, files []string) (err error) {
 	o := s.opts
 	o.KeepTail, o.KeepUntrained = true, true // what the files have
-	o.Columns, o.Trace = &export.Columns{}, true
+	o.Trace = true
 	var in []*export.Reader
+	var names []string
 	defer func() {
 		for _, r := range in {
 			_ = r.Close()
@@ -175,18 +177,18 @@ func (s *Stream) join(path string, files []string) (err error) {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{File: file}, "was made with another tokenizer or template than %s, and both would be in one step", filepath.Base(files[0])).
 				WithFix("give each model a folder of its own; to go on in this one, move the files of the step away")
 		}
-		c := info.Columns
-		o.Columns.Logprobs, o.Columns.Weights, o.Columns.Advantages = o.Columns.Logprobs || c.Logprobs, o.Columns.Weights || c.Weights, o.Columns.Advantages || c.Advantages
-		o.Columns.Versions, o.Columns.Advantage = o.Columns.Versions || c.Versions, o.Columns.Advantage || c.Advantage
+		names = append(names, info.Columns.String())
 		o.Trace = o.Trace && info.Trace
 	}
+	columns := export.ColumnsNamed(strings.Join(names, ","))
+	o.Columns = &columns
 	w, err := export.Create(path, o)
 	if err != nil {
 		return err
 	}
 	for _, r := range in {
 		if err := copyRows(w, r, func(x *rollout.Sample) {
-			if o.Columns.Versions && x.Version == nil { // none was known yet
+			if columns.Versions && x.Version == nil { // none was known yet
 				x.Version = slices.Repeat([]int32{-1}, x.Len())
 			}
 		}); err != nil {

@@ -138,7 +138,7 @@ func (s *Stream) load() (err error) {
 		return atomic.Locate(rollout.Where{File: path}, err)
 	}
 	atomic.Sweep(filepath.Join(s.dir, dataFolder), "")
-	return removed(s.path(&Batch{File: s.name(s.last + 1)})) // of a batch that failed
+	return atomic.Remove(s.path(&Batch{File: s.name(s.last + 1)})) // of a batch that failed
 }
 
 // know takes in a batch, and forgets old ones. The lock is held, or nobody else knows the
@@ -244,7 +244,7 @@ func (s *Stream) commit(b *Batch, file *atomic.File) error {
 	if err != nil {
 		err = atomic.Locate(rollout.Where{File: filepath.Join(s.dir, indexName)}, err)
 	} else if err = file.Commit(); err != nil && !errors.Is(err, export.ErrExists) {
-		err = errors.Join(err, removed(s.path(b))) // it may have its name already
+		err = errors.Join(err, atomic.Remove(s.path(b))) // it may have its name already
 	}
 	if err != nil {
 		if back := s.index.Truncate(s.size); back != nil {
@@ -254,14 +254,6 @@ func (s *Stream) commit(b *Batch, file *atomic.File) error {
 	}
 	s.size += int64(len(line))
 	s.know(*b, true)
-	return nil
-}
-
-// removed removes a file if it is there.
-func removed(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return atomic.Locate(rollout.Where{File: path}, err)
-	}
 	return nil
 }
 

@@ -29,12 +29,10 @@ type Options struct {
 	// versions, for trainers that need one; nil refuses such rows.
 	DefaultVersion *int32
 	// MeanOverRollouts makes the loss a mean over rollouts instead of the
-	// trainer's own unit, by weights of N_trained / (rollouts × rollout_mask_sum).
-	// Totals must hold the counts of the batch that is one optimizer step, or
-	// TotalsOf give those of the step that a group belongs to.
-	MeanOverRollouts bool
-	Totals           Totals
-	TotalsOf         func(group string) Totals
+	// trainer's own unit, by weights of N_trained / (rollouts × rollout_mask_sum). It
+	// gives the counts of the optimizer step that a group belongs to; nil leaves the loss
+	// as it is.
+	MeanOverRollouts func(group string) Totals
 	// RawLogprobs says that log probabilities are those before the temperature: rows
 	// sampled at another than 1 are refused, since trainers compare them with their own at
 	// it.
@@ -72,50 +70,7 @@ func (o Options) validate() error {
 	if o.PadMultiple < 0 {
 		bad("PadMultiple", "found %d, expected 0 (none) or more", o.PadMultiple)
 	}
-	if o.MeanOverRollouts && o.TotalsOf == nil && (o.Totals.Trained <= 0 || o.Totals.Rollouts <= 0) {
-		bad("Totals", "found %+v, expected the counts of the batch: MeanOverRollouts needs them", o.Totals)
-	}
 	return errors.Join(faults...)
-}
-
-// means says how a trainer can be made to take the mean over rollouts.
-type means uint8
-
-const (
-	meanNever     means = iota // it cannot
-	meanNative                 // it does so anyway
-	meanWeights                // by the weights column
-	meanAdvantage              // by scaling the advantages
-)
-
-// A spec is what one trainer takes. Each target's file holds one.
-type spec struct {
-	name string
-	// logprobs, advantage, advantages and versions are columns that the trainer's
-	// loader reads in every row. Missing advantages are made from the scalar.
-	logprobs, advantage, advantages, versions bool
-	// scalar is true when nothing but the row's scalar advantage is read.
-	scalar bool
-	// weights is true when per-token weights are read.
-	weights bool
-	// keepAborted is false when aborted rollouts must not reach the trainer.
-	keepAborted bool
-	// oneRow is true when a rollout must be one row, equal when groups must have the same
-	// number of rollouts, 2 or more.
-	oneRow, equal bool
-	// temperatures is true when rows may be sampled at several: the others' trainers
-	// divide all logits by one of their own.
-	temperatures bool
-	mean         means
-	// row maps and checks one row, group the rows of a GRPO group, of which it does not
-	// ask the columns; nil does nothing.
-	row   func(t *Target, s *rollout.Sample, lens []int32) error
-	group func(t *Target, rows []rollout.Sample) error
-}
-
-func specs() []spec {
-	return []spec{slimeSpec(), openclawSpec(), megatronSpec(), verlSpec(), skyrlSpec(), primeRLSpec(), trlSpec(), trlAsyncSpec(), arealSpec(), nemoRLSpec(), {
-		name: "none", temperatures: true, weights: true, keepAborted: true, mean: meanWeights}}
 }
 
 // Names lists the targets.
@@ -148,7 +103,7 @@ func New(name string, o Options) (*Target, error) {
 			WithFix("choose one of %s", strings.Join(Names(), ", "))
 	}
 	t := &Target{spec: all[i], opts: o, size: o.GroupSize, Dropped: map[string]int{}}
-	if o.MeanOverRollouts && t.mean == meanNever {
+	if o.MeanOverRollouts != nil && t.mean == meanNever {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "target.Options.MeanOverRollouts"}, "%s cannot take a mean over rollouts: it reads no weights, its mask holds whole numbers", name).
 			WithFix("leave the option off, or train with slime")
 	}
@@ -438,13 +393,10 @@ func (t *Target) fillWeights(s *rollout.Sample) error {
 	if !t.weights && export.ColumnsOf(s).Weights {
 		return t.refuse(s, col.Weights, "leave the weights at 0 and 1, or set MeanOverRollouts (convert --weights rollout-mean)", "it reads a mask of 0 and 1 and no weights")
 	}
-	if !t.opts.MeanOverRollouts || t.mean == meanNative {
+	if t.opts.MeanOverRollouts == nil || t.mean == meanNative {
 		return nil
 	}
-	totals := t.opts.Totals
-	if t.opts.TotalsOf != nil {
-		totals = t.opts.TotalsOf(s.Group)
-	}
+	totals := t.opts.MeanOverRollouts(s.Group)
 	w := float64(totals.Trained) / (float64(totals.Rollouts) * float64(s.RolloutMaskSum))
 	if t.mean == meanWeights {
 		s.Weight = scaled(s.Weight, w)

@@ -264,7 +264,7 @@ func TestEqualGroups(t *testing.T) {
 // Under the token mean of the trainer, the weights give every rollout the same
 // share: the factor times the rollout's trained tokens is N / rollouts.
 func TestMeanOverRollouts(t *testing.T) {
-	opts := target.Options{MeanOverRollouts: true, Totals: target.Totals{Trained: 7, Rollouts: 2}}
+	opts := target.Options{MeanOverRollouts: func(string) target.Totals { return target.Totals{Trained: 7, Rollouts: 2} }}
 	for _, name := range target.Names() {
 		var v int32
 		opts.DefaultVersion = &v
@@ -300,8 +300,8 @@ func TestMeanOverRollouts(t *testing.T) {
 func TestUnknownTargetAndOptions(t *testing.T) {
 	_, err := target.New("nope", target.Options{})
 	require.ErrorContains(t, err, "slime")
-	_, err = target.New("slime", target.Options{MaxTokens: -1, GroupSize: -1, PadMultiple: -1, MeanOverRollouts: true})
-	for _, want := range []string{"MaxTokens", "GroupSize", "PadMultiple", "Totals"} {
+	_, err = target.New("slime", target.Options{MaxTokens: -1, GroupSize: -1, PadMultiple: -1})
+	for _, want := range []string{"MaxTokens", "GroupSize", "PadMultiple"} {
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -223,10 +223,7 @@ func newParquet(p *pqread.File, f *os.File, where rollout.Where) (*textSource, e
 	if !n.complete() {
 		return nil, noIDs(where, "the file")
 	}
-	rows, err := pqread.NewRows(p, 0)
-	if err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, where, "%v", err)
-	}
+	rows := pqread.NewRows(p, 0)
 	return &textSource{file: f, names: n, single: func(name string) bool {
 		leaf, _ := p.Leaf(name)
 		return leaf.Type == pqread.Float

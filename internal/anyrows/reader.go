@@ -10,17 +10,6 @@ type Reader struct {
 	read  int
 }
 
-// Open finds out what the file is by its content: Parquet with columns of known
-// names, an Arrow file of this module, slime's .pt file, or JSON Lines. Close
-// closes it.
-func Open(path string) (*Reader, error) {
-	src, shape, err := open(path)
-	if err != nil {
-		return nil, err
-	}
-	return &Reader{src: src, shape: shape}, nil
-}
-
 // Shape says in words what the file is.
 func (r *Reader) Shape() string { return r.shape }
 

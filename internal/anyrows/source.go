@@ -23,14 +23,16 @@ type source interface {
 	close() error
 }
 
-// open finds out what a file is by its content.
-func open(path string) (source, string, error) {
+// Open finds out what the file is by its content: Parquet with columns of known
+// names, an Arrow file of this module, slime's .pt file, or JSON Lines. Close
+// closes it.
+func Open(path string) (*Reader, error) {
 	where := rollout.Where{File: path}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, "", rollout.Errorf(rollout.KindInput, where, "cannot be opened: %w", cause(err)).WithFix("check the path, and the right to read it")
+		return nil, rollout.Errorf(rollout.KindInput, where, "cannot be opened: %w", cause(err)).WithFix("check the path, and the right to read it")
 	}
-	fail := func(err error) (source, string, error) { return nil, "", errors.Join(err, f.Close()) }
+	fail := func(err error) (*Reader, error) { return nil, errors.Join(err, f.Close()) }
 	info, err := f.Stat()
 	if err != nil {
 		return fail(rollout.Errorf(rollout.KindInput, where, "open: %w", err))
@@ -45,36 +47,39 @@ func open(path string) (source, string, error) {
 	case bytes.HasPrefix(head, []byte("PAR1")):
 		if r, err := export.Open(path); err == nil {
 			s := &schemaSource{r: r, path: path}
-			if s.beside, err = trainColumn(f, where); s.beside != nil || err != nil {
-				return s, "turnpack schema " + r.Info().SchemaVersion + ", Parquet, and a trainer's log probabilities", err
+			if s.beside, err = trainColumn(f, where); err != nil {
+				return fail(errors.Join(err, r.Close()))
 			}
-			return s, "turnpack schema " + r.Info().SchemaVersion + ", Parquet", f.Close()
+			if s.beside != nil {
+				return &Reader{src: s, shape: "turnpack schema " + r.Info().SchemaVersion + ", Parquet, and a trainer's log probabilities"}, nil
+			}
+			return &Reader{src: s, shape: "turnpack schema " + r.Info().SchemaVersion + ", Parquet"}, f.Close()
 		}
 		src, err := plainParquet(f, where)
 		if err != nil {
 			return fail(err)
 		}
-		return src, "Parquet with " + src.names.String(), nil
+		return &Reader{src: src, shape: "Parquet with " + src.names.String()}, nil
 	case bytes.HasPrefix(head, []byte("ARROW1")) || bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
 		r, err := export.Open(path)
 		if err != nil {
 			return fail(err)
 		}
-		return &schemaSource{r: r}, "turnpack schema " + r.Info().SchemaVersion + ", Arrow", f.Close()
+		return &Reader{src: &schemaSource{r: r}, shape: "turnpack schema " + r.Info().SchemaVersion + ", Arrow"}, f.Close()
 	case bytes.HasPrefix(head, []byte("PK")):
 		src, err := newSlime(f, info.Size(), where)
 		if err != nil {
 			return fail(err)
 		}
-		return src, "slime debug rollout data", nil
+		return &Reader{src: src, shape: "slime debug rollout data"}, nil
 	case primerlHead(head):
 		batches, err := primerl.Read(bufio.NewReaderSize(f, 1<<20))
 		if err != nil {
 			return fail(rollout.Errorf(rollout.KindFormat, where, "%w", err))
 		}
-		return &primerlSource{batches: batches}, "prime-rl rank file", f.Close()
+		return &Reader{src: &primerlSource{batches: batches}, shape: "prime-rl rank file"}, f.Close()
 	case len(bytes.TrimLeft(head, " \t\r\n\ufeff")) > 0 && bytes.TrimLeft(head, " \t\r\n\ufeff")[0] == '{':
-		return newLines(f, where), "JSON Lines", nil
+		return &Reader{src: newLines(f, where), shape: "JSON Lines"}, nil
 	}
 	return fail(rollout.Errorf(rollout.KindFormat, where, "found %.8q at the start, expected a Parquet, Arrow, .pt, prime-rl .bin or JSON Lines file", head).
 		WithFix("give one of these; %s is none", filepath.Base(path)))

@@ -38,9 +38,9 @@ const testRows = `[
 
 // wanted is what testRows must be read as.
 var wanted = []*pqread.Chunk{
-	{Nulls: []bool{false, true, false}, Bools: []bool{true, false}}, {Nulls: make([]bool, 3), Ints: []int32{-1, 2, 3}}, {Nulls: []bool{false, true, false}, Ints: []int32{5, 7}},
+	{Nulls: []bool{false, true, false}, Ints: []int32{1, 0}}, {Nulls: make([]bool, 3), Ints: []int32{-1, 2, 3}}, {Nulls: []bool{false, true, false}, Ints: []int32{5, 7}},
 	{Nulls: make([]bool, 3), Longs: []int64{1, -9000000000, 3}}, {Nulls: make([]bool, 3), Floats: []float32{0.5, -2, 4}}, {Nulls: []bool{false, true, false}, Texts: []string{"grüppe", ""}},
-	{Lens: []int32{2, 0, 1}, Bools: []bool{true, false, true}}, {Lens: []int32{2, -1, 0}, Ints: []int32{1, 3}, NullElements: 1}, {Lens: []int32{2, 0, 1}, Texts: []string{"a", "", "bc"}}, nil,
+	{Lens: []int32{2, 0, 1}, Ints: []int32{1, 0, 1}}, {Lens: []int32{2, -1, 0}, Ints: []int32{1, 3}, NullElements: 1}, {Lens: []int32{2, 0, 1}, Texts: []string{"a", "", "bc"}}, nil,
 }
 
 // write is two equal record batches by arrow/go.

@@ -191,7 +191,7 @@ func (a *series) appendTo(out *pqread.Chunk, i int) {
 	le := binary.LittleEndian
 	switch a.f.typ.Kind {
 	case Bool:
-		out.Bools = append(out.Bools, bit(a.data, i))
+		out.Ints = append(out.Ints, int32(a.data[i/8]>>(i%8)&1))
 	case Int8:
 		out.Ints = append(out.Ints, int32(int8(a.data[i])))
 	case Int32:

@@ -121,7 +121,7 @@ func claimed(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if !hold(claim) { // another took it for a killed writer's, and the name is its own now
+	if !Hold(claim) { // another took it for a killed writer's, and the name is its own now
 		_ = claim.Close()
 		return fs.ErrExist
 	}
@@ -139,10 +139,7 @@ func (f *File) Abort() error {
 	}
 	f.done = true
 	_ = f.f.Close()
-	if err := os.Remove(f.f.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return Locate(rollout.Where{File: f.f.Name()}, err)
-	}
-	return nil
+	return Remove(f.f.Name())
 }
 
 // WriteFile writes data to path.
@@ -157,21 +154,13 @@ func WriteFile(path string, data []byte, force bool) error {
 	return f.Commit()
 }
 
-// Hold takes an open file for this process until it is closed, however the process
-// ends, and reports whether it did: another one may have it. Where the system knows no
-// locks it always does.
-func Hold(f *os.File) bool { return hold(f) }
-
-// Lock is Hold for a file that may have got another name, with the reason where it did
-// not: a file system without locks is one.
-func Lock(f *os.File) error { return lock(f) }
-
-// Claim makes the file path, which stands for something that one process at a time may
-// have, and locks it: fs.ErrExist says that another one has it. [Release] gives it back.
-func Claim(path string) (*os.File, error) { return claim(path) }
-
-// Release removes a file that Claim made.
-func Release(f *os.File) error { return release(f) }
+// Remove removes a file if it is there.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return Locate(rollout.Where{File: path}, err)
+	}
+	return nil
+}
 
 // SyncDir makes a rename in dir survive a power loss.
 func SyncDir(dir string) error {

@@ -35,7 +35,7 @@ func TempFolder(dir, prefix string) (*Folder, []string, error) {
 	if err != nil {
 		return nil, removed, errors.Join(Locate(rollout.Where{File: path}, err), os.RemoveAll(path))
 	}
-	hold(held) // nobody else knows of it
+	Hold(held) // nobody else knows of it
 	return &Folder{path, held}, removed, nil
 }
 

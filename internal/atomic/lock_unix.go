@@ -9,21 +9,25 @@ import (
 	"syscall"
 )
 
-// hold locks a file that is being written until it is closed, however its process
-// ends. It reports whether the file is still there. A file system without locks
-// keeps sweeps away, which need one.
-func hold(f *os.File) bool { return !errors.Is(lock(f), syscall.EWOULDBLOCK) && named(f) }
+// Hold takes an open file for this process until it is closed, however the process
+// ends, and reports whether it did: another one may have it, or have removed it. Where the
+// system or the file system knows no locks it does, and sweeps, which need one, keep away.
+func Hold(f *os.File) bool { return !errors.Is(Lock(f), syscall.EWOULDBLOCK) && named(f) }
 
-func lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
+// Lock is Hold for a file that may have got another name, with the reason where it did
+// not: a file system without locks is one.
+func Lock(f *os.File) error { return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// claim, unlike hold, refuses a file system without locks.
-func claim(path string) (*os.File, error) {
+// Claim makes the file path, which stands for something that one process at a time may
+// have, and locks it: fs.ErrExist says that another one has it. [Release] gives it back.
+// Unlike Hold it refuses a file system without locks.
+func Claim(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 		if err != nil {
 			return nil, err
 		}
-		err = lock(f)
+		err = Lock(f)
 		if err == nil && named(f) {
 			return f, nil
 		}
@@ -37,7 +41,8 @@ func claim(path string) (*os.File, error) {
 	}
 }
 
-func release(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }
+// Release removes a file that Claim made.
+func Release(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }
 
 func named(f *os.File) bool {
 	held, err1 := f.Stat()
@@ -52,7 +57,7 @@ func removeIdle(path string) bool {
 		return false
 	}
 	defer func() { _ = f.Close() }()
-	return lock(f) == nil && named(f) && os.Remove(path) == nil
+	return Lock(f) == nil && named(f) && os.Remove(path) == nil
 }
 
 // publish places a file and closes it, in this order: nobody else ever holds it.

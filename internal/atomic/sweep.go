@@ -37,7 +37,7 @@ func isTemp(file, name string) bool {
 func createTemp(path string) (*os.File, error) {
 	for {
 		f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+TempSuffix)
-		if err != nil || hold(f) {
+		if err != nil || Hold(f) {
 			return f, err
 		}
 		_ = f.Close() // a sweep came in between, and removes it

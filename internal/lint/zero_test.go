@@ -23,7 +23,6 @@ import (
 	"github.com/turnpack/turnpack/export/megatron"
 	"github.com/turnpack/turnpack/export/primerl"
 	"github.com/turnpack/turnpack/export/shard"
-	"github.com/turnpack/turnpack/export/slime"
 	"github.com/turnpack/turnpack/export/stream"
 	"github.com/turnpack/turnpack/export/target"
 	"github.com/turnpack/turnpack/internal/deliver"
@@ -78,7 +77,7 @@ var zeros = []any{
 	&megatron.Options{},
 	&primerl.Options{},
 	&shard.Options{}, &shard.Set{}, &shard.Shard{},
-	&slime.Writer{}, &chats.Writer{},
+	&chats.Writer{},
 	&target.Options{}, &target.Target{},
 	&lossmask.Policy{},
 	&prm.Aggregate{}, &prm.Builder{}, &prm.Combination{}, &prm.Live{}, &prm.Options{}, &prm.Prompt{}, &prm.Rule{}, &prm.ScoreRange{}, &prm.Scorer{},

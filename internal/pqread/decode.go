@@ -46,7 +46,7 @@ func (p *pages) appendValues(enc encoding, data []byte, n int) error {
 		var bits []int16
 		_, err := prefixedLevels(data, &bits, n, 1)
 		for _, b := range bits {
-			out.Bools = append(out.Bools, b == 1)
+			out.Ints = append(out.Ints, int32(b))
 		}
 		return err
 	}
@@ -62,7 +62,7 @@ func appendPlainValues(out *Chunk, leaf *Leaf, data []byte, n int) error {
 			return errShort
 		}
 		for i := range n {
-			out.Bools = append(out.Bools, data[i/8]>>(i%8)&1 == 1)
+			out.Ints = append(out.Ints, int32(data[i/8]>>(i%8)&1))
 		}
 	case Int32, Float:
 		if n > len(data)/4 {

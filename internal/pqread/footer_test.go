@@ -95,10 +95,10 @@ func TestSchemaShapes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Leaf{
 		{Name: "plain", Type: Int64, index: 0},
-		{Name: "optional", Type: Int64, Nullable: true, index: 1, maxDef: 1},
-		{Name: "three", Type: Int64, List: true, maxRep: 1, Nullable: true, index: 3, maxDef: 3, repDef: 2},
+		{Name: "optional", Type: Int64, index: 1, maxDef: 1},
+		{Name: "three", Type: Int64, List: true, maxRep: 1, index: 3, maxDef: 3, repDef: 2},
 		{Name: "hive", Type: Int64, List: true, maxRep: 1, index: 4, maxDef: 1, repDef: 1},
-		{Name: "two", Type: Int64, List: true, maxRep: 1, Nullable: true, index: 5, maxDef: 2, repDef: 2},
+		{Name: "two", Type: Int64, List: true, maxRep: 1, index: 5, maxDef: 2, repDef: 2},
 		{Name: "bare", Type: Int64, List: true, maxRep: 1, index: 6, maxDef: 1, repDef: 1},
 		{Name: "last", Type: Int64, index: 16},
 	}, got.flat)

@@ -28,10 +28,6 @@ type Leaf struct {
 	Type Type
 	// List tells a list from a scalar.
 	List bool
-	// Nullable is true when rows may be null.
-	Nullable bool
-	// Text is true for a byte array that is annotated as text.
-	Text bool
 
 	index  int
 	maxRep int16
@@ -43,8 +39,7 @@ type Leaf struct {
 // Chunk is one column of one row group. Which slice is filled follows from the
 // Leaf's Type; null rows and null elements have no entry in it.
 type Chunk struct {
-	Bools   []bool
-	Ints    []int32
+	Ints    []int32 // of truth values 0 or 1
 	Longs   []int64
 	Floats  []float32
 	Doubles []float64

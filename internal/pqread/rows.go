@@ -41,7 +41,7 @@ func (r *Rows) Give() { r.gives = true }
 func (r *Rows) Given() (texts []jsonscan.Away, bytes int) { return r.given, r.held }
 
 // NewRows starts at the first row. A row of more than most bytes is an error; 0 is 1 GiB.
-func NewRows(f *File, most int) (*Rows, error) {
+func NewRows(f *File, most int) *Rows {
 	if most <= 0 {
 		most = 1 << 30
 	}
@@ -49,7 +49,7 @@ func NewRows(f *File, most int) (*Rows, error) {
 	for _, l := range f.all {
 		out.cursors = append(out.cursors, &cursor{pages: pages{f: f, leaf: l, out: &Chunk{}}})
 	}
-	return out, nil
+	return out
 }
 
 // Row is the number of the row that Next returned last, from 1.
@@ -309,7 +309,7 @@ func (c *cursor) more() (bool, error) {
 	}
 	c.levels.def, c.levels.rep = c.levels.def[:0], c.levels.rep[:0]
 	o := c.out
-	*o = Chunk{Bools: o.Bools[:0], Ints: o.Ints[:0], Longs: o.Longs[:0], Floats: o.Floats[:0], Doubles: o.Doubles[:0], Texts: o.Texts[:0]}
+	*o = Chunk{Ints: o.Ints[:0], Longs: o.Longs[:0], Floats: o.Floats[:0], Doubles: o.Doubles[:0], Texts: o.Texts[:0]}
 	if err := c.next(); err != nil {
 		return false, fmt.Errorf("column %s: %w", c.leaf.Name, err)
 	}

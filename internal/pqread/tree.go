@@ -95,7 +95,7 @@ func (t *tree) build(above level) (*node, error) {
 
 // leaf adds the column of n, to which the path leads.
 func (t *tree) leaf(n *node) {
-	l := Leaf{Name: n.name, Type: n.schema.typ, Text: n.schema.text, List: n.rep > 0, index: len(t.all), maxRep: n.rep, maxDef: n.def, width: n.schema.width}
+	l := Leaf{Name: n.name, Type: n.schema.typ, List: n.rep > 0, index: len(t.all), maxRep: n.rep, maxDef: n.def, width: n.schema.width}
 	t.all = append(t.all, l)
 	if l.Name = t.path[0].name; l.flat(t.path) {
 		t.flat = append(t.flat, l)
@@ -109,7 +109,6 @@ func (l *Leaf) flat(path []element) bool {
 		return false
 	}
 	if !l.List {
-		l.Nullable = l.maxDef > 0
 		return true
 	}
 	at := slices.IndexFunc(path, func(e element) bool { return e.repetition == repeated })
@@ -125,7 +124,6 @@ func (l *Leaf) flat(path []element) bool {
 	if len(inside) == 1 && inside[0].repetition == optional {
 		l.repDef--
 	}
-	l.Nullable = l.repDef > 1
 	return true
 }
 
@@ -162,12 +160,12 @@ func (c *cursor) longText(n *node) (string, bool) {
 // value writes the value at a cursor.
 func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 	e, o, v := &n.schema, c.out, c.v
-	if have := len(o.Bools) + len(o.Ints) + len(o.Longs) + len(o.Floats) + len(o.Doubles) + len(o.Texts); v >= have || c.def() != c.leaf.maxDef {
+	if have := len(o.Ints) + len(o.Longs) + len(o.Floats) + len(o.Doubles) + len(o.Texts); v >= have || c.def() != c.leaf.maxDef {
 		return b, errLevels // one of them is filled
 	}
 	switch e.typ {
 	case Boolean:
-		return strconv.AppendBool(b, o.Bools[v]), nil
+		return strconv.AppendBool(b, o.Ints[v] == 1), nil
 	case Int32:
 		if e.unsigned {
 			return strconv.AppendUint(b, uint64(uint32(o.Ints[v])), 10), nil

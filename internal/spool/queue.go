@@ -3,7 +3,6 @@ package spool
 import (
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -16,9 +15,6 @@ type Queue struct {
 	// Prefixes says that rows mostly begin as the one before: what rows held as runs share
 	// with it is then kept once.
 	Prefixes bool
-	// Idle holds memory of ids (*[]rollout.TokenID) that rows held as runs wait in, nil =
-	// none; not with Prefixes, where a row is made of the one before.
-	Idle *sync.Pool
 
 	held   []Row
 	tokens int // in held
@@ -42,7 +38,7 @@ func (q *Queue) Add(row Row) error {
 	}
 	if q.tokens += own; q.tokens <= q.Tokens {
 		if row.Lens != nil {
-			row.Tokens, row.Logprobs = q.copyOf(row.Tokens), slices.Clone(row.Logprobs)
+			row.Tokens, row.Logprobs = slices.Clone(row.Tokens), slices.Clone(row.Logprobs)
 		}
 		q.held = append(q.held, row)
 		return nil
@@ -51,16 +47,6 @@ func (q *Queue) Add(row Row) error {
 	rows := append(q.held, row)
 	q.held = nil
 	return q.stored.Add(0, rows...)
-}
-
-// copyOf is a copy of ids in idle memory.
-func (q *Queue) copyOf(ids []rollout.TokenID) []rollout.TokenID {
-	if q.Idle != nil {
-		if idle, ok := q.Idle.Get().(*[]rollout.TokenID); ok {
-			return append((*idle)[:0], ids...)
-		}
-	}
-	return slices.Clone(ids)
 }
 
 // share takes from a row held as runs what need not be kept, and returns what the rest
@@ -127,9 +113,6 @@ func (q *Queue) Each(emit func(Row) error) error {
 		held[i] = Row{}
 		if err := give(row); err != nil {
 			return err
-		}
-		if q.Idle != nil && row.Lens != nil && !q.Prefixes {
-			q.Idle.Put(&row.Tokens)
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package spool
 
 import (
 	"math/rand/v2"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,15 +69,14 @@ func TestRunsAreTheRow(t *testing.T) {
 	}
 }
 
-// Queues that share the memory of ids give the rows that were added.
-func TestIdleMemory(t *testing.T) {
+// Queues give the rows that were added, whose tokens are the caller's again.
+func TestQueues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
-	var idle sync.Pool
 	for range 100 {
 		queues := [3]Queue{}
 		want := [3][]rollout.Sample{}
 		for k := range queues {
-			queues[k] = Queue{Tokens: 2000, Idle: &idle, Prefixes: k == 2, Open: func() *Spool { return New(t.TempDir(), 1<<20) }}
+			queues[k] = Queue{Tokens: 2000, Prefixes: k == 2, Open: func() *Spool { return New(t.TempDir(), 1<<20) }}
 			for range rng.IntN(4) {
 				seq := runsOf(rng, 1+rng.IntN(9))
 				row, ok := Runs(&seq)

@@ -1,9 +1,11 @@
 package spool
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"slices"
 
@@ -15,12 +17,58 @@ import (
 // columns are long runs of one value, so a row takes two or three bytes a token
 // instead of the twenty of its columns.
 
-// coder writes values, or reads them in the same order: one function tells the fields of a
-// row for both. What is written stays untouched, for others may read it.
+// coder writes values, or reads them in the same order: one function tells the parts of a
+// row for both. What is written stays untouched, for others may read it. The first error
+// stays, and what is read after it is nothing of use.
 type coder struct {
-	b              []byte // written so far, or left to read
-	reads, damaged bool
-	names          *[]string // that very many rows share
+	b     []byte    // written so far, or the next to read
+	names *[]string // that very many rows share
+	err   error
+
+	// What is written goes on to store when it is longer than most.
+	most  int
+	store func([]byte) (empty []byte, err error)
+
+	reads bool
+	// What is read after b is in file: left bytes from at on, a window at a time.
+	file     io.ReaderAt
+	at, left int64
+	window   []byte
+}
+
+var errStored = errors.New("the stored row is damaged")
+
+// damaged keeps that what is read is no row.
+func (c *coder) damaged() { c.err = cmp.Or(c.err, errStored) }
+
+// written hands on what was written where that is much.
+func (c *coder) written() {
+	if len(c.b) <= c.most || c.store == nil {
+		return
+	}
+	var err error
+	if c.b, err = c.store(c.b); err != nil {
+		c.err = cmp.Or(c.err, err)
+	}
+}
+
+// rest is how many bytes are to be read.
+func (c *coder) rest() int64 { return int64(len(c.b)) + c.left }
+
+// fill has n bytes in b, or all that come.
+func (c *coder) fill(n int) {
+	if len(c.b) >= n || c.left == 0 {
+		return
+	}
+	if n > len(c.window) {
+		c.window = make([]byte, n)
+	}
+	have := copy(c.window, c.b)
+	c.b = c.window[:min(int64(len(c.window)), c.rest())]
+	more, err := c.file.ReadAt(c.b[have:], c.at)
+	if c.at, c.left = c.at+int64(more), c.left-int64(more); more < len(c.b)-have {
+		c.b, c.left, c.err = nil, 0, cmp.Or(c.err, err)
+	}
 }
 
 func number[T ~int | ~int32 | ~int64 | ~uint8 | ~uint32](c *coder, v *T) {
@@ -28,9 +76,10 @@ func number[T ~int | ~int32 | ~int64 | ~uint8 | ~uint32](c *coder, v *T) {
 		c.b = binary.AppendVarint(c.b, int64(*v))
 		return
 	}
+	c.fill(binary.MaxVarintLen64)
 	x, n := binary.Varint(c.b)
 	if *v = T(x); n <= 0 || int64(*v) != x {
-		c.damaged = true
+		c.damaged()
 		return
 	}
 	c.b = c.b[n:]
@@ -57,10 +106,12 @@ func (c *coder) text(v *string) {
 	switch {
 	case !c.reads:
 		c.b = append(c.b, *v...)
-	case n < 0 || n > len(c.b):
-		c.damaged = true
+	case n < 0 || int64(n) > c.rest():
+		c.damaged()
 	default:
-		*v, c.b = string(c.b[:n]), c.b[n:]
+		if c.fill(n); n <= len(c.b) {
+			*v, c.b = string(c.b[:n]), c.b[n:]
+		}
 	}
 }
 
@@ -75,7 +126,7 @@ func (c *coder) name(v *string) {
 	case k < 0:
 		c.text(v)
 	case k >= len(*c.names):
-		c.damaged = true
+		c.damaged()
 	case c.reads:
 		*v = (*c.names)[k]
 	}
@@ -102,21 +153,21 @@ func (c *coder) floatOrNil(v **float64) {
 	c.float(*v)
 }
 
-// storedHead says which columns a row has, and how they are held.
-type storedHead struct {
-	Len                                    int
-	Logprob, Version, Weight, Credit, Runs bool // Runs: it is held as runs
-	Tokens, Logprobs                       int  // that are stored
+// columns says which columns a row has, and how they are held.
+type columns struct {
+	entries                                int
+	logprob, version, weight, credit, runs bool // runs: it is held as runs
+	tokens, logprobs                       int  // that are stored
 }
 
 // head are all fields of a row but its columns.
-func (c *coder) head(s *rollout.Sample, h *storedHead) {
+func (c *coder) head(s *rollout.Sample, h *columns) {
 	for _, v := range []*string{&s.Rollout, &s.Group, &s.ID, &s.FinishReason, &s.MaskReason} {
 		c.text(v)
 	}
 	c.name(&s.Tokenizer)
 	c.name(&s.Template)
-	for _, v := range []*int{&s.SampleIndex, &s.FirstTurn, &s.LastTurn, &s.FirstStep, &s.LastStep, &s.RolloutIndex, &s.PromptLen, &h.Len, &h.Tokens, &h.Logprobs} {
+	for _, v := range []*int{&s.SampleIndex, &s.FirstTurn, &s.LastTurn, &s.FirstStep, &s.LastStep, &s.RolloutIndex, &s.PromptLen, &h.entries, &h.tokens, &h.logprobs} {
 		number(c, v)
 	}
 	number(c, &s.RolloutMaskSum)
@@ -131,7 +182,7 @@ func (c *coder) head(s *rollout.Sample, h *storedHead) {
 	c.floatOrNil(&s.StepReward)
 	c.floatOrNil(&s.Advantage)
 	described := s.Metadata != nil
-	c.flags(&s.IsLast, &described, &h.Logprob, &h.Version, &h.Weight, &h.Credit, &h.Runs)
+	c.flags(&s.IsLast, &described, &h.logprob, &h.version, &h.weight, &h.credit, &h.runs)
 	if metadata := string(s.Metadata); described {
 		if c.text(&metadata); c.reads {
 			s.Metadata = json.RawMessage(metadata)
@@ -139,140 +190,125 @@ func (c *coder) head(s *rollout.Sample, h *storedHead) {
 	}
 }
 
-// appendRow appends row as loadRow reads it. Names that many rows share go to names.
-func appendRow(dst []byte, row *Row, names *[]string) []byte {
-	ids, logprobs := row.IDs, row.Logprob
-	if row.Lens != nil {
-		ids, logprobs = row.Tokens, row.Logprobs
-	}
-	c := coder{b: dst, names: names}
-	c.head(&row.Sample, &storedHead{row.Sample.Len(), row.Logprob != nil, row.Version != nil, row.Weight != nil, row.Credit != nil,
-		row.Lens != nil, len(ids), len(logprobs)})
-	dst = slices.Grow(c.b, 3*len(ids)+4*len(logprobs)+storedSlack)
-	for _, id := range ids {
-		dst = binary.AppendUvarint(dst, uint64(uint32(id)))
-	}
-	for _, lp := range logprobs {
-		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(lp))
-	}
-	for _, n := range row.Lens {
-		dst = binary.AppendUvarint(dst, uint64(n))
-	}
-	dst = appendRuns(dst, row.Flags, func(f rollout.Flag) uint32 { return uint32(f) })
-	for _, c := range [][]int32{row.Source, row.Turn, row.Version} {
-		dst = appendRuns(dst, c, func(v int32) uint32 { return uint32(v) })
-	}
-	for _, c := range [][]float32{row.Weight, row.Credit} {
-		dst = appendRuns(dst, c, math.Float32bits)
-	}
-	return dst
-}
-
-// appendRuns appends each run of one value as its length and the value's bits,
-// which tell zero from its negative.
-func appendRuns[T any](dst []byte, column []T, bits func(T) uint32) []byte {
-	for i := 0; i < len(column); {
-		v, from := bits(column[i]), i
-		for i++; i < len(column) && bits(column[i]) == v; i++ {
-		}
-		dst = binary.LittleEndian.AppendUint32(binary.AppendUvarint(dst, uint64(i-from)), v)
-	}
-	return dst
-}
-
-// storedSlack is room for the runs of a row of ordinary length.
-const storedSlack = 4 << 10
-
-var errStored = errors.New("the stored row is damaged")
-
-// loadRow reads what appendRow wrote.
-func loadRow(b []byte, names *[]string) (row Row, err error) {
-	var h storedHead
-	c := coder{b: b, reads: true, names: names}
-	if c.head(&row.Sample, &h); c.damaged {
-		return Row{}, errStored
-	}
-	r := storedColumns{rest: c.b, len: h.Len, damaged: h.Len < 0 || !h.Runs && (h.Tokens != h.Len || h.Logprob && h.Logprobs != h.Len)}
-	asInt := func(v uint32) int32 { return int32(v) }
+// row writes or reads a row.
+func (c *coder) row(row *Row) {
 	q := &row.Sequence
-	q.IDs = varints[rollout.TokenID](&r, h.Tokens, 0, math.MaxUint32)
-	if h.Logprob {
-		q.Logprob = floats(&r, h.Logprobs)
+	ids, logprobs := &q.IDs, &q.Logprob
+	if row.Lens != nil {
+		ids, logprobs = &row.Tokens, &row.Logprobs
 	}
-	if h.Runs {
-		row.Tokens, row.Logprobs = q.IDs, q.Logprob
-		if row.Lens = varints[int32](&r, h.Len, 1, math.MaxInt32); !r.damaged {
-			q.IDs = make([]rollout.TokenID, h.Len)
-		}
-		if !r.damaged && h.Logprob {
-			q.Logprob = make([]float32, h.Len)
+	h := columns{row.Sample.Len(), row.Logprob != nil, row.Version != nil, row.Weight != nil, row.Credit != nil, row.Lens != nil, len(*ids), len(*logprobs)}
+	c.head(&row.Sample, &h)
+	if c.reads && h.runs {
+		ids, logprobs = &row.Tokens, &row.Logprobs
+	}
+	if h.entries < 0 || !h.runs && (h.tokens != h.entries || h.logprob && h.logprobs != h.entries) {
+		c.damaged()
+	}
+	varints(c, ids, h.tokens, 0, math.MaxUint32)
+	if h.logprob {
+		c.floats(logprobs, h.logprobs)
+	}
+	if h.runs {
+		if varints(c, &row.Lens, h.entries, 1, math.MaxInt32); c.reads && c.err == nil {
+			q.IDs = make([]rollout.TokenID, h.entries)
+			if h.logprob {
+				q.Logprob = make([]float32, h.entries)
+			}
 		}
 	}
-	q.Flags = runs(&r, true, func(v uint32) rollout.Flag { return rollout.Flag(v) })
-	q.Source = runs(&r, true, asInt)
-	q.Turn = runs(&r, true, asInt)
-	q.Version = runs(&r, h.Version, asInt)
-	q.Weight = runs(&r, h.Weight, math.Float32frombits)
-	q.Credit = runs(&r, h.Credit, math.Float32frombits)
-	if r.damaged || len(r.rest) > 0 {
-		return Row{}, errStored
+	asBits, asInt := func(v int32) uint32 { return uint32(v) }, func(v uint32) int32 { return int32(v) }
+	runs(c, &q.Flags, true, h.entries, func(f rollout.Flag) uint32 { return uint32(f) }, func(v uint32) rollout.Flag { return rollout.Flag(v) })
+	runs(c, &q.Source, true, h.entries, asBits, asInt)
+	runs(c, &q.Turn, true, h.entries, asBits, asInt)
+	runs(c, &q.Version, h.version, h.entries, asBits, asInt)
+	runs(c, &q.Weight, h.weight, h.entries, math.Float32bits, math.Float32frombits)
+	runs(c, &q.Credit, h.credit, h.entries, math.Float32bits, math.Float32frombits)
+}
+
+// read is the row that is all there is to be read.
+func (c *coder) read() (row Row, err error) {
+	if c.row(&row); c.err == nil && c.rest() > 0 {
+		c.damaged()
+	}
+	if c.err != nil {
+		return Row{}, c.err
 	}
 	return row, nil
 }
 
-// storedColumns are the bytes of columns that are still to be read.
-type storedColumns struct {
-	rest    []byte
-	len     int
-	damaged bool
-}
-
-// floats reads n of them.
-func floats(r *storedColumns, n int) []float32 {
-	if r.damaged || n < 0 || n > len(r.rest)/4 {
-		r.damaged = true
-		return nil
-	}
-	out := make([]float32, n)
-	for i := range out {
-		out[i] = math.Float32frombits(binary.LittleEndian.Uint32(r.rest[4*i:]))
-	}
-	r.rest = r.rest[4*n:]
-	return out
-}
-
-// varints reads n numbers within bounds.
-func varints[T ~int32](r *storedColumns, n int, least, most uint64) []T {
-	if r.damaged || n < 0 || n > len(r.rest) {
-		r.damaged = true
-		return nil
-	}
-	out := make([]T, n)
-	for i := range out {
-		v, size := binary.Uvarint(r.rest)
-		if size <= 0 || v < least || v > most {
-			r.damaged = true
-			return nil
+// floats are n numbers.
+func (c *coder) floats(v *[]float32, n int) {
+	if !c.reads {
+		for _, x := range *v {
+			c.b = binary.LittleEndian.AppendUint32(c.b, math.Float32bits(x))
+			c.written()
 		}
-		out[i], r.rest = T(uint32(v)), r.rest[size:]
+		return
 	}
-	return out
+	if c.err != nil || n < 0 || int64(n) > c.rest()/4 {
+		c.damaged()
+		return
+	}
+	*v = make([]float32, n)
+	for i := range *v {
+		if c.fill(4); len(c.b) < 4 {
+			return
+		}
+		(*v)[i], c.b = math.Float32frombits(binary.LittleEndian.Uint32(c.b)), c.b[4:]
+	}
 }
 
-// runs reads a column of runs, nil when it is not there.
-func runs[T any](r *storedColumns, there bool, of func(uint32) T) []T {
-	if !there || r.damaged {
-		return nil
-	}
-	out := make([]T, r.len)
-	for left := out; len(left) > 0; {
-		count, n := binary.Uvarint(r.rest)
-		if n <= 0 || count == 0 || count > uint64(len(left)) || len(r.rest) < n+4 {
-			r.damaged = true
-			return nil
+// varints are n numbers within bounds.
+func varints[T ~int32](c *coder, v *[]T, n int, least, most uint64) {
+	if !c.reads {
+		for _, x := range *v {
+			c.b = binary.AppendUvarint(c.b, uint64(uint32(x)))
+			c.written()
 		}
-		repeat(left[:count], of(binary.LittleEndian.Uint32(r.rest[n:])))
-		left, r.rest = left[count:], r.rest[n+4:]
+		return
 	}
-	return out
+	if c.err != nil || n < 0 || int64(n) > c.rest() {
+		c.damaged()
+		return
+	}
+	*v = make([]T, n)
+	for i := range *v {
+		c.fill(binary.MaxVarintLen32)
+		x, size := binary.Uvarint(c.b)
+		if size <= 0 || x < least || x > most {
+			c.damaged()
+			return
+		}
+		(*v)[i], c.b = T(uint32(x)), c.b[size:]
+	}
+}
+
+// runs are a column of n entries, each run of one value as its length and the value's bits,
+// which tell zero from its negative; nil when it is not there.
+func runs[T any](c *coder, v *[]T, there bool, n int, bits func(T) uint32, of func(uint32) T) {
+	if !c.reads {
+		for column, i := *v, 0; i < len(column); {
+			x, from := bits(column[i]), i
+			for i++; i < len(column) && bits(column[i]) == x; i++ {
+			}
+			c.b = binary.LittleEndian.AppendUint32(binary.AppendUvarint(c.b, uint64(i-from)), x)
+			c.written()
+		}
+		return
+	}
+	if !there || c.err != nil {
+		return
+	}
+	*v = make([]T, n)
+	for left := *v; len(left) > 0; {
+		c.fill(binary.MaxVarintLen64 + 4)
+		count, k := binary.Uvarint(c.b)
+		if k <= 0 || count == 0 || count > uint64(len(left)) || len(c.b) < k+4 {
+			c.damaged()
+			return
+		}
+		repeat(left[:count], of(binary.LittleEndian.Uint32(c.b[k:])))
+		left, c.b = left[count:], c.b[k+4:]
+	}
 }

@@ -61,11 +61,9 @@ func openTable(kind string, file io.ReaderAt, size int64, most int) (tableRows, 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := pqread.NewRows(f, most)
-	if err == nil {
-		rows.Give()
-	}
-	return rows, err
+	rows := pqread.NewRows(f, most)
+	rows.Give()
+	return rows, nil
 }
 
 // readTable reads each row of a Parquet or Arrow file as a record: the object of its

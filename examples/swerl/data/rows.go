@@ -57,10 +57,7 @@ func eachRowOf(ctx context.Context, name string, f func(rollout.Where, json.RawM
 		if err != nil {
 			return rollout.Errorf(rollout.KindFormat, where, "the Parquet file cannot be read: %w", err)
 		}
-		rows, err := pqread.NewRows(table, 0)
-		if err != nil {
-			return rollout.Errorf(rollout.KindFormat, where, "the Parquet file cannot be read: %w", err)
-		}
+		rows := pqread.NewRows(table, 0)
 		next = func() (json.RawMessage, error) {
 			row, err := rows.Next()
 			return bytes.Clone(row), err // valid until the next call

@@ -21,13 +21,13 @@ const (
 )
 
 // oneChunk is a file of one column, whose chunk holds the given pages.
-func oneChunk(t testing.TB, c Column, cfg Config, values int, pages []byte) []byte {
+func oneChunk(t testing.TB, c Column, level int, values int, pages []byte) []byte {
 	var buf bytes.Buffer
-	w, err := NewWriter(&buf, []Column{c}, cfg)
+	w, err := NewWriter(&buf, []Column{c}, level)
 	require.NoError(t, err)
 	rg := w.meta.AppendRowGroup()
 	rg.SetNumRows(values)
-	info := metadata.ChunkMetaInfo{NumValues: int64(values), DataPageOffset: w.out.n, IndexPageOffset: -1, CompressedSize: int64(len(pages))}
+	info := metadata.ChunkMetaInfo{NumValues: int64(values), DataPageOffset: w.out.N, IndexPageOffset: -1, CompressedSize: int64(len(pages))}
 	require.NoError(t, rg.NextColumnChunk().Finish(info, false, false, metadata.EncodingStats{}, nil))
 	require.NoError(t, rg.Finish(0, 0))
 	_, err = w.out.Write(pages)
@@ -64,12 +64,12 @@ func TestBombs(t *testing.T) {
 		1<<4 | thriftI64, 0, 1<<4 | thriftList, thriftStruct, 0}
 	nested := bytes.Repeat([]byte{1<<4 | thriftStruct}, 8<<20)
 	for name, data := range map[string][]byte{
-		"a zstd page of more than it says":  oneChunk(t, ids, Config{}, 1, page(4, len(zeros), 1, parquet.Encodings.Plain, zeros)),
-		"a zstd page of 2 GiB":              oneChunk(t, ids, Config{}, 1, page(math.MaxInt32, len(zeros), 1, parquet.Encodings.Plain, zeros)),
-		"a page of 2 GiB that is not there": oneChunk(t, ids, Config{}, 1, page(4, math.MaxInt32, 1, parquet.Encodings.Plain, nil)),
-		"a page of 2 billion values":        oneChunk(t, ids, Config{Level: -1}, 5, page(4, 4, math.MaxInt32, parquet.Encodings.Plain, make([]byte, 4))),
-		"a chunk of 2 billion values":       oneChunk(t, ids, Config{Level: -1}, math.MaxInt32, page(4, 4, math.MaxInt32, parquet.Encodings.RLEDict, make([]byte, 4))),
-		"texts that repeat a long one":      oneChunk(t, text, Config{Level: -1}, 1<<16, page(len(long), len(long), 1<<16, parquet.Encodings.DeltaByteArray, long)),
+		"a zstd page of more than it says":  oneChunk(t, ids, 0, 1, page(4, len(zeros), 1, parquet.Encodings.Plain, zeros)),
+		"a zstd page of 2 GiB":              oneChunk(t, ids, 0, 1, page(math.MaxInt32, len(zeros), 1, parquet.Encodings.Plain, zeros)),
+		"a page of 2 GiB that is not there": oneChunk(t, ids, 0, 1, page(4, math.MaxInt32, 1, parquet.Encodings.Plain, nil)),
+		"a page of 2 billion values":        oneChunk(t, ids, -1, 5, page(4, 4, math.MaxInt32, parquet.Encodings.Plain, make([]byte, 4))),
+		"a chunk of 2 billion values":       oneChunk(t, ids, -1, math.MaxInt32, page(4, 4, math.MaxInt32, parquet.Encodings.RLEDict, make([]byte, 4))),
+		"texts that repeat a long one":      oneChunk(t, text, -1, 1<<16, page(len(long), len(long), 1<<16, parquet.Encodings.DeltaByteArray, long)),
 		"a list of 100 million in metadata": withFooter(append([]byte{4<<4 | thriftList, 15<<4 | thriftStruct}, 0x80, 0xc2, 0xd7, 0x2f)),
 		"2 billion children in a schema":    withFooter(children),
 		"structures inside structures":      withFooter(nested),

@@ -67,14 +67,6 @@ type Column struct {
 	maxRep, topDef int
 }
 
-// Path is the dotted path of the column's leaf.
-func (c Column) Path() string {
-	if c.List {
-		return c.Name + ".list.element"
-	}
-	return c.Name
-}
-
 // maxDef is the definition level of a value that is there.
 func (c Column) maxDef() int {
 	n := c.topDef
@@ -98,9 +90,7 @@ func repetition(nullable bool) parquet.Repetition {
 // follows from the column's Kind; null rows have no value in it, except that a
 // scalar column keeps one value per row and ignores those of null rows.
 type Values struct {
-	Bools  []bool
-	Bytes  []int8 // Int8
-	Ints   []int32
+	Ints   []int32 // Bool (0 or 1), Int8 and Int32
 	Longs  []int64
 	Floats []float32
 	Texts  []string
@@ -115,23 +105,16 @@ type Values struct {
 
 // Reset empties v and keeps its memory.
 func (v *Values) Reset() {
-	v.Bools, v.Bytes, v.Ints, v.Longs = v.Bools[:0], v.Bytes[:0], v.Ints[:0], v.Longs[:0]
 	clear(v.Texts)
-	v.Floats, v.Texts, v.Lens, v.Nulls, v.Runs = v.Floats[:0], v.Texts[:0], v.Lens[:0], v.Nulls[:0], v.Runs[:0]
+	v.Ints, v.Longs, v.Floats, v.Texts = v.Ints[:0], v.Longs[:0], v.Floats[:0], v.Texts[:0]
+	v.Lens, v.Nulls, v.Runs = v.Lens[:0], v.Nulls[:0], v.Runs[:0]
 	v.Rep, v.Def = v.Rep[:0], v.Def[:0]
 }
 
-// Spread is v with every value as often as it stands.
-func (v *Values) Spread() Values {
-	if v.Runs == nil {
-		return *v
-	}
-	return Values{Bytes: spread(v.Bytes, v.Runs), Ints: spread(v.Ints, v.Runs), Floats: spread(v.Floats, v.Runs), Lens: v.Lens}
-}
-
-func spread[T any](values []T, runs []int32) []T {
-	if len(values) == 0 {
-		return nil
+// Spread is values with each as often as runs says; nil = once.
+func Spread[T any](values []T, runs []int32) []T {
+	if runs == nil || len(values) == 0 {
+		return values
 	}
 	out := make([]T, 0, sum(runs))
 	for i, n := range runs {
@@ -148,35 +131,27 @@ func (v *Values) Len(k Kind) int {
 		return int(sum(v.Runs))
 	}
 	switch k {
-	case Bool:
-		return len(v.Bools)
-	case Int8:
-		return len(v.Bytes)
-	case Int32:
-		return len(v.Ints)
 	case Int64:
 		return len(v.Longs)
 	case Float32:
 		return len(v.Floats)
+	case Text:
+		return len(v.Texts)
 	}
-	return len(v.Texts)
+	return len(v.Ints)
 }
 
 // slice returns values [from, to) of kind k, levels left out.
 func (v *Values) slice(k Kind, from, to int) *Values {
 	switch k {
-	case Bool:
-		return &Values{Bools: v.Bools[from:to]}
-	case Int8:
-		return &Values{Bytes: v.Bytes[from:to]}
-	case Int32:
-		return &Values{Ints: v.Ints[from:to]}
 	case Int64:
 		return &Values{Longs: v.Longs[from:to]}
 	case Float32:
 		return &Values{Floats: v.Floats[from:to]}
+	case Text:
+		return &Values{Texts: v.Texts[from:to]}
 	}
-	return &Values{Texts: v.Texts[from:to]}
+	return &Values{Ints: v.Ints[from:to]}
 }
 
 // dense returns v without the values of null rows.
@@ -184,8 +159,7 @@ func (v *Values) dense() *Values {
 	if !slices.Contains(v.Nulls, true) {
 		return v
 	}
-	return &Values{Bools: dense(v.Bools, v.Nulls), Bytes: dense(v.Bytes, v.Nulls), Ints: dense(v.Ints, v.Nulls), Longs: dense(v.Longs, v.Nulls),
-		Floats: dense(v.Floats, v.Nulls), Texts: dense(v.Texts, v.Nulls)}
+	return &Values{Ints: dense(v.Ints, v.Nulls), Longs: dense(v.Longs, v.Nulls), Floats: dense(v.Floats, v.Nulls), Texts: dense(v.Texts, v.Nulls)}
 }
 
 func dense[T any](values []T, nulls []bool) (out []T) {

@@ -13,22 +13,8 @@ import (
 func appendPlain(dst []byte, k Kind, v *Values) []byte {
 	switch k {
 	case Bool:
-		for i := 0; i < len(v.Bools); i += 8 {
-			var b byte
-			for j, set := range v.Bools[i:min(i+8, len(v.Bools))] {
-				if set {
-					b |= 1 << j
-				}
-			}
-			dst = append(dst, b)
-		}
-	case Int8:
-		dst, at := extend(dst, 4*len(v.Bytes))
-		for i, x := range v.Bytes {
-			binary.LittleEndian.PutUint32(at[4*i:], uint32(int32(x)))
-		}
-		return dst
-	case Int32:
+		return append(dst, Bits(v.Ints)...)
+	case Int8, Int32:
 		if !endian.IsBigEndian {
 			return append(dst, arrow.Int32Traits.CastToBytes(v.Ints)...)
 		}
@@ -53,6 +39,15 @@ func appendPlain(dst []byte, k Kind, v *Values) []byte {
 		}
 	}
 	return dst
+}
+
+// Bits packs truth values, the first in the lowest bit.
+func Bits(values []int32) []byte {
+	out := make([]byte, (len(values)+7)/8)
+	for i, v := range values {
+		out[i/8] |= byte(v) << (i % 8)
+	}
+	return out
 }
 
 // extend makes dst n bytes longer and returns it with the new part.
@@ -89,9 +84,7 @@ func dictionaryOf(k Kind, v *Values) *dictionary {
 	d := &dictionary{}
 	ok := false
 	switch k {
-	case Int8:
-		d.values.Bytes, ok = index(d, v.Bytes, v.Runs)
-	case Int32:
+	case Int8, Int32:
 		d.values.Ints, ok = index(d, v.Ints, v.Runs)
 	case Int64:
 		d.values.Longs, ok = index(d, v.Longs, v.Runs)

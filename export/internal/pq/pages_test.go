@@ -22,7 +22,7 @@ func TestPageV2(t *testing.T) {
 		raw, def byte
 		want     string
 	}{{10, 2, ""}, {10, 11, "ends before"}, {1, 2, "ends before"}, {9, 2, "says it holds 7 bytes"}, {11, 2, "says it holds 9 bytes"}, {10, 1, "ends before"}, {10, 0, "ends before"}} {
-		data := oneChunk(t, Column{Name: "n", Kind: Int32, Nullable: true}, Config{Level: -1}, 2, pageV2(c.raw, c.def))
+		data := oneChunk(t, Column{Name: "n", Kind: Int32, Nullable: true}, -1, 2, pageV2(c.raw, c.def))
 		f, err := pqread.Open(bytes.NewReader(data), int64(len(data)))
 		require.NoError(t, err)
 		got, err := f.Read(0, f.Leaves[0])

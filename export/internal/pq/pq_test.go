@@ -25,7 +25,7 @@ var testColumns = []Column{
 func randomRows(r *rand.Rand, rows int) []Values {
 	v := make([]Values, len(testColumns))
 	for range rows {
-		v[0].Bools = append(v[0].Bools, r.IntN(2) == 0)
+		v[0].Ints = append(v[0].Ints, int32(1-r.IntN(2)))
 		v[1].Nulls = append(v[1].Nulls, r.IntN(3) == 0)
 		v[1].Ints = append(v[1].Ints, int32(r.IntN(100)-50))
 		v[2].Longs = append(v[2].Longs, int64(r.IntN(3))<<40)
@@ -47,7 +47,7 @@ func randomRows(r *rand.Rand, rows int) []Values {
 				case 4:
 					v[c].Ints = append(v[c].Ints, int32(r.IntN(1<<17)))
 				case 5:
-					v[c].Bytes = append(v[c].Bytes, int8(runs))
+					v[c].Ints = append(v[c].Ints, runs)
 				case 6:
 					v[c].Floats = append(v[c].Floats, -r.Float32())
 				case 7:
@@ -59,10 +59,11 @@ func randomRows(r *rand.Rand, rows int) []Values {
 	return v
 }
 
-func write(t testing.TB, groups [][]Values, rows []int, cfg Config) []byte {
+func write(t testing.TB, groups [][]Values, rows []int, level, page int) []byte {
 	var buf bytes.Buffer
-	w, err := NewWriter(&buf, testColumns, cfg)
+	w, err := NewWriter(&buf, testColumns, level)
 	require.NoError(t, err)
+	w.page = page
 	for i, g := range groups {
 		require.NoError(t, w.WriteRowGroup(rows[i], g))
 	}
@@ -82,14 +83,7 @@ func requireChunk(t testing.TB, c Column, want *Values, got *pqread.Chunk) {
 		require.Equal(t, want.Nulls, got.Nulls, c.Name)
 	}
 	switch c.Kind {
-	case Bool:
-		require.Equal(t, dense.Bools, got.Bools)
-	case Int8:
-		require.Equal(t, len(dense.Bytes), len(got.Ints))
-		for i, b := range dense.Bytes {
-			require.EqualValues(t, b, got.Ints[i])
-		}
-	case Int32:
+	case Bool, Int8, Int32:
 		require.Equal(t, len(dense.Ints), len(got.Ints))
 		require.True(t, len(dense.Ints) == 0 || equal(dense.Ints, got.Ints))
 	case Int64:
@@ -118,14 +112,14 @@ func equal[T comparable](a, b []T) bool {
 func TestRoundTrip(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		cfg := Config{Level: []int{-1, 0, 9}[seed%3], PageBytes: []int{1, 64, 3000, 0}[seed%4]}
+		level, page := []int{-1, 0, 9}[seed%3], []int{1, 64, 3000, 8 << 20}[seed%4]
 		var groups [][]Values
 		var rows []int
 		for range r.IntN(4) {
 			n := 1 + r.IntN(40)
 			groups, rows = append(groups, randomRows(r, n)), append(rows, n)
 		}
-		data := write(t, groups, rows, cfg)
+		data := write(t, groups, rows, level, page)
 		f, err := pqread.Open(bytes.NewReader(data), int64(len(data)))
 		require.NoError(t, err, "seed %d", seed)
 		require.Len(t, f.Leaves, len(testColumns))
@@ -158,7 +152,7 @@ func readAll(data []byte) error {
 }
 
 func TestStrictPrefixesFail(t *testing.T) {
-	data := write(t, [][]Values{randomRows(rand.New(rand.NewPCG(1, 2)), 5)}, []int{5}, Config{})
+	data := write(t, [][]Values{randomRows(rand.New(rand.NewPCG(1, 2)), 5)}, []int{5}, 0, 1<<20)
 	require.NoError(t, readAll(data))
 	for n := range data {
 		require.Error(t, readAll(data[:n]), "prefix of %d of %d bytes", n, len(data))
@@ -168,7 +162,7 @@ func TestStrictPrefixesFail(t *testing.T) {
 func TestShapeFaultsAreNamed(t *testing.T) {
 	bad := randomRows(rand.New(rand.NewPCG(3, 4)), 3)
 	bad[4].Ints = append(bad[4].Ints, 1)
-	w, err := NewWriter(new(bytes.Buffer), testColumns, Config{})
+	w, err := NewWriter(new(bytes.Buffer), testColumns, 0)
 	require.NoError(t, err)
 	require.ErrorContains(t, w.WriteRowGroup(3, bad), "column ids")
 	require.Error(t, w.Close(nil), "the error stays")
@@ -176,8 +170,8 @@ func TestShapeFaultsAreNamed(t *testing.T) {
 
 func FuzzOpen(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
-	f.Add(write(f, [][]Values{randomRows(r, 4), randomRows(r, 2)}, []int{4, 2}, Config{Level: -1}))
-	f.Add(write(f, nil, nil, Config{}))
-	f.Add(oneChunk(f, Column{Name: "n", Kind: Int32, Nullable: true}, Config{Level: -1}, 2, pageV2(10, 2)))
+	f.Add(write(f, [][]Values{randomRows(r, 4), randomRows(r, 2)}, []int{4, 2}, -1, 1<<20))
+	f.Add(write(f, nil, nil, 0, 1<<20))
+	f.Add(oneChunk(f, Column{Name: "n", Kind: Int32, Nullable: true}, -1, 2, pageV2(10, 2)))
 	f.Fuzz(func(_ *testing.T, data []byte) { _ = readAll(data) })
 }

@@ -26,17 +26,9 @@ func statistics(k Kind, v *Values, rows int) metadata.EncodedStatistics {
 	le := binary.LittleEndian
 	switch k {
 	case Bool:
-		lo, hi = []byte{1}, []byte{0}
-		if slices.Contains(v.Bools, false) {
-			lo[0] = 0
-		}
-		if slices.Contains(v.Bools, true) {
-			hi[0] = 1
-		}
-	case Int8:
-		a, b := bounds(v.Bytes)
-		lo, hi = le.AppendUint32(nil, uint32(int32(a))), le.AppendUint32(nil, uint32(int32(b)))
-	case Int32:
+		a, b := bounds(v.Ints)
+		lo, hi = []byte{byte(a)}, []byte{byte(b)}
+	case Int8, Int32:
 		a, b := bounds(v.Ints)
 		lo, hi = le.AppendUint32(nil, uint32(a)), le.AppendUint32(nil, uint32(b))
 	case Int64:

@@ -74,12 +74,12 @@ func (n Node) leaves(path string, rep, def int) []Column {
 // NewTreeWriter starts a file of nested columns. The values of a row group are those of
 // the leaves, each with its levels: one entry of Rep and Def for each value and for each
 // place where one is missing, and the values that are there.
-func NewTreeWriter(w io.Writer, tree []Node, cfg Config) (*Writer, []Column, error) {
+func NewTreeWriter(w io.Writer, tree []Node, level int) (*Writer, []Column, error) {
 	var columns []Column
 	for _, n := range tree {
 		columns = append(columns, n.leaves("", 0, 0)...)
 	}
-	out, err := newWriter(w, tree, columns, cfg)
+	out, err := newWriter(w, tree, columns, level)
 	return out, columns, err
 }
 

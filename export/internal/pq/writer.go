@@ -28,21 +28,13 @@ const (
 // or the time.
 const createdBy = "turnpack version 1.0.0"
 
-// Config says how a file is laid out.
-type Config struct {
-	// Level is the zstd level, 1 … 22; 0 takes each column's own and −1 writes
-	// uncompressed pages.
-	Level int
-	// PageBytes is where a data page is cut, at the next row; 0 is 8 MiB.
-	PageBytes int
-}
-
 // Writer writes one Parquet file to a stream. Its methods must not be called
 // concurrently.
 type Writer struct {
-	out     *counter
+	out     *Counter
 	columns []Column
-	cfg     Config
+	level   int
+	page    int // bytes at which a data page is cut, at the next row
 	meta    *metadata.FileMetaDataBuilder
 	encs    map[zstd.EncoderLevel]*zstd.Encoder
 	enc     *zstd.Encoder // of the column being written, nil = uncompressed
@@ -53,58 +45,65 @@ type Writer struct {
 	raw, packed, header []byte
 }
 
-// counter counts the bytes of a destination and keeps its first error.
-type counter struct {
-	w   io.Writer
-	n   int64
-	err error
+// Counter counts the bytes of a destination and keeps its first error.
+type Counter struct {
+	To  io.Writer
+	N   int64
+	Err error
 }
 
-func (c *counter) Write(b []byte) (int, error) {
-	if c.err != nil {
-		return 0, c.err
+// Write hands b on.
+func (c *Counter) Write(b []byte) (int, error) {
+	if c.Err != nil {
+		return 0, c.Err
 	}
-	n, err := c.w.Write(b)
-	c.n += int64(n)
+	n, err := c.To.Write(b)
+	c.N += int64(n)
 	if err == nil && n < len(b) {
 		err = io.ErrShortWrite
 	}
-	c.err = err
+	c.Err = err
 	return n, err
 }
 
-// NewWriter starts a file on w.
-func NewWriter(w io.Writer, columns []Column, cfg Config) (*Writer, error) {
+// Seek tells the position, which is all that the Arrow writer asks for.
+func (c *Counter) Seek(offset int64, whence int) (int64, error) {
+	if offset != 0 || whence != io.SeekCurrent {
+		return 0, errors.New("the destination cannot seek")
+	}
+	return c.N, nil
+}
+
+// NewWriter starts a file on w. level is the zstd level, 1 … 22; 0 takes each column's own
+// and −1 writes uncompressed pages.
+func NewWriter(w io.Writer, columns []Column, level int) (*Writer, error) {
 	tree := make([]Node, len(columns))
 	for i, c := range columns {
 		tree[i] = Node{Name: c.Name, Kind: c.Kind, Nullable: c.Nullable, List: c.List}
 	}
-	return newWriter(w, tree, columns, cfg)
+	return newWriter(w, tree, columns, level)
 }
 
-func newWriter(w io.Writer, tree []Node, columns []Column, cfg Config) (*Writer, error) {
+func newWriter(w io.Writer, tree []Node, columns []Column, level int) (*Writer, error) {
 	root, err := group("schema", false, tree)
 	if err != nil {
 		return nil, fmt.Errorf("build the schema: %w", err)
 	}
-	if cfg.PageBytes <= 0 {
-		cfg.PageBytes = 8 << 20
-	}
 	codec := compress.Codecs.Zstd
-	if cfg.Level < 0 {
+	if level < 0 {
 		codec = compress.Codecs.Uncompressed
 	}
 	props := parquet.NewWriterProperties(
 		parquet.WithVersion(parquet.V2_6), parquet.WithCompression(codec),
 		parquet.WithCreatedBy(createdBy), parquet.WithDictionaryDefault(false))
-	out := &Writer{out: &counter{w: w}, columns: columns, cfg: cfg, encs: map[zstd.EncoderLevel]*zstd.Encoder{}}
+	out := &Writer{out: &Counter{To: w}, columns: columns, level: level, page: 8 << 20, encs: map[zstd.EncoderLevel]*zstd.Encoder{}}
 	out.meta = metadata.NewFileMetadataBuilder(schema.NewSchema(root), props, nil)
 	_, out.err = io.WriteString(out.out, magic)
 	return out, out.err
 }
 
 // Written is the number of bytes handed to the destination so far.
-func (w *Writer) Written() int64 { return w.out.n }
+func (w *Writer) Written() int64 { return w.out.N }
 
 // WriteRowGroup writes one row group of the given number of rows; values holds
 // one entry per column.
@@ -147,13 +146,13 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 	if err := w.useEncoder(c); err != nil {
 		return 0, err
 	}
-	pages := cuts(c, v, rows, w.cfg.PageBytes)
+	pages := cuts(c, v, rows, w.page)
 	vals := v
 	if c.Nullable && !c.List {
 		vals = v.dense()
 	}
 	info := metadata.ChunkMetaInfo{IndexPageOffset: -1}
-	start := w.out.n
+	start := w.out.N
 	enc := parquet.Encodings.Plain
 	var dict *dictionary
 	switch c.Encoding {
@@ -164,7 +163,7 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 			enc = parquet.Encodings.RLEDict
 			info.DictPageOffset = start
 			w.raw = appendPlain(w.raw[:0], c.Kind, &dict.values)
-			n, err := w.page(true, dict.n, parquet.Encodings.Plain)
+			n, err := w.writePage(true, dict.n, parquet.Encodings.Plain)
 			if err != nil {
 				return 0, err
 			}
@@ -172,10 +171,9 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 		}
 	}
 	if dict == nil && v.Runs != nil {
-		whole := v.Spread()
-		vals = &whole
+		vals = &Values{Ints: Spread(v.Ints, v.Runs), Floats: Spread(v.Floats, v.Runs)}
 	}
-	info.DataPageOffset = w.out.n
+	info.DataPageOffset = w.out.N
 	for _, p := range pages {
 		w.raw = w.raw[:0]
 		switch {
@@ -194,14 +192,14 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 		default:
 			w.raw = appendPlain(w.raw, c.Kind, vals.slice(c.Kind, p.from, p.to))
 		}
-		n, err := w.page(false, p.levels, enc)
+		n, err := w.writePage(false, p.levels, enc)
 		if err != nil {
 			return 0, err
 		}
 		info.UncompressedSize += n
 		info.NumValues += int64(p.levels)
 	}
-	info.CompressedSize = w.out.n - start
+	info.CompressedSize = w.out.N - start
 	if c.Stats {
 		meta.SetStats(statistics(c.Kind, vals, rows))
 	}
@@ -220,7 +218,7 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 
 // useEncoder sets the encoder for column c.
 func (w *Writer) useEncoder(c Column) error {
-	level := cmp.Or(w.cfg.Level, c.Level, 3)
+	level := cmp.Or(w.level, c.Level, 3)
 	if level < 0 {
 		return nil
 	}
@@ -261,8 +259,8 @@ func checkShape(c Column, v *Values, rows int) error {
 	return nil
 }
 
-// page writes w.raw as one page and returns its size before compression.
-func (w *Writer) page(dict bool, values int, enc parquet.Encoding) (int64, error) {
+// writePage writes w.raw as one page and returns its size before compression.
+func (w *Writer) writePage(dict bool, values int, enc parquet.Encoding) (int64, error) {
 	if len(w.raw) > math.MaxInt32 || values > math.MaxInt32 {
 		return 0, fmt.Errorf("a page of %d bytes is over the 2 GiB that Parquet allows; split the row", len(w.raw))
 	}

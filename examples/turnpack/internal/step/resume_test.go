@@ -26,7 +26,7 @@ func TestTemperatureAcrossRuns(t *testing.T) {
 		slime, err := target.New("slime", target.Options{})
 		require.NoError(t, err)
 		g := &Groups{Target: slime, To: set, EndStep: set.EndStep}
-		g.GoOn(set.Earlier())
+		g.GoOn(set.Shards())
 		return g, set
 	}
 	g, set := open()
@@ -36,8 +36,8 @@ func TestTemperatureAcrossRuns(t *testing.T) {
 	require.NoError(t, set.EndStep())
 	require.NoError(t, set.Abort()) // as good as killed
 	g, set = open()
-	require.Len(t, set.Earlier(), 1)
-	require.Equal(t, &shard.Range{Min: float64(float32(0.7)), Max: float64(float32(0.7))}, set.Earlier()[0].Temperature)
+	require.Len(t, set.Shards(), 1)
+	require.Equal(t, &shard.Range{Min: float64(float32(0.7)), Max: float64(float32(0.7))}, set.Shards()[0].Temperature)
 	require.NoError(t, g.Write(row("b", 1)))
 	require.ErrorContains(t, g.Close(), "sampled at 1 and row of an earlier run at 0.7")
 	require.NoError(t, g.Abort())

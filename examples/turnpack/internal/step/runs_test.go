@@ -56,7 +56,7 @@ func (k *kept) Abort() error { return nil }
 // from among them, and shards of both are the same input to a run that goes on.
 func TestRunsAreRows(t *testing.T) {
 	for _, name := range target.Names() {
-		for _, o := range []target.Options{{}, {GroupSize: 2, LeaveIncomplete: true}, {MeanOverRollouts: true, Totals: target.Totals{Trained: 2000, Rollouts: 3}}} {
+		for _, o := range []target.Options{{}, {GroupSize: 2, LeaveIncomplete: true}, {MeanOverRollouts: func(string) target.Totals { return target.Totals{Trained: 2000, Rollouts: 3} }}} {
 			var made [2]kept
 			sums := [2]string{}
 			for i := range made {
