@@ -222,3 +222,30 @@ func (e *Estimator) tolerance() float64 {
 	}
 	return e.Tolerance
 }
+
+// Excludes says why r has no place in the statistics, "" if it has one.
+func (e Estimator) Excludes(r RolloutReward) string {
+	if r.Excluded == "" && e.Masked == maskedLeave && r.MaskedRows > 0 && r.MaskedRows >= r.Rows {
+		return excludedMasked
+	}
+	return r.Excluded
+}
+
+func (e *Estimator) takesPart(r RolloutReward) bool {
+	why := e.Excludes(r)
+	return why == "" || why == r.Excluded && e.Population == populationAll
+}
+
+func (e *Estimator) count(r RolloutReward) int {
+	switch {
+	case e.Unit != unitRow || r.Rows == 0:
+		return 1
+	case e.Masked == maskedLeave:
+		return r.Rows - r.MaskedRows
+	}
+	return r.Rows
+}
+
+func (e *Estimator) usesBatch() bool {
+	return e.CenterOver == levelBatch || e.ScaleOver == levelBatch || e.Factor != factorOne
+}

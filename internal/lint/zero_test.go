@@ -86,7 +86,7 @@ var zeros = []any{
 	&journal.Journal{}, &journal.Options{},
 	&openai.Client{}, &openai.Options{},
 	&recipe.Recipe{},
-	&reward.Accumulator{}, &detect.Detector{}, &reward.Estimator{}, &reward.OutcomePolicy{}, &reward.Statistics{}, &reward.TokenEstimator{}, &reward.TokenTable{},
+	&detect.Detector{}, &reward.Estimator{}, &reward.OutcomePolicy{}, &reward.Statistics{}, &reward.TokenEstimator{}, &reward.TokenTable{},
 	&filter.Rule{},
 	&offpolicy.Correction{}, &offpolicy.Rejection{},
 	&patch.Change{}, &patch.Patch{},
