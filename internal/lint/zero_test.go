@@ -93,7 +93,7 @@ var zeros = []any{
 	&pivot.Action{}, &pivot.Comparator{}, &pivot.Data{}, &pivot.OutputItem{}, &pivot.Row{}, &pivot.SWE{}, &pivot.Selection{},
 	&overview.Batch{}, &tally.Tally{},
 	&shaping.OffPolicy{}, &shaping.Overlong{}, &shaping.Report{}, &shaping.Keep{}, &shaping.Rules{}, &shaping.Spending{},
-	&ssr.Artifact{}, &ssr.Expectation{}, &ssr.MemoryEnv{}, &ssr.Settings{}, &ssr.State{}, &ssr.Verdict{},
+	&ssr.Artifact{}, &ssr.Expectation{}, &ssr.Settings{}, &ssr.State{}, &ssr.Verdict{},
 	&play.Bug{}, &play.Options{}, &play.Repository{}, &play.Store{},
 	&swebench.Instance{}, &swebench.Lists{}, &swebench.Outcome{}, &swebench.Prediction{}, &swebench.Spec{}, &swebench.Summary{},
 	&weights.Aggregation{}, &weights.Totals{},
