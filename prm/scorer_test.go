@@ -297,7 +297,7 @@ func TestJournalAsksNothingTwice(t *testing.T) {
 		return prm.Reply{Text: bySeed(req), CompletionTokens: 5}, nil
 	})
 	run := func(o prm.Options) string {
-		j, err := journal.Open(path, journal.Options{})
+		j, err := journal.Open(path)
 		require.NoError(t, err)
 		o.Journal = j
 		out := collect(t, scorer(t, judge, o), madeRuns(10, 5))

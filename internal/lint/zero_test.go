@@ -83,7 +83,7 @@ var zeros = []any{
 	&lossmask.Policy{},
 	&prm.Aggregate{}, &prm.Builder{}, &prm.Combination{}, &prm.Live{}, &prm.Options{}, &prm.Prompt{}, &prm.Rule{}, &prm.ScoreRange{}, &prm.Scorer{},
 	&prm.StepOptions{}, &prm.Tally{}, &prm.View{},
-	&journal.Journal{}, &journal.Options{},
+	&journal.Journal{},
 	&openai.Client{}, &openai.Options{},
 	&recipe.Recipe{},
 	&detect.Detector{}, &reward.Estimator{}, &reward.OutcomePolicy{}, &reward.Statistics{}, &reward.TokenEstimator{}, &reward.TokenTable{},

@@ -115,7 +115,7 @@ func TestRepeatedKeyIsRedacted(t *testing.T) {
 				return true
 			})
 			path := filepath.Join(t.TempDir(), "votes")
-			j, err := journal.Open(path, journal.Options{})
+			j, err := journal.Open(path)
 			require.NoError(t, err)
 			o := quick(f.url())
 			h := &outcomes{}

@@ -64,7 +64,7 @@ func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	o := c.options
 	o.Identity = client.Identity()
 	if c.Journal != "" {
-		if o.Journal, err = journal.Open(c.Journal, journal.Options{}); err != nil {
+		if o.Journal, err = journal.Open(c.Journal); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, o.Journal.Close()) }()
