@@ -41,8 +41,7 @@ func New(o Options) (*Client, error) {
 		o.Transport = newTransport(o.Concurrency)
 	}
 	c := &Client{
-		o: o, slots: make(chan struct{}, o.Concurrency),
-		pool: &pool{ejectAfter: o.EjectAfter, ejectFor: o.EjectFor, ejectMax: max(o.EjectMax, o.EjectFor)},
+		o: o, slots: make(chan struct{}, o.Concurrency), pool: &pool{bounds: o.bounds},
 	}
 	// A redirect would carry the key, or at least the prompt, to an address nobody named.
 	c.http = &http.Client{
@@ -191,9 +190,9 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 // backoff is the wait before retry number n ≥ 1: doubled each time, less up to
 // half of it at random.
 func (c *Client) backoff(n int) time.Duration {
-	d := c.o.BackoffMax
-	if shift := n - 1; shift < 63 && c.o.BackoffMin < d>>shift {
-		d = c.o.BackoffMin << shift
+	d := c.o.backoffMax
+	if shift := n - 1; shift < 63 && c.o.backoffMin < d>>shift {
+		d = c.o.backoffMin << shift
 	}
 	return d - time.Duration(rand.Int64N(int64(d)/2+1))
 }

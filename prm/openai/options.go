@@ -42,20 +42,22 @@ type Options struct {
 	Timeout     time.Duration // of one request, from first byte sent to last received [2m]
 	Retries     int           // further tries after a failure; −1 none [5]
 	// Patience bounds one vote, all tries and waits included [10m].
-	Patience   time.Duration
-	BackoffMin time.Duration // wait before the first retry, doubled for each further one [250ms]
-	BackoffMax time.Duration // longest such wait [20s]
-	// EjectAfter failures in a row take an endpoint out [8], for EjectFor [1s],
-	// doubled while it stays bad up to EjectMax [1m].
-	EjectAfter         int
-	EjectFor, EjectMax time.Duration
-	MaxReply           int64 // bytes of one reply [16 MiB]
+	Patience time.Duration
+	bounds
 
 	Price Price
 	Hook  Hook
 	// Transport carries the requests [a pool of its own with Concurrency idle
 	// connections per endpoint].
 	Transport http.RoundTripper
+}
+
+// bounds are those of a client that only tests change.
+type bounds struct {
+	backoffMin, backoffMax time.Duration // wait before the first retry, doubled for each further one
+	ejectAfter             int           // failures in a row take an endpoint out
+	ejectFor, ejectMax     time.Duration // for how long, doubled while it stays bad
+	maxReply               int64         // bytes of one reply
 }
 
 const (
@@ -69,8 +71,8 @@ func (o Options) withDefaults() Options {
 		field *time.Duration
 		value time.Duration
 	}{
-		{&o.Timeout, 2 * time.Minute}, {&o.Patience, 10 * time.Minute}, {&o.BackoffMin, 250 * time.Millisecond},
-		{&o.BackoffMax, 20 * time.Second}, {&o.EjectFor, time.Second}, {&o.EjectMax, time.Minute},
+		{&o.Timeout, 2 * time.Minute}, {&o.Patience, 10 * time.Minute}, {&o.backoffMin, 250 * time.Millisecond},
+		{&o.backoffMax, 20 * time.Second}, {&o.ejectFor, time.Second}, {&o.ejectMax, time.Minute},
 	} {
 		if *d.field == 0 {
 			*d.field = d.value
@@ -79,13 +81,13 @@ func (o Options) withDefaults() Options {
 	for _, d := range []struct {
 		field *int
 		value int
-	}{{&o.Concurrency, 64}, {&o.Retries, 5}, {&o.EjectAfter, 8}} {
+	}{{&o.Concurrency, 64}, {&o.Retries, 5}, {&o.ejectAfter, 8}} {
 		if *d.field == 0 {
 			*d.field = d.value
 		}
 	}
-	if o.MaxReply == 0 {
-		o.MaxReply = 16 << 20
+	if o.maxReply == 0 {
+		o.maxReply = 16 << 20
 	}
 	return o
 }
@@ -125,9 +127,7 @@ func (o Options) Validate() error {
 		least int64
 	}{
 		{"MaxTokens", int64(o.MaxTokens), 0}, {"Concurrency", int64(o.Concurrency), 0}, {"Retries", int64(o.Retries), -1},
-		{"EjectAfter", int64(o.EjectAfter), 0}, {"MaxReply", o.MaxReply, 0}, {"Timeout", int64(o.Timeout), 0},
-		{"Patience", int64(o.Patience), 0}, {"BackoffMin", int64(o.BackoffMin), 0}, {"BackoffMax", int64(o.BackoffMax), 0},
-		{"EjectFor", int64(o.EjectFor), 0}, {"EjectMax", int64(o.EjectMax), 0},
+		{"Timeout", int64(o.Timeout), 0}, {"Patience", int64(o.Patience), 0},
 	} {
 		if n.value < n.least {
 			fault(n.field, "%d is below %d", n.value, n.least)
@@ -138,9 +138,6 @@ func (o Options) Validate() error {
 	}
 	if p := o.TopP; p != nil && !(*p > 0 && *p <= 1) {
 		fault("TopP", "%g is not in (0, 1]", *p)
-	}
-	if d := o.withDefaults(); d.BackoffMin > d.BackoffMax {
-		fault("BackoffMin", "%s is above BackoffMax, %s", d.BackoffMin, d.BackoffMax)
 	}
 	for _, p := range []struct {
 		field string

@@ -1,9 +1,6 @@
 package openai
 
-import (
-	"sync"
-	"time"
-)
+import "sync"
 
 // Stats counts what a Client did.
 type Stats struct {
@@ -11,19 +8,6 @@ type Stats struct {
 	Retries, RateLimited, Failures int64 // Failures counts requests, not votes
 	PromptTokens, CompletionTokens int64
 	Cost                           float64 // by Options.Price
-	Endpoints                      []EndpointStats
-}
-
-// EndpointStats is the state of one endpoint.
-type EndpointStats struct {
-	URL       string
-	Requests  int64
-	InFlight  int
-	Ejections int64
-	Ejected   bool
-	// OneByOne is true once the server turned out not to draw several votes from
-	// one request.
-	OneByOne bool
 }
 
 type meter struct {
@@ -46,14 +30,5 @@ func (c *Client) Stats() Stats {
 	s := c.meter.s
 	c.meter.mu.Unlock()
 	s.Cost = (float64(s.PromptTokens)*c.o.Price.Prompt + float64(s.CompletionTokens)*c.o.Price.Completion) / 1e6
-	now := time.Now()
-	c.pool.mu.Lock()
-	defer c.pool.mu.Unlock()
-	for _, e := range c.pool.endpoints {
-		s.Endpoints = append(s.Endpoints, EndpointStats{
-			URL: e.url, Requests: e.requests, InFlight: e.inFlight, Ejections: e.ejections,
-			Ejected: e.ejected > 0 && now.Before(e.until), OneByOne: e.oneByOne,
-		})
-	}
 	return s
 }
