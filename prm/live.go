@@ -72,7 +72,7 @@ func (l *Live) submit(r *rollout.Rollout, whole bool) ([]rollout.StepScore, erro
 	case r == nil:
 		return nil, zero.Rollout()
 	}
-	steps := StepsOf(r, l.s.o.Steps)
+	steps := StepsOf(r)
 	scores := make([]rollout.StepScore, len(steps))
 	asked := make([]*ask, len(steps))
 	for i := range steps {

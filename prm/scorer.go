@@ -40,8 +40,6 @@ type Options struct {
 	// give scores only after their votes are on stable storage. The caller closes it.
 	// nil: votes are kept nowhere but in the scores, and each call asks anew.
 	Journal *journal.Journal
-	// NoBatch asks each vote on its own even where the judge could draw several.
-	NoBatch bool
 	// StopAfter this many failed votes in a row, over all rollouts, the run ends
 	// with an error instead of failing every step; 0 never stops.
 	StopAfter int
@@ -115,7 +113,7 @@ func NewScorer(judge Judge, o Options) (*Scorer, error) {
 	if named, ok := judge.(interface{ Identity() string }); ok && o.Identity == "" {
 		s.o.Identity = named.Identity()
 	}
-	if b, ok := judge.(BatchJudge); ok && !o.NoBatch {
+	if b, ok := judge.(BatchJudge); ok {
 		s.batch = b
 	}
 	if o.Prompt.Verdict == "" {
@@ -157,7 +155,7 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 		cancel(zero.Rollout())
 		return &pending{}
 	}
-	steps := StepsOf(r, s.o.Steps)
+	steps := StepsOf(r)
 	p := &pending{r: r, scores: make([]rollout.StepScore, len(steps))}
 	for i := range steps {
 		out := &p.scores[i]

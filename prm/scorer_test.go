@@ -229,7 +229,6 @@ func TestBatches(t *testing.T) {
 		calls int64
 	}{
 		{&batcher{}, prm.Options{}, 4}, {&batcher{short: true}, prm.Options{}, 8}, {&batcher{refuses: true}, prm.Options{}, 12},
-		{&batcher{}, prm.Options{NoBatch: true}, 12},
 	} {
 		b := row.b
 		scores, err := scorer(t, b, row.o).Score(t.Context(), madeRun(0, 4))

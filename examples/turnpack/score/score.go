@@ -145,7 +145,7 @@ func (c *config) planned(stdin io.Reader) (int64, error) {
 // asked yields the steps that a judge is asked about.
 func asked(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
 	return func(yield func(prm.Step) bool) {
-		for _, s := range prm.StepsOf(r, o) {
+		for _, s := range prm.StepsOf(r) {
 			out := s.Unrecorded || s.Class == "command-less" && o.CommandLess != "judge" || s.Class == "submit" && o.Submit != "judge"
 			if !out && !yield(s) {
 				return
