@@ -2,11 +2,11 @@ package prm
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -26,27 +26,18 @@ type Aggregate struct {
 }
 
 func (a Aggregate) validate() error {
-	var faults []error
-	faults = append(faults, oneOf("Aggregate.Method", a.Method, "mean_valid", "mean_all", majority), oneOf("Aggregate.Tie", a.Tie, "none", "low", "high"))
+	f := faults.List{Of: "Aggregate."}
+	faults.Word(&f, "Method", a.Method, "mean_valid", "mean_all", majority)
+	faults.Word(&f, "Tie", a.Tie, "none", "low", "high")
 	if a.Tie != "" && a.Method != majority {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Aggregate.Tie"}, "%q has a meaning with the method majority only", a.Tie))
+		f.Add("Tie", "%q has a meaning with the method majority only", a.Tie)
 	}
-	if a.Quorum < 0 {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Aggregate.Quorum"}, "%d votes is negative", a.Quorum))
-	}
-	return errors.Join(faults...)
+	f.Count("Quorum", a.Quorum)
+	return f.Err()
 }
 
 // majority is asked in waves, see [Aggregate.Needed].
 const majority = "majority"
-
-// oneOf is the fault of a field that is neither empty nor one of the words.
-func oneOf(field, found string, words ...string) error {
-	if found == "" || slices.Contains(words, found) {
-		return nil
-	}
-	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, "found %q, expected one of %s", found, strings.Join(words, ", "))
-}
 
 func (a Aggregate) quorum() int { return max(a.Quorum, 1) }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -17,10 +18,12 @@ type Combination struct {
 }
 
 func (c Combination) validate() error {
+	f := faults.List{Of: "Combination."}
 	if k := c.coef(); k-k != 0 {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Combination.Coef"}, "%g is not finite", k)
+		f.Add("Coef", "%g is not finite", k)
 	}
-	return oneOf("Combination.Missing", c.Missing, "zero", "exclude")
+	faults.Word(&f, "Missing", c.Missing, "zero", "exclude")
+	return f.Err()
 }
 
 func (c Combination) coef() float64 {

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
 	"text/template"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -161,7 +161,7 @@ type Builder struct {
 func (p Prompt) Compile() (*Builder, error) {
 	p.Limits = p.Limits.withDefaults()
 	b := &Builder{p: p}
-	var faults []error
+	f := faults.List{Of: "Prompt."}
 	markers := p.Escapes
 	if markers == nil {
 		markers = defaultEscapes()
@@ -170,7 +170,7 @@ func (p Prompt) Compile() (*Builder, error) {
 		b.escape = newEscaper(append([]string{fenceOpen, fenceClose}, markers...))
 		for i, m := range p.Escapes {
 			if len([]rune(m)) < 2 {
-				faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Prompt.Escapes"}, "marker %d, %q, is shorter than two characters and cannot be broken", i, m))
+				f.Add("Escapes", "marker %d, %q, is shorter than two characters and cannot be broken", i, m)
 			}
 		}
 	}
@@ -184,12 +184,12 @@ func (p Prompt) Compile() (*Builder, error) {
 			err = t.Execute(&sink, View{History: []Shown{{}}})
 		}
 		if err != nil {
-			faults = append(faults, rollout.Errorf(rollout.KindTemplate, rollout.Where{Field: "Prompt." + name}, "%w", err).WithFix("use the fields of prm.View"))
+			f.Join(rollout.Errorf(rollout.KindTemplate, rollout.Where{Field: "Prompt." + name}, "%w", err).WithFix("use the fields of prm.View"))
 		}
 		return t
 	}
 	b.system, b.user = parse("System", p.System, systemText+cmp.Or(p.Verdict, verdictFor(Rule{}))), parse("User", p.User, strings.TrimSuffix(userText, "\n"))
-	return b, errors.Join(faults...)
+	return b, f.Err()
 }
 
 // View cuts everything to its budget. history are the steps before the current

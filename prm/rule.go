@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/internal/decimal"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/prm/internal/command"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -87,34 +88,29 @@ const defaultTail = 50
 
 // Compile checks the rule, reports all faults at once and returns its parser.
 func (r Rule) Compile() (Parser, error) {
-	var faults []error
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
-	}
-	if err := oneOf("Rule.Kind", r.Kind, "boxed-first", "boxed-last", "tail", "regex", "json"); err != nil {
-		faults = append(faults, err)
-	}
+	var f faults.List
+	faults.Word(&f, "Rule.Kind", r.Kind, "boxed-first", "boxed-last", "tail", "regex", "json")
 	if r.Tail < 0 {
-		fault("Rule.Tail", "%d code points is negative", r.Tail)
+		f.Add("Rule.Tail", "%d code points is negative", r.Tail)
 	}
 	for _, v := range append([]float64{r.Scale.Min, r.Scale.Max}, r.Scale.Values...) {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			fault("Rule.Scale", "%g is not finite", v)
+			f.Add("Rule.Scale", "%g is not finite", v)
 		}
 	}
 	switch s := r.Scale; {
 	case s.Min == 0 && s.Max == 0: // no range
 	case len(s.Values) > 0:
-		fault("Rule.Scale", "found both values and a range from %g to %g", s.Min, s.Max)
+		f.Add("Rule.Scale", "found both values and a range from %g to %g", s.Min, s.Max)
 	case s.Min >= s.Max:
-		fault("Rule.Scale", "minimum %g is not below maximum %g", s.Min, s.Max)
+		f.Add("Rule.Scale", "minimum %g is not below maximum %g", s.Min, s.Max)
 	}
 	for _, only := range []struct {
 		field, kind string
 		set         bool
 	}{{"Tail", "tail", r.Tail > 0}, {"Pattern", "regex", r.Pattern != ""}, {"Field", "json", r.Field != ""}} {
 		if only.set && r.Kind != only.kind {
-			fault("Rule."+only.field, "it has a meaning with the kind %s only, found %q", only.kind, r.Kind)
+			f.Add("Rule."+only.field, "it has a meaning with the kind %s only, found %q", only.kind, r.Kind)
 		}
 	}
 	r.Scale.Values = slices.Clone(r.Scale.Values)
@@ -134,11 +130,11 @@ func (r Rule) Compile() (Parser, error) {
 		re, err := regexp.Compile(r.Pattern)
 		switch {
 		case r.Pattern == "":
-			fault("Rule.Pattern", "a regex rule needs a pattern with a group that holds the score")
+			f.Add("Rule.Pattern", "a regex rule needs a pattern with a group that holds the score")
 		case err != nil:
-			fault("Rule.Pattern", "%w", err)
+			f.Add("Rule.Pattern", "%w", err)
 		case re.NumSubexp() == 0:
-			fault("Rule.Pattern", "%q has no group that holds the score", r.Pattern)
+			f.Add("Rule.Pattern", "%q has no group that holds the score", r.Pattern)
 		default:
 			find = regexFinder(re)
 		}
@@ -149,7 +145,7 @@ func (r Rule) Compile() (Parser, error) {
 		}
 		find = func(t string) (string, error) { return jsonField(t, path) }
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	return func(text string) (float64, error) {

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/prm/journal"
 	"github.com/turnpack/turnpack/rollout"
@@ -54,26 +55,20 @@ const (
 
 // Validate reports all faults at once.
 func (o Options) Validate() error {
-	faults := []error{o.Aggregate.validate(), o.Steps.validate()}
-	_, err := o.Prompt.Compile()
-	faults = append(faults, err)
-	_, err = o.Rule.Compile()
-	faults = append(faults, err)
-	for _, f := range []struct {
-		name  string
-		value int
-	}{{"Votes", o.Votes}, {"Concurrency", o.Concurrency}, {"StopAfter", o.StopAfter}} {
-		if f.value < 0 {
-			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + f.name}, "%d is negative", f.value))
-		}
-	}
+	f := faults.List{Of: "Options."}
+	_, prompt := o.Prompt.Compile()
+	_, rule := o.Rule.Compile()
+	f.Join(o.Aggregate.validate(), o.Steps.validate(), prompt, rule)
+	f.Count("Votes", o.Votes)
+	f.Count("Concurrency", o.Concurrency)
+	f.Count("StopAfter", o.StopAfter)
 	if o.Rule.Kind == "regex" && o.Prompt.System == "" && o.Prompt.Verdict == "" {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Prompt.Verdict"}, "a regex rule needs a prompt that asks for what it matches").WithFix("say in Prompt.Verdict how the judge must answer, or set Prompt.System"))
+		f.Join(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Prompt.Verdict"}, "a regex rule needs a prompt that asks for what it matches").WithFix("say in Prompt.Verdict how the judge must answer, or set Prompt.System"))
 	}
 	if votes := o.votes(); o.Aggregate.Quorum > votes {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Aggregate.Quorum"}, "%d valid votes can never come from %d votes", o.Aggregate.Quorum, votes))
+		f.Add("Aggregate.Quorum", "%d valid votes can never come from %d votes", o.Aggregate.Quorum, votes)
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }
 
 func (o Options) votes() int {

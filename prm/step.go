@@ -2,11 +2,11 @@ package prm
 
 import (
 	"encoding/json"
-	"errors"
 	"regexp"
 	"slices"
 	"strconv"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/prm/internal/command"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -49,7 +49,10 @@ type StepOptions struct {
 }
 
 func (o StepOptions) validate() error {
-	return errors.Join(oneOf("StepOptions.CommandLess", o.CommandLess, "judge", "skip", "neutral"), oneOf("StepOptions.Submit", o.Submit, "judge", "skip", "neutral"))
+	f := faults.List{Of: "StepOptions."}
+	faults.Word(&f, "CommandLess", o.CommandLess, "judge", "skip", "neutral")
+	faults.Word(&f, "Submit", o.Submit, "judge", "skip", "neutral")
+	return f.Err()
 }
 
 func (o StepOptions) policy(class string) string {

@@ -3,6 +3,7 @@ package reward
 import (
 	"math"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -79,22 +80,22 @@ func TokenPreset(name string) (TokenEstimator, bool) {
 
 // Validate reports every fault of e at once.
 func (e TokenEstimator) Validate() error {
-	var f faults
+	var f faults.List
 	if e.Center != centerNone && e.Center != centerMean && e.Center != centerBaseline {
-		f.add("Center", "found %q, which is not defined for tokens, expected none, baseline or \"\", the group mean", e.Center)
+		f.Add("Center", "found %q, which is not defined for tokens, expected none, baseline or \"\", the group mean", e.Center)
 	}
 	if e.Discount != 0 && !(e.Discount > 0 && e.Discount <= 1) {
-		f.add("Discount", "%g is not in (0, 1]", e.Discount)
+		f.Add("Discount", "%g is not in (0, 1]", e.Discount)
 	}
 	if e.Discount != 0 && e.Discount != 1 && e.Center != centerNone {
-		f.add("Discount", "%g with the centre %s, which makes a return without discount", e.Discount, e.Center)
+		f.Add("Discount", "%g with the centre %s, which makes a return without discount", e.Discount, e.Center)
 	}
 	if e.Gaps && !e.Whiten.Off {
-		f.add("Gaps", "set with Whiten, which counts trained tokens")
+		f.Add("Gaps", "set with Whiten, which counts trained tokens")
 	}
-	f.nonNegative("Whiten.Epsilon", e.Whiten.Epsilon)
-	f.nonNegative("Whiten.CountEpsilon", e.Whiten.CountEpsilon)
-	return f.err()
+	f.Amount("Whiten.Epsilon", e.Whiten.Epsilon)
+	f.Amount("Whiten.CountEpsilon", e.Whiten.CountEpsilon)
+	return f.Err()
 }
 
 // TokenAdvantages gives one value per token of every mask, 0 where the mask is

@@ -1,13 +1,12 @@
 package openai
 
 import (
-	"errors"
 	"math"
 	"net/http"
 	"net/url"
 	"time"
 
-	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/internal/faults"
 )
 
 // Price is what a million tokens cost, in any currency.
@@ -94,31 +93,28 @@ func (o Options) withDefaults() Options {
 
 // Validate reports all faults at once.
 func (o Options) Validate() error {
-	var faults []error
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + field}, format, args...))
-	}
+	f := faults.List{Of: "Options."}
 	if len(o.Endpoints) == 0 {
-		fault("Endpoints", "expected at least one base URL such as http://host:8000/v1")
+		f.Add("Endpoints", "expected at least one base URL such as http://host:8000/v1")
 	}
 	for _, e := range o.Endpoints {
 		u, err := url.Parse(e)
 		switch {
 		case err != nil:
 			// The URL itself may hold a secret: it is not repeated.
-			fault("Endpoints", "one of them is not a URL")
+			f.Add("Endpoints", "one of them is not a URL")
 		case u.User != nil || u.RawQuery != "":
-			fault("Endpoints", "%s holds a user or a query: keys come from the environment only", u.Host)
+			f.Add("Endpoints", "%s holds a user or a query: keys come from the environment only", u.Host)
 		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			fault("Endpoints", "found %q, expected http://host… or https://host…", e)
+			f.Add("Endpoints", "found %q, expected http://host… or https://host…", e)
 		}
 	}
 	if o.Model == "" {
-		fault("Model", "expected the name of the judge model")
+		f.Add("Model", "expected the name of the judge model")
 	}
 	for _, own := range []string{"messages", "n", "seed", "stream"} {
 		if _, set := o.Extra[own]; set {
-			fault("Extra", "the field %q is set by the client for each request", own)
+			f.Add("Extra", "the field %q is set by the client for each request", own)
 		}
 	}
 	for _, n := range []struct {
@@ -130,22 +126,22 @@ func (o Options) Validate() error {
 		{"Timeout", int64(o.Timeout), 0}, {"Patience", int64(o.Patience), 0},
 	} {
 		if n.value < n.least {
-			fault(n.field, "%d is below %d", n.value, n.least)
+			f.Add(n.field, "%d is below %d", n.value, n.least)
 		}
 	}
 	if t := o.Temperature; t != nil && !(*t >= 0 && *t <= math.MaxFloat32) {
-		fault("Temperature", "%g is not a finite number >= 0", *t)
+		f.Add("Temperature", "%g is not a finite number >= 0", *t)
 	}
 	if p := o.TopP; p != nil && !(*p > 0 && *p <= 1) {
-		fault("TopP", "%g is not in (0, 1]", *p)
+		f.Add("TopP", "%g is not in (0, 1]", *p)
 	}
 	for _, p := range []struct {
 		field string
 		value float64
 	}{{"Price.Prompt", o.Price.Prompt}, {"Price.Completion", o.Price.Completion}} {
 		if !(p.value >= 0 && p.value < 1e12) {
-			fault(p.field, "%g is not a finite price", p.value)
+			f.Add(p.field, "%g is not a finite price", p.value)
 		}
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }

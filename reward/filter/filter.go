@@ -1,11 +1,10 @@
 package filter
 
 import (
-	"errors"
 	"math"
 	"slices"
-	"strings"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -101,29 +100,21 @@ type Report struct {
 
 // Validate reports every fault of r at once.
 func (r Rule) Validate() error {
-	var faults []error
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
-	}
-	if tests := []string{testDeviation, testFloat32, testPairwise, rowDeviation, rowDeviationGroup}; r.Test != spread && !slices.Contains(tests, r.Test) {
-		fault("Test", "found %q, expected nothing or one of %s", r.Test, strings.Join(tests, ", "))
-	}
-	if !(r.Tolerance >= 0) || math.IsInf(r.Tolerance, 0) {
-		fault("Tolerance", "%g is not a finite number >= 0", r.Tolerance)
-	}
+	var f faults.List
+	faults.Word(&f, "Test", r.Test, testDeviation, testFloat32, testPairwise, rowDeviation, rowDeviationGroup)
+	f.Amount("Tolerance", r.Tolerance)
 	if r.Test != spread && r.Test != testDeviation && (r.Tolerance != 0 || r.Exact) {
-		fault("Tolerance", "%g, which the test %s does not look at", r.Tolerance, r.Test)
+		f.Add("Tolerance", "%g, which the test %s does not look at", r.Tolerance, r.Test)
 	}
 	if r.Exact && r.Tolerance != 0 {
-		fault("Tolerance", "%g, but Exact says 0", r.Tolerance)
+		f.Add("Tolerance", "%g, but Exact says 0", r.Tolerance)
 	}
-	if r.MinLive < 0 || r.KeepAtLeast < 0 {
-		fault("MinLive", "counts are %d and %d, expected >= 0", r.MinLive, r.KeepAtLeast)
-	}
+	f.Count("MinLive", r.MinLive)
+	f.Count("KeepAtLeast", r.KeepAtLeast)
 	if r.Band != nil && !(r.Band.Low <= r.Band.High) {
-		fault("Band", "[%g, %g] is no interval", r.Band.Low, r.Band.High)
+		f.Add("Band", "[%g, %g] is no interval", r.Band.Low, r.Band.High)
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }
 
 // Apply decides on every group. Rewards that are not finite are errors of

@@ -1,11 +1,12 @@
 package swebench
 
 import (
-	"errors"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/turnpack/turnpack/internal/decimal"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward/swebench/internal/logparse"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -69,17 +70,15 @@ const (
 
 // validate reports every fault of the spec.
 func (s Spec) validate() error {
-	var errs []error
+	var f faults.List
 	if _, ok := logparse.Lookup(s.Parser); !ok {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "log_parser"}, "instance %q: no log parser %q", s.InstanceID, s.Parser).
+		f.Join(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "log_parser"}, "instance %q: no log parser %q", s.InstanceID, s.Parser).
 			WithFix("use one of swebench.Parsers()"))
 	}
-	switch s.EvalType {
-	case "", passAndFail, failOnly:
-	default:
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "eval_type"}, "instance %q: expected pass_and_fail or fail_only, found %q", s.InstanceID, s.EvalType))
+	if !slices.Contains([]string{"", passAndFail, failOnly}, s.EvalType) {
+		f.Add("eval_type", "instance %q: expected pass_and_fail or fail_only, found %q", s.InstanceID, s.EvalType)
 	}
-	return errors.Join(errs...)
+	return f.Err()
 }
 
 // readLog reads an evaluation log. CRLF and lone CR end lines like LF. The
