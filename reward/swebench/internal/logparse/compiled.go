@@ -12,17 +12,17 @@ import (
 // Runners of compiled and JVM languages: Go, Rust, C, C++, Java.
 
 var (
-	parseGoTest = perTrimmedLine(`--- (?P<word>PASS|FAIL|SKIP): (?P<test>.+) \(.+\)`,
+	parseGoTest = perLine(trim, `--- (?P<word>PASS|FAIL|SKIP): (?P<test>.+) \(.+\)`,
 		words{"PASS": Passed, "FAIL": Failed, "SKIP": Skipped}, nil)
-	parseCargo = perTrimmedLine(`test<s>+(?P<test><S>+)<s>+\.\.\.<s>+(?P<word>ok|FAILED)`,
+	parseCargo = perLine(trim, `test<s>+(?P<test><S>+)<s>+\.\.\.<s>+(?P<word>ok|FAILED)`,
 		words{"ok": Passed, "FAILED": Failed}, nil)
-	parseAnt = perTrimmedLine(`\[junit\]<s>+\[(?P<word>PASS|FAIL|ERR)\]<s>+(?P<test>.+)`,
+	parseAnt = perLine(trim, `\[junit\]<s>+\[(?P<word>PASS|FAIL|ERR)\]<s>+(?P<test>.+)`,
 		words{"PASS": Passed, "FAIL": Failed, "ERR": Failed}, nil)
-	parseJQ = perTrimmedLine(`(?P<word>PASS|FAIL):<s>(?P<test>.+)`,
+	parseJQ = perLine(trim, `(?P<word>PASS|FAIL):<s>(?P<test>.+)`,
 		words{"PASS": Passed, "FAIL": Failed}, nil)
-	parseMicroPython = perTrimmedLine(`(?P<word>pass|FAIL|skip)<s>+(?P<test>.+)`,
+	parseMicroPython = perLine(trim, `(?P<word>pass|FAIL|skip)<s>+(?P<test>.+)`,
 		words{"pass": Passed, "FAIL": Failed, "skip": Skipped}, nil)
-	parseGoogleTest = perTrimmedLine(`.*\[<s>*(?P<word>OK|FAILED)<s>*\]<s>(?P<test>.*)<s>\(.*\)`,
+	parseGoogleTest = perLine(trim, `.*\[<s>*(?P<word>OK|FAILED)<s>*\]<s>(?P<test>.*)<s>\(.*\)`,
 		words{"OK": Passed, "FAILED": Failed}, nil)
 )
 

@@ -11,17 +11,17 @@ import (
 // JavaScript runners whose result is one line per test.
 
 var (
-	parseJest = perTrimmedLine(`(?P<word>[✓✕○])<s>(?P<test>.+?)(?:<s>\(<d>+<s>*m?s\))?`,
+	parseJest = perLine(trim, `(?P<word>[✓✕○])<s>(?P<test>.+?)(?:<s>\(<d>+<s>*m?s\))?`,
 		words{"✓": Passed, "✕": Failed, "○": Skipped}, trim)
-	parseVitest = perTrimmedLine(`(?P<word>[✓×↓])<s>(?P<test>.+?)(?:<s>(?:<d>+<s>*m?s?|\[skipped\]))?`,
+	parseVitest = perLine(trim, `(?P<word>[✓×↓])<s>(?P<test>.+?)(?:<s>(?:<d>+<s>*m?s?|\[skipped\]))?`,
 		words{"✓": Passed, "×": Failed, "↓": Skipped}, nil)
-	parseJestJSON = perTrimmedLine(`\[(?P<word>PASSED|FAILED)\]<s>(?P<test>.+)`,
+	parseJestJSON = perLine(trim, `\[(?P<word>PASSED|FAILED)\]<s>(?P<test>.+)`,
 		words{"PASSED": Passed, "FAILED": Failed}, nil)
-	parseTAP = perTrimmedLine(`(?P<word>ok|not ok) <d>+ (?P<test>.+)`,
+	parseTAP = perLine(trim, `(?P<word>ok|not ok) <d>+ (?P<test>.+)`,
 		words{"ok": Passed, "not ok": Failed}, nil)
-	parseMarked = perLine(`<d>+\)<s>(?P<test>.*)`, words{"": Failed}, trim)
+	parseMarked = perLine(asIs, `<d>+\)<s>(?P<test>.*)`, words{"": Failed}, trim)
 	// parseCarbon reads "PASS file (1.2 s)" and "FAIL file" lines.
-	parseCarbon = perLine(`(?P<word>PASS|FAIL)<s>(?P<test>.*)`, words{"PASS": Passed, "FAIL": Failed}, dropFirstTiming)
+	parseCarbon = perLine(asIs, `(?P<word>PASS|FAIL)<s>(?P<test>.*)`, words{"PASS": Passed, "FAIL": Failed}, dropFirstTiming)
 )
 
 func parseImmutable(log string, c Context) (Statuses, error) {
