@@ -166,7 +166,8 @@ func (s Spec) Grade(patch *string, log string) (Result, error) {
 		return r, nil
 	}
 	r.Report.PatchApplied = true
-	r.Report.Tests = &TestReport{FailToPass: r.Lists.FailToPass, PassToPass: r.Lists.PassToPass}
+	none := divide(nil, nil, nil)
+	r.Report.Tests = &TestReport{r.Lists.FailToPass, r.Lists.PassToPass, none, none}
 	resolution := r.Lists.Resolution()
 	r.Report.Resolved = resolution == resolvedFull
 	r.Verdict = rollout.VerdictUnresolved

@@ -43,11 +43,6 @@ type Run struct {
 	// Statuses are the tests in the order of their first appearance; empty when
 	// Found is false.
 	Statuses logparse.Statuses
-	// Fallback reports that the statuses come from the whole log, since nothing
-	// was recognised between the markers.
-	Fallback bool
-	// ExitCode is the recorded status of the test command, nil if none was.
-	ExitCode *int
 }
 
 // Spec is what grading needs to know of an instance.
@@ -113,7 +108,7 @@ func (s Spec) readLog(log string) (Run, error) {
 		return Run{}, err
 	}
 	if run.Statuses.Len() == 0 {
-		run.Fallback = true
+		// Nothing was recognised between the markers.
 		if run.Statuses, err = parse(log, context); err != nil {
 			return Run{}, err
 		}
@@ -121,9 +116,8 @@ func (s Spec) readLog(log string) (Run, error) {
 			return Run{Cause: causeNoResults}, nil
 		}
 	}
-	run.ExitCode = marks.exitCode
-	if run.ExitCode != nil && *run.ExitCode != 0 && run.Statuses.Len() > 0 && !anyFailure(&run.Statuses) {
-		return Run{Cause: causeExitCode, ExitCode: run.ExitCode}, nil
+	if marks.exitCode != nil && *marks.exitCode != 0 && run.Statuses.Len() > 0 && !anyFailure(&run.Statuses) {
+		return Run{Cause: causeExitCode}, nil
 	}
 	return run, nil
 }
