@@ -164,16 +164,12 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 			return p
 		}
 		t := s.task(r.ID, steps[i].Index, messages, out)
-		wave, err := t.next()
-		if err == nil && len(wave) > 0 {
-			err = t.acquire(ctx, len(wave))
-		}
+		wave, err := t.begin(ctx)
 		if err != nil {
 			cancel(err)
 			return p
 		}
-		if len(wave) == 0 {
-			t.close()
+		if wave == nil {
 			continue
 		}
 		p.wait.Go(func() {
@@ -252,6 +248,21 @@ type task struct {
 
 func (s *Scorer) task(id string, step int, messages []Message, out *rollout.StepScore) *task {
 	return &task{s: s, id: VoteID{Rollout: id, Step: step}, messages: messages, digest: s.digest(messages), out: out}
+}
+
+// begin returns the votes to ask now, with slots for them; nil when the step is decided,
+// whose score is then known.
+func (t *task) begin(ctx context.Context) ([]int, error) {
+	wave, err := t.next()
+	if err != nil {
+		return nil, err
+	}
+	if wave == nil {
+		t.out.Votes = t.votes
+		t.out.Score, t.out.Reason = t.s.o.Aggregate.Score(t.votes, t.s.o.Votes)
+		return nil, nil
+	}
+	return wave, t.acquire(ctx, len(wave))
 }
 
 // acquire takes the slots for n votes: one for a batch, else one each, as far
@@ -337,22 +348,10 @@ func (t *task) run(ctx context.Context, wave []int) error {
 		for i, rec := range records {
 			t.count(rec, known[i])
 		}
-		if wave, err = t.next(); err != nil {
-			return err
-		}
-		if len(wave) == 0 {
-			t.close()
-			return nil
-		}
-		if err := t.acquire(ctx, len(wave)); err != nil {
+		if wave, err = t.begin(ctx); err != nil || wave == nil {
 			return err
 		}
 	}
-}
-
-func (t *task) close() {
-	t.out.Votes = t.votes
-	t.out.Score, t.out.Reason = t.s.o.Aggregate.Score(t.votes, t.s.o.Votes)
 }
 
 // ask gets the votes of a wave, together, and journals them in vote order. What

@@ -51,7 +51,9 @@ func New(o Options) (*Client, error) {
 	for _, raw := range o.Endpoints {
 		raw = strings.TrimRight(raw, "/")
 		key := c.key(raw)
-		c.pool.endpoints = append(c.pool.endpoints, &endpoint{url: raw, key: key, secret: secretOf(key), oneByOne: o.OneByOne})
+		e := &endpoint{url: raw, key: key, secret: secretOf(key)}
+		e.oneByOne.Store(o.OneByOne)
+		c.pool.endpoints = append(c.pool.endpoints, e)
 	}
 	var err error
 	if c.common, err = c.fixed(); err != nil {
@@ -155,7 +157,7 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 		}
 		if fail == nil {
 			if suspect != nil {
-				c.pool.setOneByOne(suspect)
+				suspect.oneByOne.Store(true)
 			}
 			return replies, nil
 		}
@@ -210,7 +212,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if c.pool.isOneByOne(e) {
+	if e.oneByOne.Load() {
 		n = 1
 	}
 	body, err := c.body(req, n)
@@ -228,7 +230,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	replies, status, fail := c.send(rctx, e, body, n)
 	took := time.Since(began)
 	if fail == nil && len(replies) < n {
-		c.pool.setOneByOne(e)
+		e.oneByOne.Store(true)
 	}
 	if fail != nil && ctx.Err() == nil && errors.Is(rctx.Err(), context.DeadlineExceeded) {
 		fail.err = fmt.Errorf("no whole reply within %s", c.o.Timeout)

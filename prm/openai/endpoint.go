@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,7 +25,7 @@ type endpoint struct {
 	until     time.Time     // end of the ejection
 	probing   bool          // a single request tests an ejected endpoint
 	notBefore time.Time     // asked for by a 429
-	oneByOne  bool          // it does not do n > 1
+	oneByOne  atomic.Bool   // it does not do n > 1
 }
 
 // pool chooses endpoints.
@@ -157,28 +158,14 @@ func (p *pool) state(now time.Time) string {
 	return strings.Join(all, "; ")
 }
 
-func (p *pool) setOneByOne(e *endpoint) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e.oneByOne = true
-}
-
 // single reports whether no endpoint is known to do n > 1.
 func (p *pool) single() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, e := range p.endpoints {
-		if !e.oneByOne {
+		if !e.oneByOne.Load() {
 			return false
 		}
 	}
 	return true
-}
-
-func (p *pool) isOneByOne(e *endpoint) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return e.oneByOne
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

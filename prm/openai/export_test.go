@@ -18,5 +18,5 @@ func (c *Client) First() (inFlight int, ejected, oneByOne bool) {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
 	e := c.pool.endpoints[0]
-	return e.inFlight, e.ejected > 0, e.oneByOne
+	return e.inFlight, e.ejected > 0, e.oneByOne.Load()
 }
