@@ -36,7 +36,7 @@ func (a Aggregate) validate() error {
 	return f.Err()
 }
 
-// majority is asked in waves, see [Aggregate.Needed].
+// majority is asked in waves, see needed.
 const majority = "majority"
 
 func (a Aggregate) quorum() int { return max(a.Quorum, 1) }
@@ -77,10 +77,10 @@ func (a Aggregate) Score(votes []rollout.Vote, asked int) (score *float64, reaso
 	return &v, reason
 }
 
-// Needed is the least number of further valid votes that could fix the outcome
+// needed is the least number of further valid votes that could fix the outcome
 // of a step with m planned votes, 0 when no further vote can change it. Asking
 // in waves of that size never changes a score, only its price.
-func (a Aggregate) Needed(votes []rollout.Vote, m int) int {
+func (a Aggregate) needed(votes []rollout.Vote, m int) int {
 	left := m - len(votes)
 	if left <= 0 {
 		return 0

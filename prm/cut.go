@@ -17,12 +17,12 @@ func size(text string, count func(string) int) int {
 // per unit of its limit is cut without being counted whole.
 const maxUnitBytes = 256
 
-// Cut shortens text to at most limit units: its head and its tail, equally
+// cut shortens text to at most limit units: its head and its tail, equally
 // long, around a line that says how many characters are gone. The end is
 // always kept; where not even the line fits, only the end is. A negative limit
 // cuts nothing. count measures in the unit of the limit, nil in code points; it must
 // not shrink when text is added at an end.
-func Cut(text string, limit int, count func(string) int) string {
+func cut(text string, limit int, count func(string) int) string {
 	if limit < 0 || len(text) <= limit && count == nil {
 		return text
 	}

@@ -26,7 +26,8 @@ type Limits struct {
 	Action        int // the step's own response and tool calls [4000]
 	Result        int // the step's own result [4000]
 	// SWERL cuts as the swe-rl judge does: outputs to 2,000 characters at each end, then
-	// their end to the limit, and a note follows the limit. Otherwise [Cut] does it.
+	// their end to the limit, and a note follows the limit. Otherwise head and tail stay, equally long,
+	// around a line that says how much is gone; the end is always kept.
 	SWERL bool
 }
 
@@ -49,7 +50,9 @@ func (l Limits) withDefaults() Limits {
 // judge prompt for the zero [Rule].
 type Prompt struct {
 	Limits Limits
-	Count  func(text string) int // see [Cut]
+	// Count measures text in the unit of the limits, nil in code points; it must not shrink
+	// when text is added at an end.
+	Count func(text string) int
 	// System and User are text/template sources over [View]; "" takes the built-in
 	// ones. Sections belong inside {{.Fence "name" .Text}}.
 	System, User string
@@ -207,7 +210,7 @@ func (b *Builder) View(issue, rubric string, history []Step, current *Step, numb
 	room := l.History
 	for i := len(history) - 1; i >= 0 && (l.HistorySteps < 0 || len(v.History) < l.HistorySteps); i-- {
 		action := b.escape.apply(cmp.Or(history[i].Action, history[i].Response))
-		s := b.show(&history[i], Cut(action, l.HistoryAction, b.p.Count), l.HistoryResult)
+		s := b.show(&history[i], cut(action, l.HistoryAction, b.p.Count), l.HistoryResult)
 		if l.History >= 0 {
 			if room -= size(s.Action, b.p.Count) + size(s.Result, b.p.Count); room < 0 {
 				break
@@ -228,9 +231,9 @@ func (b *Builder) whole(s *Step, limit int) string {
 	text, calls := b.escape.apply(s.Response), b.escape.apply(s.Calls)
 	switch {
 	case text == "" && calls == "":
-		return Cut(b.escape.apply(s.Action), limit, b.p.Count)
+		return cut(b.escape.apply(s.Action), limit, b.p.Count)
 	case text == "" || calls == "":
-		return Cut(text+calls, limit, b.p.Count)
+		return cut(text+calls, limit, b.p.Count)
 	}
 	if limit >= 0 {
 		rest := limit - size("\n", b.p.Count)
@@ -238,11 +241,11 @@ func (b *Builder) whole(s *Step, limit int) string {
 		if len(text)/maxUnitBytes <= rest { // else it takes its half, and need not be counted whole
 			room = max(room, rest-size(text, b.p.Count))
 		}
-		calls = Cut(calls, room, b.p.Count)
-		text = Cut(text, max(0, rest-size(calls, b.p.Count)), b.p.Count)
+		calls = cut(calls, room, b.p.Count)
+		text = cut(text, max(0, rest-size(calls, b.p.Count)), b.p.Count)
 	}
 	// The parts of a text can take fewer units than the text.
-	return Cut(text+"\n"+calls, limit, b.p.Count)
+	return cut(text+"\n"+calls, limit, b.p.Count)
 }
 
 func (b *Builder) show(s *Step, action string, resultLimit int) Shown {
@@ -253,7 +256,7 @@ func (b *Builder) show(s *Step, action string, resultLimit int) Shown {
 	if b.p.Limits.SWERL {
 		out.Result = sweOutput(b.escape.apply(s.Result), resultLimit)
 	} else {
-		out.Result = Cut(b.escape.apply(s.Result), resultLimit, b.p.Count)
+		out.Result = cut(b.escape.apply(s.Result), resultLimit, b.p.Count)
 	}
 	return out
 }
@@ -262,7 +265,7 @@ func (b *Builder) issue(text string, limit int) string {
 	if b.p.Limits.SWERL {
 		return headOnly(b.escape.apply(text), limit, "\n... (truncated)")
 	}
-	return Cut(b.escape.apply(text), limit, b.p.Count)
+	return cut(b.escape.apply(text), limit, b.p.Count)
 }
 
 // Messages renders a View.

@@ -293,7 +293,7 @@ func (t *task) key(vote int) journal.Key {
 // now, none when the step is decided. The numbers are consecutive.
 func (t *task) next() ([]int, error) {
 	for {
-		need := t.s.o.Aggregate.Needed(t.votes, t.s.o.Votes)
+		need := t.s.o.Aggregate.needed(t.votes, t.s.o.Votes)
 		if need == 0 {
 			return nil, nil
 		}

@@ -89,7 +89,7 @@ var zeros = []any{
 	&detect.Detector{}, &reward.Estimator{}, &reward.OutcomePolicy{}, &reward.Statistics{}, &reward.TokenEstimator{}, &reward.TokenTable{},
 	&filter.Rule{},
 	&offpolicy.Correction{}, &offpolicy.Rejection{},
-	&patch.Change{}, &patch.Patch{},
+	&patch.Patch{},
 	&pivot.Action{}, &pivot.Comparator{}, &pivot.Data{}, &pivot.OutputItem{}, &pivot.Row{}, &pivot.SWE{}, &pivot.Selection{},
 	&overview.Batch{}, &tally.Tally{},
 	&shaping.OffPolicy{}, &shaping.Overlong{}, &shaping.Report{}, &shaping.Keep{}, &shaping.Rules{}, &shaping.Spending{},
