@@ -90,14 +90,6 @@ type Decision struct {
 	Rows []bool
 }
 
-// Report counts decisions.
-type Report struct {
-	Kept, Dropped int
-	Reasons       map[string]int // dropped groups by reason
-	DroppedRows   int            // rows dropped from groups that stay
-	TakenBack     int            // dropped groups that KeepAtLeast kept
-}
-
 // Validate reports every fault of r at once.
 func (r Rule) Validate() error {
 	var f faults.List
@@ -117,23 +109,23 @@ func (r Rule) Validate() error {
 	return f.Err()
 }
 
-// Apply decides on every group. Rewards that are not finite are errors of
-// KindInput where they are live.
-func Apply(groups []Group, r Rule) ([]Decision, Report, error) {
+// Apply decides on every group; takenBack counts those that KeepAtLeast kept. Rewards that
+// are not finite are errors of KindInput where they are live.
+func Apply(groups []Group, r Rule) (out []Decision, takenBack int, err error) {
 	if err := r.Validate(); err != nil {
-		return nil, Report{}, err
+		return nil, 0, err
 	}
-	out := make([]Decision, len(groups))
+	out = make([]Decision, len(groups))
 	kept := 0
 	for i := range groups {
 		g := &groups[i]
 		if g.Live != nil && len(g.Live) != len(g.Rewards) {
-			return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{},
+			return nil, 0, rollout.Errorf(rollout.KindInput, rollout.Where{},
 				"group %q has %d rewards and %d live flags", g.Key, len(g.Rewards), len(g.Live))
 		}
 		for j, x := range g.Rewards {
 			if x-x != 0 && (g.live(j) || !r.LiveOnly) {
-				return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{},
+				return nil, 0, rollout.Errorf(rollout.KindInput, rollout.Where{},
 					"reward %d of group %q is %g, expected a finite number", j, g.Key, x)
 			}
 		}
@@ -141,35 +133,14 @@ func Apply(groups []Group, r Rule) ([]Decision, Report, error) {
 			kept++
 		}
 	}
-	report := Report{}
 	for i := 0; i < len(out) && kept < r.KeepAtLeast; i++ {
 		if !out[i].Keep {
 			out[i] = Decision{Keep: true}
 			kept++
-			report.TakenBack++
+			takenBack++
 		}
 	}
-	for _, d := range out {
-		report.count(d)
-	}
-	return out, report, nil
-}
-
-func (r *Report) count(d Decision) {
-	if !d.Keep {
-		r.Dropped++
-		if r.Reasons == nil {
-			r.Reasons = map[string]int{}
-		}
-		r.Reasons[d.Reason]++
-		return
-	}
-	r.Kept++
-	for _, stays := range d.Rows {
-		if !stays {
-			r.DroppedRows++
-		}
-	}
+	return out, takenBack, nil
 }
 
 func (r *Rule) decide(g *Group) Decision {
