@@ -3,6 +3,7 @@ package prm
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -166,11 +167,7 @@ func faultsOf(votes []rollout.Vote) string {
 			counts[cmp.Or(v.Error, "no reason recorded")]++
 		}
 	}
-	keys := make([]string, 0, len(counts))
-	for k := range counts {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(x, y string) int { return cmp.Or(counts[y]-counts[x], cmp.Compare(x, y)) })
+	keys := slices.SortedFunc(maps.Keys(counts), func(x, y string) int { return cmp.Or(counts[y]-counts[x], cmp.Compare(x, y)) })
 	for i, k := range keys {
 		keys[i] = fmt.Sprintf("%d× %s", counts[k], k)
 	}

@@ -27,13 +27,21 @@ type ScoreRange struct {
 
 const scaleTolerance = 1e-9
 
+// values are those accepted, nil for a range.
+func (s ScoreRange) values() []float64 {
+	switch {
+	case len(s.Values) > 0:
+		return s.Values
+	case s.Min < s.Max:
+		return nil
+	}
+	return []float64{-1, 1}
+}
+
 func (s ScoreRange) accept(v float64) (float64, bool) {
-	values := s.Values
-	if len(values) == 0 {
-		if s.Min < s.Max {
-			return v, v >= s.Min && v <= s.Max
-		}
-		values = []float64{-1, 1}
+	values := s.values()
+	if values == nil {
+		return v, v >= s.Min && v <= s.Max
 	}
 	for _, want := range values {
 		if math.Abs(v-want) < scaleTolerance {
@@ -45,12 +53,9 @@ func (s ScoreRange) accept(v float64) (float64, bool) {
 
 // text writes the accepted numbers.
 func (s ScoreRange) text() string {
-	if len(s.Values) == 0 && s.Min < s.Max {
+	values := s.values()
+	if values == nil {
 		return "[" + strconv.FormatFloat(s.Min, 'g', -1, 64) + ", " + strconv.FormatFloat(s.Max, 'g', -1, 64) + "]"
-	}
-	values := s.Values
-	if len(values) == 0 {
-		values = []float64{-1, 1}
 	}
 	parts := make([]string, len(values))
 	for i, v := range values {

@@ -163,15 +163,11 @@ func (j *Journal) keep(r Record, offset int64) {
 		j.stats.Failed++
 		return
 	}
-	if d := r.clean().digest(); !j.has(d) {
+	d := r.clean().digest()
+	if _, there := j.index[d]; !there {
 		j.index[d] = offset
 		j.stats.Votes++
 	}
-}
-
-func (j *Journal) has(d digest) bool {
-	_, ok := j.index[d]
-	return ok
 }
 
 // Lookup returns the recorded vote with that key. A vote that failed is not

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/turnpack/turnpack/internal/zero"
@@ -26,7 +27,8 @@ type Client struct {
 	pool   *pool
 	slots  chan struct{}
 	hosted bool // a server of OpenAI's own is among the endpoints
-	meter  meter
+	mu     sync.Mutex
+	stats  Stats
 	common []byte // of all request bodies
 }
 
@@ -182,7 +184,7 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < pause {
 			return nil, c.impatient(outer, req, last, try+1)
 		}
-		c.meter.add(func(s *Stats) { s.Retries++ })
+		c.count(func(s *Stats) { s.Retries++ })
 		if sleep(ctx, pause) != nil {
 			return nil, c.impatient(outer, req, last, try+1)
 		}
@@ -248,7 +250,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	if fail != nil {
 		out.Err = fail.err
 	}
-	c.meter.add(func(s *Stats) {
+	c.count(func(s *Stats) {
 		s.Requests++
 		s.Votes += int64(out.Votes)
 		s.PromptTokens += int64(out.PromptTokens)

@@ -1,7 +1,5 @@
 package openai
 
-import "sync"
-
 // Stats counts what a Client did.
 type Stats struct {
 	Requests, Votes                int64
@@ -10,25 +8,17 @@ type Stats struct {
 	Cost                           float64 // by Options.Price
 }
 
-type meter struct {
-	mu sync.Mutex
-	s  Stats
-}
-
-func (m *meter) add(f func(*Stats)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	f(&m.s)
+func (c *Client) count(f func(*Stats)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.stats)
 }
 
 // Stats returns a snapshot.
 func (c *Client) Stats() Stats {
-	if c.pool == nil {
-		return Stats{}
-	}
-	c.meter.mu.Lock()
-	s := c.meter.s
-	c.meter.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.stats
 	s.Cost = (float64(s.PromptTokens)*c.o.Price.Prompt + float64(s.CompletionTokens)*c.o.Price.Completion) / 1e6
 	return s
 }

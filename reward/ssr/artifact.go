@@ -28,14 +28,14 @@ type Artifact struct {
 // The file names of the five parts: as in the paper's figures, and as in its
 // prompts.
 var artifactFiles = []struct {
-	names [2]string
+	names []string
 	of    func(*Artifact) *string
 }{
-	{[2]string{"test_script.sh", "test_script.sh"}, func(a *Artifact) *string { return &a.TestScript }},
-	{[2]string{"test_files.txt", "test_files.txt"}, nil},
-	{[2]string{"test_parser.py", "parse_test_output.py"}, func(a *Artifact) *string { return &a.TestParser }},
-	{[2]string{"bug_inject.diff", "bug_patch.diff"}, func(a *Artifact) *string { return &a.Bug }},
-	{[2]string{"test_weaken.diff", "test_patch.diff"}, func(a *Artifact) *string { return &a.Weaken }},
+	{[]string{"test_script.sh"}, func(a *Artifact) *string { return &a.TestScript }},
+	{[]string{"test_files.txt"}, nil},
+	{[]string{"test_parser.py", "parse_test_output.py"}, func(a *Artifact) *string { return &a.TestParser }},
+	{[]string{"bug_inject.diff", "bug_patch.diff"}, func(a *Artifact) *string { return &a.Bug }},
+	{[]string{"test_weaken.diff", "test_patch.diff"}, func(a *Artifact) *string { return &a.Weaken }},
 }
 
 // maxPartBytes bounds one file of an artifact.
@@ -65,13 +65,10 @@ func Load(dir fs.FS) (Artifact, error) {
 	return a, nil
 }
 
-func loadPart(dir fs.FS, names [2]string) (string, error) {
+func loadPart(dir fs.FS, names []string) (string, error) {
 	var found []byte
 	var from string
-	for i, name := range names {
-		if i == 1 && name == names[0] {
-			break
-		}
+	for _, name := range names {
 		info, err := fs.Stat(dir, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -90,11 +87,7 @@ func loadPart(dir fs.FS, names [2]string) (string, error) {
 		found, from = content, name
 	}
 	if from == "" {
-		both := names[0]
-		if names[1] != names[0] {
-			both += " or " + names[1]
-		}
-		return "", rollout.Errorf(rollout.KindInput, rollout.Where{File: names[0]}, "expected %s in the artifact, found neither", both)
+		return "", rollout.Errorf(rollout.KindInput, rollout.Where{File: names[0]}, "expected %s in the artifact, found none", strings.Join(names, " or "))
 	}
 	return string(found), nil
 }
@@ -122,9 +115,9 @@ func (a Artifact) Validate() error {
 	fault := func(file, format string, args ...any) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{File: file}, format, args...))
 	}
-	for i, part := range artifactFiles {
+	for _, part := range artifactFiles {
 		if part.of != nil && strings.TrimSpace(*part.of(&a)) == "" {
-			fault(artifactFiles[i].names[0], "the file is empty")
+			fault(part.names[0], "the file is empty")
 		}
 	}
 	if len(a.TestFiles) == 0 {
