@@ -32,17 +32,14 @@ type Limits struct {
 }
 
 func (l Limits) withDefaults() Limits {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{
-		{&l.Issue, sweIssue}, {&l.Rubric, sweIssue}, {&l.HistorySteps, sweSteps}, {&l.HistoryAction, sweHistory},
-		{&l.HistoryResult, sweHistory}, {&l.History, -1}, {&l.Action, sweCurrent}, {&l.Result, sweCurrent},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	l.Issue = cmp.Or(l.Issue, sweIssue)
+	l.Rubric = cmp.Or(l.Rubric, sweIssue)
+	l.HistorySteps = cmp.Or(l.HistorySteps, sweSteps)
+	l.HistoryAction = cmp.Or(l.HistoryAction, sweHistory)
+	l.HistoryResult = cmp.Or(l.HistoryResult, sweHistory)
+	l.History = cmp.Or(l.History, -1)
+	l.Action = cmp.Or(l.Action, sweCurrent)
+	l.Result = cmp.Or(l.Result, sweCurrent)
 	return l
 }
 
@@ -178,10 +175,7 @@ func (p Prompt) Compile() (*Builder, error) {
 		}
 	}
 	parse := func(name, src, builtin string) *template.Template {
-		if src == "" {
-			src = builtin
-		}
-		t, err := template.New(name).Option("missingkey=error").Parse(src)
+		t, err := template.New(name).Option("missingkey=error").Parse(cmp.Or(src, builtin))
 		if err == nil {
 			var sink strings.Builder
 			err = t.Execute(&sink, View{History: []Shown{{}}})

@@ -1,6 +1,7 @@
 package prm
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -126,10 +127,7 @@ func (r Rule) Compile() (Parser, error) {
 	case "boxed-last":
 		find = r.lastBox
 	case "tail":
-		n := r.Tail
-		if n == 0 {
-			n = defaultTail
-		}
+		n := cmp.Or(r.Tail, defaultTail)
 		find = func(t string) (string, error) { return r.firstBox(tail(t, n)) }
 	case "regex":
 		re, err := regexp.Compile(r.Pattern)
@@ -144,10 +142,7 @@ func (r Rule) Compile() (Parser, error) {
 			find = regexFinder(re)
 		}
 	case "json":
-		path := strings.Split(r.Field, ".")
-		if r.Field == "" {
-			path = []string{"score"}
-		}
+		path := strings.Split(cmp.Or(r.Field, "score"), ".")
 		find = func(t string) (string, error) { return jsonField(t, path) }
 	}
 	if err := f.Err(); err != nil {

@@ -1,6 +1,7 @@
 package prm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -65,17 +66,10 @@ func (o Options) Validate() error {
 	if o.Rule.Kind == "regex" && o.Prompt.System == "" && o.Prompt.Verdict == "" {
 		f.Join(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Prompt.Verdict"}, "a regex rule needs a prompt that asks for what it matches").WithFix("say in Prompt.Verdict how the judge must answer, or set Prompt.System"))
 	}
-	if votes := o.votes(); o.Aggregate.Quorum > votes {
+	if votes := cmp.Or(o.Votes, defaultVotes); o.Aggregate.Quorum > votes {
 		f.Add("Aggregate.Quorum", "%d valid votes can never come from %d votes", o.Aggregate.Quorum, votes)
 	}
 	return f.Err()
-}
-
-func (o Options) votes() int {
-	if o.Votes == 0 {
-		return defaultVotes
-	}
-	return o.Votes
 }
 
 // Scorer asks a judge for the votes of every step. It is safe for concurrent
@@ -100,10 +94,8 @@ func NewScorer(judge Judge, o Options) (*Scorer, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	o.Votes = o.votes()
-	if o.Concurrency == 0 {
-		o.Concurrency = defaultConcurrency
-	}
+	o.Votes = cmp.Or(o.Votes, defaultVotes)
+	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
 	s := &Scorer{judge: judge, o: o, size: int64(o.Concurrency), slots: semaphore.NewWeighted(int64(o.Concurrency))}
 	if named, ok := judge.(interface{ Identity() string }); ok && o.Identity == "" {
 		s.o.Identity = named.Identity()
@@ -111,9 +103,7 @@ func NewScorer(judge Judge, o Options) (*Scorer, error) {
 	if b, ok := judge.(BatchJudge); ok {
 		s.batch = b
 	}
-	if o.Prompt.Verdict == "" {
-		o.Prompt.Verdict = verdictFor(o.Rule)
-	}
+	o.Prompt.Verdict = cmp.Or(o.Prompt.Verdict, verdictFor(o.Rule))
 	var err error
 	if s.prompt, err = o.Prompt.Compile(); err != nil {
 		return nil, err

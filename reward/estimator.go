@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/turnpack/turnpack/internal/faults"
@@ -211,21 +212,13 @@ func (e *Estimator) dropsConstant() bool {
 }
 
 func (e *Estimator) epsilon() float64 {
-	switch {
-	case e.Place == epsilonNone:
+	if e.Place == epsilonNone {
 		return 0
-	case e.Epsilon == 0:
-		return defaultEpsilon
 	}
-	return e.Epsilon
+	return cmp.Or(e.Epsilon, defaultEpsilon)
 }
 
-func (e *Estimator) tolerance() float64 {
-	if e.Tolerance == 0 {
-		return defaultTolerance
-	}
-	return e.Tolerance
-}
+func (e *Estimator) tolerance() float64 { return cmp.Or(e.Tolerance, defaultTolerance) }
 
 // Excludes says why r has no place in the statistics, "" if it has one.
 func (e Estimator) Excludes(r RolloutReward) string {

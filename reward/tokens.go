@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/turnpack/turnpack/internal/faults"
@@ -227,10 +228,7 @@ func (e *TokenEstimator) centered(r RolloutReward, m *stats.Moments) float64 {
 // returns are the discounted returns of a row's tokens, 0 where the mask is false.
 func (e *TokenEstimator) returns(mask []bool, value float64) []float64 {
 	out := make([]float64, len(mask))
-	discount := e.Discount
-	if discount == 0 {
-		discount = 1
-	}
+	discount := cmp.Or(e.Discount, 1)
 	running, paid := 0.0, false
 	for t := len(out) - 1; t >= 0; t-- {
 		switch {
@@ -295,10 +293,7 @@ func (w Whiten) over(each func(visit func(v float64, times int))) (mean, sd floa
 	if !w.Population {
 		variance *= float64(n) / float64(n-1)
 	}
-	eps := w.Epsilon
-	if eps == 0 {
-		eps = 1e-8
-	}
+	eps := cmp.Or(w.Epsilon, 1e-8)
 	if w.Floor {
 		return mean, math.Sqrt(math.Max(variance, eps)), nil
 	}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"net/url"
@@ -66,28 +67,16 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&o.Timeout, 2 * time.Minute}, {&o.Patience, 10 * time.Minute}, {&o.backoffMin, 250 * time.Millisecond},
-		{&o.backoffMax, 20 * time.Second}, {&o.ejectFor, time.Second}, {&o.ejectMax, time.Minute},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&o.Concurrency, 64}, {&o.Retries, 5}, {&o.ejectAfter, 8}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if o.maxReply == 0 {
-		o.maxReply = 16 << 20
-	}
+	o.Concurrency = cmp.Or(o.Concurrency, 64)
+	o.Timeout = cmp.Or(o.Timeout, 2*time.Minute)
+	o.Retries = cmp.Or(o.Retries, 5)
+	o.Patience = cmp.Or(o.Patience, 10*time.Minute)
+	o.backoffMin = cmp.Or(o.backoffMin, 250*time.Millisecond)
+	o.backoffMax = cmp.Or(o.backoffMax, 20*time.Second)
+	o.ejectAfter = cmp.Or(o.ejectAfter, 8)
+	o.ejectFor = cmp.Or(o.ejectFor, time.Second)
+	o.ejectMax = cmp.Or(o.ejectMax, time.Minute)
+	o.maxReply = cmp.Or(o.maxReply, 16<<20)
 	return o
 }
 
@@ -117,17 +106,12 @@ func (o Options) Validate() error {
 			f.Add("Extra", "the field %q is set by the client for each request", own)
 		}
 	}
-	for _, n := range []struct {
-		field string
-		value int64
-		least int64
-	}{
-		{"MaxTokens", int64(o.MaxTokens), 0}, {"Concurrency", int64(o.Concurrency), 0}, {"Retries", int64(o.Retries), -1},
-		{"Timeout", int64(o.Timeout), 0}, {"Patience", int64(o.Patience), 0},
-	} {
-		if n.value < n.least {
-			f.Add(n.field, "%d is below %d", n.value, n.least)
-		}
+	f.Count("MaxTokens", o.MaxTokens)
+	f.Count("Concurrency", o.Concurrency)
+	f.Count("Timeout", int(o.Timeout))
+	f.Count("Patience", int(o.Patience))
+	if o.Retries < -1 {
+		f.Add("Retries", "%d is below -1", o.Retries)
 	}
 	if t := o.Temperature; t != nil && !(*t >= 0 && *t <= math.MaxFloat32) {
 		f.Add("Temperature", "%g is not a finite number >= 0", *t)

@@ -1,6 +1,7 @@
 package offpolicy
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/turnpack/turnpack/internal/faults"
@@ -62,10 +63,7 @@ func (c *Correction) weight(logRatio float64) float64 {
 }
 
 func (c *Correction) bound(w float64) float64 {
-	low, high := c.Low, c.High
-	if high == 0 {
-		high = math.Inf(1)
-	}
+	low, high := c.Low, cmp.Or(c.High, math.Inf(1))
 	switch {
 	case w >= low && w <= high:
 		return w

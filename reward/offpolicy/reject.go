@@ -1,6 +1,7 @@
 package offpolicy
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -107,9 +108,6 @@ func (r *Rejection) within(x float64) bool {
 	if r.Estimator != "k1" {
 		return x <= r.High
 	}
-	low := r.Low
-	if low == 0 {
-		low = 1 / r.High
-	}
+	low := cmp.Or(r.Low, 1/r.High)
 	return x >= math.Log(low) && x <= math.Log(r.High)
 }

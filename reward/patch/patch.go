@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -28,12 +29,7 @@ type change struct {
 }
 
 // path is the path after the change, or before it for a deletion.
-func (c change) path() string {
-	if c.New != "" {
-		return c.New
-	}
-	return c.Old
-}
+func (c change) path() string { return cmp.Or(c.New, c.Old) }
 
 // Patch is a parsed patch. It is immutable.
 type Patch struct {

@@ -1,6 +1,7 @@
 package pivot
 
 import (
+	"cmp"
 	"math"
 	"sort"
 
@@ -267,11 +268,7 @@ func (c Comparator) values(want, got value) string {
 func (c Comparator) scalarsMatch(want, got value) bool {
 	switch want.kind {
 	case float:
-		tolerance := c.FloatTolerance
-		if tolerance == 0 {
-			tolerance = 1e-6
-		}
-		return math.Abs(got.float-want.float) < tolerance
+		return math.Abs(got.float-want.float) < cmp.Or(c.FloatTolerance, 1e-6)
 	case text:
 		return c.textsMatch(want.text, got.text)
 	case integer:

@@ -1,6 +1,7 @@
 package pivot
 
 import (
+	"cmp"
 	"math"
 	"sort"
 
@@ -100,10 +101,7 @@ func (s Selection) Select(trials []Trial) ([]Choice, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	least := s.MinSamples
-	if least == 0 {
-		least = 2
-	}
+	least := cmp.Or(s.MinSamples, 2)
 	choices := make([]Choice, len(trials))
 	var kept []int
 	for i, t := range trials {

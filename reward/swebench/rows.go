@@ -3,6 +3,7 @@ package swebench
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -91,11 +92,7 @@ func (in *Instance) UnmarshalJSON(data []byte) error {
 		InstanceID: row.InstanceID, Repo: row.Repo, BaseCommit: row.BaseCommit,
 		ProblemStatement: row.ProblemStatement, Patch: row.Patch, TestPatch: row.TestPatch,
 		LogParser: row.LogParser, EvalType: row.EvalType, EvalScript: row.EvalScript,
-	}
-	for _, image := range []string{row.Image, row.ImageName, row.DockerImage} {
-		if in.Image == "" {
-			in.Image = image
-		}
+		Image: cmp.Or(row.Image, row.ImageName, row.DockerImage),
 	}
 	if in.LogParser == "" && row.InstallConfig != nil {
 		in.LogParser = row.InstallConfig.LogParser

@@ -3,6 +3,7 @@ package play
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -65,12 +66,8 @@ func Open(ctx context.Context, r Repository) (*Repository, error) {
 	if r.Repeats <= 0 {
 		r.Repeats = 3
 	}
-	if r.Name == "" {
-		r.Name = r.Image
-	}
-	if r.Dir == "" {
-		r.Dir = sandbox.DefaultDir
-	}
+	r.Name = cmp.Or(r.Name, r.Image)
+	r.Dir = cmp.Or(r.Dir, sandbox.DefaultDir)
 	r.suites = &suites{made: map[string]*suite{}}
 	box, err := r.box(ctx)
 	if err != nil {

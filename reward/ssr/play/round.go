@@ -69,14 +69,9 @@ func (o Options) validate() error {
 }
 
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&o.Proposals, 4}, {&o.Attempts, 8}, {&o.Workers, 8}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	o.Proposals = cmp.Or(o.Proposals, 4)
+	o.Attempts = cmp.Or(o.Attempts, 8)
+	o.Workers = cmp.Or(o.Workers, 8)
 	if o.Strategies == nil {
 		o.Strategies = []Strategy{removal, history, direct}
 	}
