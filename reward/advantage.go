@@ -164,13 +164,17 @@ type Report struct {
 func (r *Report) count(a Advantage) {
 	switch {
 	case a.Dropped != "":
-		if r.Dropped == nil {
-			r.Dropped = map[string]int{}
-		}
-		r.Dropped[a.Dropped]++
+		increment(&r.Dropped, a.Dropped)
 	case a.Value == 0:
 		r.Zero++
 	}
+}
+
+func increment(counts *map[string]int, key string) {
+	if *counts == nil {
+		*counts = map[string]int{}
+	}
+	(*counts)[key]++
 }
 
 // ReportOf counts what advantages that another estimator gave come to; nil counts
@@ -185,10 +189,7 @@ func ReportOf(groups []GroupRewards, advantages [][]Advantage) Report {
 				report.Used++
 				used.Add(r.Reward, 1)
 			} else {
-				if report.Excluded == nil {
-					report.Excluded = map[string]int{}
-				}
-				report.Excluded[r.Excluded]++
+				increment(&report.Excluded, r.Excluded)
 			}
 			if advantages != nil {
 				report.count(advantages[i][j])

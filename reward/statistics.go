@@ -87,10 +87,7 @@ func (s *Statistics) numbered(i int) int {
 func (s *Statistics) add(key string, g int, r RolloutReward) error {
 	s.report.Rollouts++
 	if why := s.e.Excludes(r); why != "" {
-		if s.report.Excluded == nil {
-			s.report.Excluded = map[string]int{}
-		}
-		s.report.Excluded[why]++
+		increment(&s.report.Excluded, why)
 	}
 	if !s.e.takesPart(r) {
 		return nil

@@ -174,7 +174,7 @@ func (s Spec) Grade(patch *string, log string) (Result, error) {
 	if r.Report.Resolved {
 		r.Verdict = rollout.VerdictResolved
 	} else {
-		r.Reason = strings.ToLower(string(resolution))
+		r.Reason = strings.ToLower(resolution)
 	}
 	return r, nil
 }
@@ -188,13 +188,13 @@ func notARun(cause string, sign infra) (rollout.Verdict, string) {
 	}
 	switch cause {
 	case causeApplyFailed:
-		return rollout.VerdictApplyFailed, string(cause)
+		return rollout.VerdictApplyFailed, cause
 	case causeResetFailed:
-		return rollout.VerdictResetFailed, string(cause)
+		return rollout.VerdictResetFailed, cause
 	case causeTestsTimeout:
-		return rollout.VerdictTestsTimeout, string(cause)
+		return rollout.VerdictTestsTimeout, cause
 	case causeNoMarkers:
-		return rollout.VerdictNoMarkers, string(cause)
+		return rollout.VerdictNoMarkers, cause
 	}
-	return rollout.VerdictTestsError, string(cause)
+	return rollout.VerdictTestsError, cause
 }

@@ -34,38 +34,32 @@ var mavenTest = compile(`.*-Dtest=(<S>+)`)
 // Maven's own output interleave.
 func parseMaven(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	var pending, unmatched []string
-	set := func(test, result string) {
-		if result == "SUCCESS" {
-			m.Set(test, Passed)
-		} else {
-			m.Set(test, Failed)
-		}
-	}
+	var pending []string
+	var unmatched []Status
 	for line := range strings.SplitSeq(log, "\n") {
 		if strings.Contains(line, "-Dtest=") {
 			if g := mavenTest().FindStringSubmatch(line); g != nil {
 				pending = append(pending, g[1])
 			}
 		}
-		var result string
+		var result Status
 		switch line = trimRight(line); {
 		case strings.HasSuffix(line, "BUILD SUCCESS"):
-			result = "SUCCESS"
+			result = Passed
 		case strings.HasSuffix(line, "BUILD FAILURE"):
-			result = "FAILURE"
+			result = Failed
 		default:
 			continue
 		}
 		if len(pending) > 0 {
-			set(pending[0], result)
+			m.Set(pending[0], result)
 			pending = pending[1:]
 		} else {
 			unmatched = append(unmatched, result)
 		}
 	}
 	for i := 0; i < min(len(pending), len(unmatched)); i++ {
-		set(pending[i], unmatched[i])
+		m.Set(pending[i], unmatched[i])
 	}
 	return m, nil
 }
