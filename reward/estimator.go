@@ -212,10 +212,13 @@ func (e *Estimator) dropsConstant() bool {
 }
 
 func (e *Estimator) epsilon() float64 {
-	if e.Place == epsilonNone {
+	switch { // it is asked for each rollout, where cmp.Or would tell
+	case e.Place == epsilonNone:
 		return 0
+	case e.Epsilon == 0:
+		return defaultEpsilon
 	}
-	return cmp.Or(e.Epsilon, defaultEpsilon)
+	return e.Epsilon
 }
 
 func (e *Estimator) tolerance() float64 { return cmp.Or(e.Tolerance, defaultTolerance) }
