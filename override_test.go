@@ -104,4 +104,6 @@ func TestOwnMessageAdvantage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, report.Faults["malformed_thinking"])
 	require.Contains(t, dst.got[1].Credit, float32(*dst.got[1].Advantage-10))
+	err = (&turnpack.Pipeline{Model: model(t), Detector: detect.Detector{CallMarks: []string{"x"}}}).Validate()
+	require.ErrorContains(t, err, "found 1 marks")
 }

@@ -197,7 +197,7 @@ func (p Pipeline) Validate() error {
 		bad(*p.PolicyVersion < 0, "PolicyVersion", "found %d, expected 0 or more", *p.PolicyVersion)
 	}
 	bad(p.UnknownStatus > rollout.StatusFailed, "UnknownStatus", "found %v, expected a status", p.UnknownStatus)
-	errs = append(errs, p.Encode.Validate(), p.Mask.Validate(), p.Scale.Validate(), p.Shaping.Validate())
+	errs = append(errs, p.Encode.Validate(), p.Mask.Validate(), p.Scale.Validate(), p.Detector.Validate(), p.Shaping.Validate())
 	if p.Tokens != nil {
 		fix(p.Estimator != nil, "Tokens", "set beside Pipeline.Estimator, and there is one advantage for a token", "set one of them")
 		errs = append(errs, new(reward.TokenTable).Finish(*p.Tokens, nil, nil))

@@ -80,7 +80,7 @@ func (r Recipe) Validate() error {
 	if r.Tokens != nil {
 		errs = append(errs, r.Tokens.Validate())
 	}
-	errs = append(errs, r.Scale.Validate(), r.Estimator.Validate(), r.Shaping.Validate())
+	errs = append(errs, r.Scale.Validate(), r.Estimator.Validate(), r.Detector.Validate(), r.Shaping.Validate())
 	return errors.Join(errs...)
 }
 

@@ -3,6 +3,7 @@ package detect
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -53,13 +54,46 @@ type Detector struct {
 	// nothing follows, any call marker, or a reasoning marker that comes twice. Replies
 	// with parsed calls pass.
 	Nemotron bool
+	// CallMarks are texts that begin or end a tool call, in pairs; nil =
+	// <tool_call>, </tool_call>, <function_call>, </function_call>.
+	CallMarks []string
+	// ThinkingMarks begin and end reasoning; zero = <think>, </think>.
+	ThinkingMarks [2]string
 }
 
-// What begins or ends a tool call, in pairs, and reasoning.
-var (
-	callMarks     = []string{"<tool_call>", "</tool_call>", "<function_call>", "</function_call>"}
-	thinkingMarks = []string{"<think>", "</think>"}
-)
+// Validate reports every fault of d at once.
+func (d Detector) Validate() error {
+	var faults []error
+	add := func(field, format string, args ...any) {
+		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
+	}
+	if len(d.CallMarks)%2 != 0 {
+		add("Detector.CallMarks", "found %d marks, expected pairs of a beginning and an end", len(d.CallMarks))
+	}
+	for _, m := range d.CallMarks {
+		if m == "" {
+			add("Detector.CallMarks", "an empty mark is in every text")
+		}
+	}
+	if m := d.ThinkingMarks; (m[0] == "") != (m[1] == "") {
+		add("Detector.ThinkingMarks", "found the marks %q and %q, expected both or none", m[0], m[1])
+	}
+	return errors.Join(faults...)
+}
+
+func (d *Detector) callMarks() []string {
+	if d.CallMarks == nil {
+		return []string{"<tool_call>", "</tool_call>", "<function_call>", "</function_call>"}
+	}
+	return d.CallMarks
+}
+
+func (d *Detector) thinkingMarks() [2]string {
+	if d.ThinkingMarks[0] == "" {
+		return [2]string{"<think>", "</think>"}
+	}
+	return d.ThinkingMarks
+}
 
 // Find lists the faults of one sampled message. tools are those that were offered to
 // the model; with none, the names and arguments of calls are taken as they are but
@@ -135,13 +169,13 @@ func (c *checker) nemotron(m *rollout.Message, add func(Fault, int, string, ...a
 	case text == "":
 		text, most = m.Reasoning, 1
 	}
-	for _, mark := range callMarks {
+	for _, mark := range c.callMarks() {
 		if strings.Contains(text, mark) {
 			add(faultCallInText, -1, "the text holds %q", mark)
 			break
 		}
 	}
-	for _, mark := range thinkingMarks {
+	for _, mark := range c.thinkingMarks() {
 		if strings.Count(text, mark) > most {
 			add(faultThinking, -1, "the text holds %q", mark)
 			break
@@ -156,8 +190,9 @@ func (c *checker) callInText(m *rollout.Message) string {
 	if text == "" && len(m.ToolCalls) == 0 {
 		text = m.Reasoning
 	}
-	for i := 0; i < len(callMarks); i += 2 {
-		begin, end := callMarks[i], callMarks[i+1]
+	marks := c.callMarks()
+	for i := 0; i+1 < len(marks); i += 2 {
+		begin, end := marks[i], marks[i+1]
 		for rest := text; ; {
 			before, after, found := strings.Cut(rest, begin)
 			if strings.Contains(before, end) {
@@ -209,40 +244,40 @@ func (c *checker) bodyOfCall(body string) string {
 
 // thinking says what is wrong with the reasoning markers of a message.
 func (c *checker) thinking(m *rollout.Message) string {
-	for _, mark := range thinkingMarks {
+	marks := c.thinkingMarks()
+	for _, mark := range marks {
 		if strings.Count(m.Reasoning, mark) > 1 {
 			return fmt.Sprintf("the reasoning holds %q twice", mark)
 		}
 	}
 	text := m.Content
 	if m.Reasoning != "" {
-		for _, mark := range thinkingMarks {
+		for _, mark := range marks {
 			if strings.Contains(text, mark) {
 				return fmt.Sprintf("the text after the reasoning holds %q", mark)
 			}
 		}
 		return ""
 	}
-	begin, end := thinkingMarks[0], thinkingMarks[1]
 	open, first := false, true
 	for {
-		i, j := strings.Index(text, begin), strings.Index(text, end)
+		i, j := strings.Index(text, marks[0]), strings.Index(text, marks[1])
 		switch {
 		case i < 0 && j < 0:
 			if open {
-				return fmt.Sprintf("%q has no %q", begin, end)
+				return fmt.Sprintf("%q has no %q", marks[0], marks[1])
 			}
 			return ""
 		case j < 0 || i >= 0 && i < j:
 			if open {
-				return fmt.Sprintf("%q comes twice without %q between", begin, end)
+				return fmt.Sprintf("%q comes twice without %q between", marks[0], marks[1])
 			}
-			open, text = true, text[i+len(begin):]
+			open, text = true, text[i+len(marks[0]):]
 		default:
 			if !open && !first { // the first one ends reasoning that the prompt began
-				return fmt.Sprintf("%q ends no reasoning", end)
+				return fmt.Sprintf("%q ends no reasoning", marks[1])
 			}
-			open, text = false, text[j+len(end):]
+			open, text = false, text[j+len(marks[1]):]
 		}
 		first = false
 	}

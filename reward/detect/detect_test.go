@@ -115,6 +115,14 @@ func TestDetectText(t *testing.T) {
 		require.Equal(t, c.all, faultsOf(Detector{}, c.m, offered), c.why)
 		require.Equal(t, c.nemotron, faultsOf(Detector{Nemotron: true}, c.m, offered), c.why)
 	}
+	own := Detector{CallMarks: []string{"[CALL]", "[/CALL]"}, ThinkingMarks: [2]string{"[THINK]", "[/THINK]"}}
+	require.NoError(t, own.Validate())
+	require.Equal(t, "call_in_text,malformed_thinking", faultsOf(own, saying("[CALL][THINK]"), offered))
+	require.Empty(t, faultsOf(own, saying("<think><tool_call>"), offered))
+	err := Detector{CallMarks: []string{"a", "", "c"}, ThinkingMarks: [2]string{"a"}}.Validate()
+	for _, part := range []string{"found 3 marks", "empty mark", "both or none"} {
+		require.ErrorContains(t, err, part)
+	}
 }
 
 // What the dump says of a message is taken from it.
