@@ -75,18 +75,10 @@ func (x *run) estimate(rewards []reward.GroupRewards) error {
 		x.report.Reward = reward.ReportOf(rewards, nil)
 		return x.steps.Finish(e, func(group, index int) string { return rewards[group].Rollouts[index].Excluded })
 	} else if ok {
-		acc, err := reward.NewAccumulator(e)
-		if err != nil {
+		var err error
+		if x.stats, err = e.Statistics(rewards); err != nil {
 			return err
 		}
-		for _, g := range rewards {
-			for _, r := range g.Rollouts {
-				if err := acc.Add(g.Key, r); err != nil {
-					return err
-				}
-			}
-		}
-		x.stats = acc.Finish()
 		x.report.Reward = x.stats.Report()
 		return nil
 	}

@@ -86,7 +86,7 @@ type Pipeline struct {
 	// nothing is used.
 	Reward func(*rollout.Rollout) rollout.Reward
 	// Estimator turns rewards into advantages: a reward.Estimator that
-	// reward.NewAccumulator takes, or one of your own; nil = reward.GRPO(). One that
+	// Estimator.Statistics of package reward takes, or one of your own; nil = reward.GRPO(). One that
 	// counts rows or tokens has the run make the rows once before, to count them: all
 	// that makes them is done twice, the summaries of a Window too.
 	Estimator Estimator
@@ -212,7 +212,7 @@ func (p Pipeline) Validate() error {
 			errs = append(errs, e.Validate())
 			bad(e.Override != (reward.Override{}), "Estimator", "an override is for messages, and the estimator gives each step an advantage of its own")
 		} else {
-			_, err := reward.NewAccumulator(e)
+			_, err := e.Statistics(nil)
 			errs = append(errs, err)
 		}
 		fix(e.Center == "baseline", "Estimator", "the centre baseline is a number for each rollout, which no record holds", "use reward.Advantages")

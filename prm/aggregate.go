@@ -2,11 +2,12 @@ package prm
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -26,27 +27,18 @@ type Aggregate struct {
 }
 
 func (a Aggregate) validate() error {
-	var faults []error
-	faults = append(faults, oneOf("Aggregate.Method", a.Method, "mean_valid", "mean_all", majority), oneOf("Aggregate.Tie", a.Tie, "none", "low", "high"))
+	f := faults.List{Of: "Aggregate."}
+	faults.Word(&f, "Method", a.Method, "mean_valid", "mean_all", majority)
+	faults.Word(&f, "Tie", a.Tie, "none", "low", "high")
 	if a.Tie != "" && a.Method != majority {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Aggregate.Tie"}, "%q has a meaning with the method majority only", a.Tie))
+		f.Add("Tie", "%q has a meaning with the method majority only", a.Tie)
 	}
-	if a.Quorum < 0 {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Aggregate.Quorum"}, "%d votes is negative", a.Quorum))
-	}
-	return errors.Join(faults...)
+	f.Count("Quorum", a.Quorum)
+	return f.Err()
 }
 
-// majority is asked in waves, see [Aggregate.Needed].
+// majority is asked in waves, see needed.
 const majority = "majority"
-
-// oneOf is the fault of a field that is neither empty nor one of the words.
-func oneOf(field, found string, words ...string) error {
-	if found == "" || slices.Contains(words, found) {
-		return nil
-	}
-	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, "found %q, expected one of %s", found, strings.Join(words, ", "))
-}
 
 func (a Aggregate) quorum() int { return max(a.Quorum, 1) }
 
@@ -86,10 +78,10 @@ func (a Aggregate) Score(votes []rollout.Vote, asked int) (score *float64, reaso
 	return &v, reason
 }
 
-// Needed is the least number of further valid votes that could fix the outcome
+// needed is the least number of further valid votes that could fix the outcome
 // of a step with m planned votes, 0 when no further vote can change it. Asking
 // in waves of that size never changes a score, only its price.
-func (a Aggregate) Needed(votes []rollout.Vote, m int) int {
+func (a Aggregate) needed(votes []rollout.Vote, m int) int {
 	left := m - len(votes)
 	if left <= 0 {
 		return 0
@@ -175,11 +167,7 @@ func faultsOf(votes []rollout.Vote) string {
 			counts[cmp.Or(v.Error, "no reason recorded")]++
 		}
 	}
-	keys := make([]string, 0, len(counts))
-	for k := range counts {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(x, y string) int { return cmp.Or(counts[y]-counts[x], cmp.Compare(x, y)) })
+	keys := slices.SortedFunc(maps.Keys(counts), func(x, y string) int { return cmp.Or(counts[y]-counts[x], cmp.Compare(x, y)) })
 	for i, k := range keys {
 		keys[i] = fmt.Sprintf("%d× %s", counts[k], k)
 	}

@@ -113,20 +113,20 @@ func TestNeededByEnumeration(t *testing.T) {
 			outcomes[s] = set
 		}
 		for _, s := range all {
-			if agg.Needed(ballot(s), m) != 0 {
+			if prm.Needed(agg, ballot(s), m) != 0 {
 				continue
 			}
 			require.Lenf(t, outcomes[s], 1, "%+v stopped after %q", agg, s)
 			require.Truef(t, outcomes[s][outcome(agg, s)], "%+v: the score after stopping at %q differs from the full one", agg, s)
 		}
 		for _, s := range all {
-			need := agg.Needed(ballot(s), m)
+			need := prm.Needed(agg, ballot(s), m)
 			if need == 0 || agg.Method != "majority" {
 				continue
 			}
 			for _, longer := range all {
 				if len(longer) > len(s) && len(longer) < len(s)+need && longer[:len(s)] == s && !strings.Contains(longer[len(s):], "x") {
-					require.NotZerof(t, agg.Needed(ballot(longer), m), "%+v: %q was decided with fewer than the %d votes that %q needs", agg, longer, need, s)
+					require.NotZerof(t, prm.Needed(agg, ballot(longer), m), "%+v: %q was decided with fewer than the %d votes that %q needs", agg, longer, need, s)
 				}
 			}
 		}

@@ -1,7 +1,7 @@
 package prm
 
 import (
-	"math"
+	"maps"
 	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -28,20 +28,6 @@ type Agreement struct {
 	Unparsed int `json:"unparsed"`
 	// NotComputed counts the steps without a score; skipped ones are not counted.
 	NotComputed int `json:"not_computed"`
-}
-
-// spread is max − min of the valid votes of a step and how many there are.
-func spread(votes []rollout.Vote) (spread float64, valid int) {
-	lo, hi := math.Inf(1), math.Inf(-1)
-	for _, v := range votes {
-		if v.Score != nil {
-			lo, hi, valid = min(lo, *v.Score), max(hi, *v.Score), valid+1
-		}
-	}
-	if valid == 0 {
-		return 0, 0
-	}
-	return hi - lo, valid
 }
 
 // Tally collects Agreement over many rollouts in constant memory per distinct
@@ -73,11 +59,10 @@ func (t *Tally) Add(scores []rollout.StepScore) {
 }
 
 func (t *Tally) step(votes []rollout.Vote) {
-	spread, valid := spread(votes)
-	if valid < 2 {
+	c := count(votes)
+	if c.valid < 2 {
 		return
 	}
-	c := count(votes)
 	if t.byValue == nil {
 		t.byValue = map[float64]int{}
 	}
@@ -87,8 +72,9 @@ func (t *Tally) step(votes []rollout.Vote) {
 		t.byValue[b.value] += b.n
 	}
 	t.a.Steps++
-	t.a.Votes += valid
-	t.pairs += float64(agreeing) / float64(valid*(valid-1))
+	t.a.Votes += c.valid
+	t.pairs += float64(agreeing) / float64(c.valid*(c.valid-1))
+	spread := c.ballots[len(c.ballots)-1].value - c.ballots[0].value
 	t.spread += spread
 	t.a.MaxSpread = max(t.a.MaxSpread, spread)
 	if len(c.ballots) == 1 {
@@ -103,13 +89,8 @@ func (t *Tally) Agreement() Agreement {
 		return a
 	}
 	a.MeanSpread = t.spread / float64(a.Steps)
-	values := make([]float64, 0, len(t.byValue))
-	for v := range t.byValue {
-		values = append(values, v)
-	}
-	slices.Sort(values)
 	chance := 0.0
-	for _, v := range values {
+	for _, v := range slices.Sorted(maps.Keys(t.byValue)) {
 		share := float64(t.byValue[v]) / float64(a.Votes)
 		chance += share * share
 	}

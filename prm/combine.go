@@ -3,7 +3,9 @@ package prm
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -17,10 +19,12 @@ type Combination struct {
 }
 
 func (c Combination) validate() error {
+	f := faults.List{Of: "Combination."}
 	if k := c.coef(); k-k != 0 {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Combination.Coef"}, "%g is not finite", k)
+		f.Add("Coef", "%g is not finite", k)
 	}
-	return oneOf("Combination.Missing", c.Missing, "zero", "exclude")
+	faults.Word(&f, "Missing", c.Missing, "zero", "exclude")
+	return f.Err()
 }
 
 func (c Combination) coef() float64 {
@@ -40,7 +44,8 @@ func (c Combination) Combine(outcome float64, scores []rollout.StepScore) rollou
 	}
 	r := rollout.Reward{Total: outcome, Outcome: outcome}
 	mean, n, missing := 0.0, 0, 0
-	for _, s := range byStep(scores) {
+	// In the order of steps, on which a sum of floats depends.
+	for _, s := range slices.SortedStableFunc(slices.Values(scores), func(a, b rollout.StepScore) int { return a.Step - b.Step }) {
 		switch {
 		case s.Score != nil:
 			mean += *s.Score
@@ -67,17 +72,11 @@ func (c Combination) Combine(outcome float64, scores []rollout.StepScore) rollou
 	return r
 }
 
-func byStep(scores []rollout.StepScore) []rollout.StepScore {
-	out := slices.Clone(scores)
-	slices.SortStableFunc(out, func(a, b rollout.StepScore) int { return a.Step - b.Step })
-	return out
-}
-
 // skippedPrefix opens the reason of a step that was left out on purpose.
 const skippedPrefix = "skipped: "
 
 // Skipped reports whether a step was left out by policy, as opposed to judged
 // in vain.
 func Skipped(s rollout.StepScore) bool {
-	return s.Score == nil && len(s.Reason) >= len(skippedPrefix) && s.Reason[:len(skippedPrefix)] == skippedPrefix
+	return s.Score == nil && strings.HasPrefix(s.Reason, skippedPrefix)
 }

@@ -2,6 +2,7 @@ package prm
 
 import (
 	"fmt"
+	"sort"
 	"unicode/utf8"
 )
 
@@ -17,12 +18,12 @@ func size(text string, count func(string) int) int {
 // per unit of its limit is cut without being counted whole.
 const maxUnitBytes = 256
 
-// Cut shortens text to at most limit units: its head and its tail, equally
+// cut shortens text to at most limit units: its head and its tail, equally
 // long, around a line that says how many characters are gone. The end is
 // always kept; where not even the line fits, only the end is. A negative limit
 // cuts nothing. count measures in the unit of the limit, nil in code points; it must
 // not shrink when text is added at an end.
-func Cut(text string, limit int, count func(string) int) string {
+func cut(text string, limit int, count func(string) int) string {
 	if limit < 0 || len(text) <= limit && count == nil {
 		return text
 	}
@@ -34,33 +35,22 @@ func Cut(text string, limit int, count func(string) int) string {
 		return head(text, k-k/2) + fmt.Sprintf("\n[%d characters omitted]\n", n-k) + tail(text, k/2)
 	}
 	fits := func(s string) bool { return size(s, count) <= limit }
-	if k := largest(n-1, limit, func(k int) bool { return fits(keep(k)) }); k > 0 {
+	most := n
+	switch {
+	case count == nil:
+		most = min(n, limit)
+	case limit < n/maxUnitBytes:
+		most = (limit + 1) * maxUnitBytes
+	}
+	if k := largest(min(most, n-1), func(k int) bool { return fits(keep(k)) }); k > 0 {
 		return keep(k)
 	}
-	return tail(text, max(0, largest(n, limit, func(k int) bool { return fits(tail(text, k)) })))
+	return tail(text, max(0, largest(most, func(k int) bool { return fits(tail(text, k)) })))
 }
 
-// largest returns the largest k in [0, n] that is ok, or −1, for an ok that
-// turns false once. It gallops from a guess, so its cost follows the answer and
-// not n.
-func largest(n, guess int, ok func(int) bool) int {
-	if !ok(0) {
-		return -1
-	}
-	lo, step := 0, min(max(guess, 1), n)
-	for lo < n && ok(min(lo+step, n)) {
-		lo = min(lo+step, n)
-		step *= 2
-	}
-	hi := min(lo+step, n+1)
-	for hi-lo > 1 {
-		if mid := lo + (hi-lo)/2; ok(mid) {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+// largest returns the largest k in [0, n] that is ok, or −1, for an ok that turns false once.
+func largest(n int, ok func(int) bool) int {
+	return sort.Search(n+1, func(k int) bool { return !ok(k) }) - 1
 }
 
 // head returns the first n code points of s.

@@ -60,25 +60,3 @@ func ExampleRule_Compile() {
 	// 7.5 <nil>
 	// found no JSON object
 }
-
-// A majority stops asking once the outcome is fixed.
-func ExampleAggregate_Needed() {
-	yes := 1.0
-	votes := []rollout.Vote{{Score: &yes}, {Score: &yes}}
-	majority := prm.Aggregate{Method: "majority"}
-	fmt.Println(majority.Needed(nil, 5), majority.Needed(votes, 5), majority.Needed(append(votes, votes[0]), 5))
-	// Output: 3 1 0
-}
-
-// The end of a text survives a cut, in whatever unit the budget is.
-func ExampleCut() {
-	log := "collected 90 items " + strings.Repeat(".", 90) + " 1 failed"
-	fmt.Println(prm.Cut(log, 60, nil))
-	bytes := func(s string) int { return len(s) }
-	fmt.Println(len(prm.Cut(log, 60, bytes)))
-	// Output:
-	// collected 90 items
-	// [83 characters omitted]
-	// ........ 1 failed
-	// 60
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,7 +14,7 @@ import (
 
 func openJournal(t *testing.T, path string) *journal.Journal {
 	t.Helper()
-	j, err := journal.Open(path, journal.Options{SyncEvery: 1 << 20, SyncInterval: time.Hour})
+	j, err := journal.Open(path)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, j.Close()) })
 	return j

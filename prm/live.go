@@ -72,7 +72,7 @@ func (l *Live) submit(r *rollout.Rollout, whole bool) ([]rollout.StepScore, erro
 	case r == nil:
 		return nil, zero.Rollout()
 	}
-	steps := StepsOf(r, l.s.o.Steps)
+	steps := StepsOf(r)
 	scores := make([]rollout.StepScore, len(steps))
 	asked := make([]*ask, len(steps))
 	for i := range steps {
@@ -124,25 +124,13 @@ func (l *Live) ask(r *rollout.Rollout, steps []Step, i int, whole bool) (*ask, e
 	l.asks[steps[i].Index] = a
 	l.wait.Go(func() {
 		defer close(a.done)
-		if err := a.task.all(l.ctx); err != nil {
+		wave, err := a.task.begin(l.ctx)
+		if err == nil && wave != nil {
+			err = a.task.run(l.ctx, wave)
+		}
+		if err != nil {
 			l.cancel(err)
 		}
 	})
 	return a, nil
-}
-
-// all takes and asks all votes of a step.
-func (t *task) all(ctx context.Context) error {
-	wave, err := t.next()
-	if err != nil {
-		return err
-	}
-	if len(wave) == 0 {
-		t.close()
-		return nil
-	}
-	if err := t.acquire(ctx, len(wave)); err != nil {
-		return err
-	}
-	return t.run(ctx, wave)
 }

@@ -61,7 +61,7 @@ func TestLiveIsScoringAfterwards(t *testing.T) {
 	}
 	judged := func(o prm.Options, score func(*prm.Scorer) [][]rollout.StepScore) (scores, kept string) {
 		path := filepath.Join(t.TempDir(), "votes")
-		j, err := journal.Open(path, journal.Options{})
+		j, err := journal.Open(path)
 		require.NoError(t, err)
 		o.Journal = j
 		var mu sync.Mutex

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
 	"text/template"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -26,22 +26,20 @@ type Limits struct {
 	Action        int // the step's own response and tool calls [4000]
 	Result        int // the step's own result [4000]
 	// SWERL cuts as the swe-rl judge does: outputs to 2,000 characters at each end, then
-	// their end to the limit, and a note follows the limit. Otherwise [Cut] does it.
+	// their end to the limit, and a note follows the limit. Otherwise head and tail stay, equally long,
+	// around a line that says how much is gone; the end is always kept.
 	SWERL bool
 }
 
 func (l Limits) withDefaults() Limits {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{
-		{&l.Issue, sweIssue}, {&l.Rubric, sweIssue}, {&l.HistorySteps, sweSteps}, {&l.HistoryAction, sweHistory},
-		{&l.HistoryResult, sweHistory}, {&l.History, -1}, {&l.Action, sweCurrent}, {&l.Result, sweCurrent},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	l.Issue = cmp.Or(l.Issue, sweIssue)
+	l.Rubric = cmp.Or(l.Rubric, sweIssue)
+	l.HistorySteps = cmp.Or(l.HistorySteps, sweSteps)
+	l.HistoryAction = cmp.Or(l.HistoryAction, sweHistory)
+	l.HistoryResult = cmp.Or(l.HistoryResult, sweHistory)
+	l.History = cmp.Or(l.History, -1)
+	l.Action = cmp.Or(l.Action, sweCurrent)
+	l.Result = cmp.Or(l.Result, sweCurrent)
 	return l
 }
 
@@ -49,7 +47,9 @@ func (l Limits) withDefaults() Limits {
 // judge prompt for the zero [Rule].
 type Prompt struct {
 	Limits Limits
-	Count  func(text string) int // see [Cut]
+	// Count measures text in the unit of the limits, nil in code points; it must not shrink
+	// when text is added at an end.
+	Count func(text string) int
 	// System and User are text/template sources over [View]; "" takes the built-in
 	// ones. Sections belong inside {{.Fence "name" .Text}}.
 	System, User string
@@ -161,7 +161,7 @@ type Builder struct {
 func (p Prompt) Compile() (*Builder, error) {
 	p.Limits = p.Limits.withDefaults()
 	b := &Builder{p: p}
-	var faults []error
+	f := faults.List{Of: "Prompt."}
 	markers := p.Escapes
 	if markers == nil {
 		markers = defaultEscapes()
@@ -170,26 +170,23 @@ func (p Prompt) Compile() (*Builder, error) {
 		b.escape = newEscaper(append([]string{fenceOpen, fenceClose}, markers...))
 		for i, m := range p.Escapes {
 			if len([]rune(m)) < 2 {
-				faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Prompt.Escapes"}, "marker %d, %q, is shorter than two characters and cannot be broken", i, m))
+				f.Add("Escapes", "marker %d, %q, is shorter than two characters and cannot be broken", i, m)
 			}
 		}
 	}
 	parse := func(name, src, builtin string) *template.Template {
-		if src == "" {
-			src = builtin
-		}
-		t, err := template.New(name).Option("missingkey=error").Parse(src)
+		t, err := template.New(name).Option("missingkey=error").Parse(cmp.Or(src, builtin))
 		if err == nil {
 			var sink strings.Builder
 			err = t.Execute(&sink, View{History: []Shown{{}}})
 		}
 		if err != nil {
-			faults = append(faults, rollout.Errorf(rollout.KindTemplate, rollout.Where{Field: "Prompt." + name}, "%w", err).WithFix("use the fields of prm.View"))
+			f.Join(rollout.Errorf(rollout.KindTemplate, rollout.Where{Field: "Prompt." + name}, "%w", err).WithFix("use the fields of prm.View"))
 		}
 		return t
 	}
 	b.system, b.user = parse("System", p.System, systemText+cmp.Or(p.Verdict, verdictFor(Rule{}))), parse("User", p.User, strings.TrimSuffix(userText, "\n"))
-	return b, errors.Join(faults...)
+	return b, f.Err()
 }
 
 // View cuts everything to its budget. history are the steps before the current
@@ -207,7 +204,7 @@ func (b *Builder) View(issue, rubric string, history []Step, current *Step, numb
 	room := l.History
 	for i := len(history) - 1; i >= 0 && (l.HistorySteps < 0 || len(v.History) < l.HistorySteps); i-- {
 		action := b.escape.apply(cmp.Or(history[i].Action, history[i].Response))
-		s := b.show(&history[i], Cut(action, l.HistoryAction, b.p.Count), l.HistoryResult)
+		s := b.show(&history[i], cut(action, l.HistoryAction, b.p.Count), l.HistoryResult)
 		if l.History >= 0 {
 			if room -= size(s.Action, b.p.Count) + size(s.Result, b.p.Count); room < 0 {
 				break
@@ -228,9 +225,9 @@ func (b *Builder) whole(s *Step, limit int) string {
 	text, calls := b.escape.apply(s.Response), b.escape.apply(s.Calls)
 	switch {
 	case text == "" && calls == "":
-		return Cut(b.escape.apply(s.Action), limit, b.p.Count)
+		return cut(b.escape.apply(s.Action), limit, b.p.Count)
 	case text == "" || calls == "":
-		return Cut(text+calls, limit, b.p.Count)
+		return cut(text+calls, limit, b.p.Count)
 	}
 	if limit >= 0 {
 		rest := limit - size("\n", b.p.Count)
@@ -238,11 +235,11 @@ func (b *Builder) whole(s *Step, limit int) string {
 		if len(text)/maxUnitBytes <= rest { // else it takes its half, and need not be counted whole
 			room = max(room, rest-size(text, b.p.Count))
 		}
-		calls = Cut(calls, room, b.p.Count)
-		text = Cut(text, max(0, rest-size(calls, b.p.Count)), b.p.Count)
+		calls = cut(calls, room, b.p.Count)
+		text = cut(text, max(0, rest-size(calls, b.p.Count)), b.p.Count)
 	}
 	// The parts of a text can take fewer units than the text.
-	return Cut(text+"\n"+calls, limit, b.p.Count)
+	return cut(text+"\n"+calls, limit, b.p.Count)
 }
 
 func (b *Builder) show(s *Step, action string, resultLimit int) Shown {
@@ -253,7 +250,7 @@ func (b *Builder) show(s *Step, action string, resultLimit int) Shown {
 	if b.p.Limits.SWERL {
 		out.Result = sweOutput(b.escape.apply(s.Result), resultLimit)
 	} else {
-		out.Result = Cut(b.escape.apply(s.Result), resultLimit, b.p.Count)
+		out.Result = cut(b.escape.apply(s.Result), resultLimit, b.p.Count)
 	}
 	return out
 }
@@ -262,7 +259,7 @@ func (b *Builder) issue(text string, limit int) string {
 	if b.p.Limits.SWERL {
 		return headOnly(b.escape.apply(text), limit, "\n... (truncated)")
 	}
-	return Cut(b.escape.apply(text), limit, b.p.Count)
+	return cut(b.escape.apply(text), limit, b.p.Count)
 }
 
 // Messages renders a View.

@@ -45,7 +45,7 @@ func agentRun() *rollout.Rollout {
 }
 
 func TestSteps(t *testing.T) {
-	steps := prm.StepsOf(agentRun(), prm.StepOptions{})
+	steps := prm.StepsOf(agentRun())
 	require.Len(t, steps, 4)
 	var lines []string
 	for _, s := range steps {
@@ -65,16 +65,16 @@ func TestSteps(t *testing.T) {
 
 	r := agentRun()
 	r.Turns = nil
-	require.Len(t, prm.StepsOf(r, prm.StepOptions{}), 5, "without recorded turns every sampled message is a step; a demonstration is none")
+	require.Len(t, prm.StepsOf(r), 5, "without recorded turns every sampled message is a step; a demonstration is none")
 	r.Turns = []rollout.Turn{{Message: -1, Step: 7, Output: []rollout.TokenID{1}}, {Message: 99, Step: 2}}
-	steps = prm.StepsOf(r, prm.StepOptions{})
+	steps = prm.StepsOf(r)
 	require.Equal(t, []int{2, 7}, []int{steps[0].Index, steps[1].Index}, "ordered by step number")
 	require.True(t, steps[1].Unrecorded)
 	r.Turns = []rollout.Turn{{Message: -1, Step: 0, Output: []rollout.TokenID{1}}, {Message: -1, Step: 0, Output: []rollout.TokenID{2}}}
-	require.True(t, prm.StepsOf(r, prm.StepOptions{})[0].Unrecorded, "none of its turns has a text")
+	require.True(t, prm.StepsOf(r)[0].Unrecorded, "none of its turns has a text")
 	r.Turns[1].Message = 4
-	require.False(t, prm.StepsOf(r, prm.StepOptions{})[0].Unrecorded, "one of them has")
-	require.Empty(t, prm.StepsOf(&rollout.Rollout{}, prm.StepOptions{}))
+	require.False(t, prm.StepsOf(r)[0].Unrecorded, "one of them has")
+	require.Empty(t, prm.StepsOf(&rollout.Rollout{}))
 }
 
 func TestCommandsInText(t *testing.T) {
@@ -101,7 +101,7 @@ func TestCommandsInText(t *testing.T) {
 		{"prose", "The submit button is what finish means.", "command-less", ""},
 	} {
 		r := &rollout.Rollout{Messages: []rollout.Message{{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy, Content: row.text}}}
-		steps := prm.StepsOf(r, prm.StepOptions{})
+		steps := prm.StepsOf(r)
 		require.Len(t, steps, 1)
 		require.Equal(t, row.class, steps[0].Class, row.reason)
 		require.Equal(t, row.action, steps[0].Action, row.reason)
@@ -112,7 +112,7 @@ func TestPromptGolden(t *testing.T) {
 	b, err := prm.Prompt{Rubric: func(*rollout.Rollout) string { return "the gold patch" }}.Compile()
 	require.NoError(t, err)
 	r := agentRun()
-	msgs, err := b.Build(r, prm.StepsOf(r, prm.StepOptions{}), 2)
+	msgs, err := b.Build(r, prm.StepsOf(r), 2)
 	require.NoError(t, err)
 	require.Equal(t, rollout.RoleSystem, msgs[0].Role)
 	require.Equal(t, `⟦begin task⟧
@@ -232,7 +232,7 @@ func TestRecordedTextCannotPose(t *testing.T) {
 	require.NoError(t, err)
 	clean := agentRun()
 	build := func(r *rollout.Rollout) string {
-		steps := prm.StepsOf(r, prm.StepOptions{})
+		steps := prm.StepsOf(r)
 		msgs, err := b.Build(r, steps, len(steps)-1)
 		require.NoError(t, err)
 		return msgs[1].Content

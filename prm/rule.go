@@ -1,6 +1,7 @@
 package prm
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/internal/decimal"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/prm/internal/command"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -26,13 +28,21 @@ type ScoreRange struct {
 
 const scaleTolerance = 1e-9
 
+// values are those accepted, nil for a range.
+func (s ScoreRange) values() []float64 {
+	switch {
+	case len(s.Values) > 0:
+		return s.Values
+	case s.Min < s.Max:
+		return nil
+	}
+	return []float64{-1, 1}
+}
+
 func (s ScoreRange) accept(v float64) (float64, bool) {
-	values := s.Values
-	if len(values) == 0 {
-		if s.Min < s.Max {
-			return v, v >= s.Min && v <= s.Max
-		}
-		values = []float64{-1, 1}
+	values := s.values()
+	if values == nil {
+		return v, v >= s.Min && v <= s.Max
 	}
 	for _, want := range values {
 		if math.Abs(v-want) < scaleTolerance {
@@ -44,12 +54,9 @@ func (s ScoreRange) accept(v float64) (float64, bool) {
 
 // text writes the accepted numbers.
 func (s ScoreRange) text() string {
-	if len(s.Values) == 0 && s.Min < s.Max {
+	values := s.values()
+	if values == nil {
 		return "[" + strconv.FormatFloat(s.Min, 'g', -1, 64) + ", " + strconv.FormatFloat(s.Max, 'g', -1, 64) + "]"
-	}
-	values := s.Values
-	if len(values) == 0 {
-		values = []float64{-1, 1}
 	}
 	parts := make([]string, len(values))
 	for i, v := range values {
@@ -87,34 +94,29 @@ const defaultTail = 50
 
 // Compile checks the rule, reports all faults at once and returns its parser.
 func (r Rule) Compile() (Parser, error) {
-	var faults []error
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
-	}
-	if err := oneOf("Rule.Kind", r.Kind, "boxed-first", "boxed-last", "tail", "regex", "json"); err != nil {
-		faults = append(faults, err)
-	}
+	var f faults.List
+	faults.Word(&f, "Rule.Kind", r.Kind, "boxed-first", "boxed-last", "tail", "regex", "json")
 	if r.Tail < 0 {
-		fault("Rule.Tail", "%d code points is negative", r.Tail)
+		f.Add("Rule.Tail", "%d code points is negative", r.Tail)
 	}
 	for _, v := range append([]float64{r.Scale.Min, r.Scale.Max}, r.Scale.Values...) {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
-			fault("Rule.Scale", "%g is not finite", v)
+			f.Add("Rule.Scale", "%g is not finite", v)
 		}
 	}
 	switch s := r.Scale; {
 	case s.Min == 0 && s.Max == 0: // no range
 	case len(s.Values) > 0:
-		fault("Rule.Scale", "found both values and a range from %g to %g", s.Min, s.Max)
+		f.Add("Rule.Scale", "found both values and a range from %g to %g", s.Min, s.Max)
 	case s.Min >= s.Max:
-		fault("Rule.Scale", "minimum %g is not below maximum %g", s.Min, s.Max)
+		f.Add("Rule.Scale", "minimum %g is not below maximum %g", s.Min, s.Max)
 	}
 	for _, only := range []struct {
 		field, kind string
 		set         bool
 	}{{"Tail", "tail", r.Tail > 0}, {"Pattern", "regex", r.Pattern != ""}, {"Field", "json", r.Field != ""}} {
 		if only.set && r.Kind != only.kind {
-			fault("Rule."+only.field, "it has a meaning with the kind %s only, found %q", only.kind, r.Kind)
+			f.Add("Rule."+only.field, "it has a meaning with the kind %s only, found %q", only.kind, r.Kind)
 		}
 	}
 	r.Scale.Values = slices.Clone(r.Scale.Values)
@@ -125,31 +127,25 @@ func (r Rule) Compile() (Parser, error) {
 	case "boxed-last":
 		find = r.lastBox
 	case "tail":
-		n := r.Tail
-		if n == 0 {
-			n = defaultTail
-		}
+		n := cmp.Or(r.Tail, defaultTail)
 		find = func(t string) (string, error) { return r.firstBox(tail(t, n)) }
 	case "regex":
 		re, err := regexp.Compile(r.Pattern)
 		switch {
 		case r.Pattern == "":
-			fault("Rule.Pattern", "a regex rule needs a pattern with a group that holds the score")
+			f.Add("Rule.Pattern", "a regex rule needs a pattern with a group that holds the score")
 		case err != nil:
-			fault("Rule.Pattern", "%w", err)
+			f.Add("Rule.Pattern", "%w", err)
 		case re.NumSubexp() == 0:
-			fault("Rule.Pattern", "%q has no group that holds the score", r.Pattern)
+			f.Add("Rule.Pattern", "%q has no group that holds the score", r.Pattern)
 		default:
 			find = regexFinder(re)
 		}
 	case "json":
-		path := strings.Split(r.Field, ".")
-		if r.Field == "" {
-			path = []string{"score"}
-		}
+		path := strings.Split(cmp.Or(r.Field, "score"), ".")
 		find = func(t string) (string, error) { return jsonField(t, path) }
 	}
-	if err := errors.Join(faults...); err != nil {
+	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	return func(text string) (float64, error) {

@@ -1,6 +1,7 @@
 package prm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/prm/journal"
 	"github.com/turnpack/turnpack/rollout"
@@ -40,8 +42,6 @@ type Options struct {
 	// give scores only after their votes are on stable storage. The caller closes it.
 	// nil: votes are kept nowhere but in the scores, and each call asks anew.
 	Journal *journal.Journal
-	// NoBatch asks each vote on its own even where the judge could draw several.
-	NoBatch bool
 	// StopAfter this many failed votes in a row, over all rollouts, the run ends
 	// with an error instead of failing every step; 0 never stops.
 	StopAfter int
@@ -56,33 +56,20 @@ const (
 
 // Validate reports all faults at once.
 func (o Options) Validate() error {
-	faults := []error{o.Aggregate.validate(), o.Steps.validate()}
-	_, err := o.Prompt.Compile()
-	faults = append(faults, err)
-	_, err = o.Rule.Compile()
-	faults = append(faults, err)
-	for _, f := range []struct {
-		name  string
-		value int
-	}{{"Votes", o.Votes}, {"Concurrency", o.Concurrency}, {"StopAfter", o.StopAfter}} {
-		if f.value < 0 {
-			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + f.name}, "%d is negative", f.value))
-		}
-	}
+	f := faults.List{Of: "Options."}
+	_, prompt := o.Prompt.Compile()
+	_, rule := o.Rule.Compile()
+	f.Join(o.Aggregate.validate(), o.Steps.validate(), prompt, rule)
+	f.Count("Votes", o.Votes)
+	f.Count("Concurrency", o.Concurrency)
+	f.Count("StopAfter", o.StopAfter)
 	if o.Rule.Kind == "regex" && o.Prompt.System == "" && o.Prompt.Verdict == "" {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Prompt.Verdict"}, "a regex rule needs a prompt that asks for what it matches").WithFix("say in Prompt.Verdict how the judge must answer, or set Prompt.System"))
+		f.Join(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Prompt.Verdict"}, "a regex rule needs a prompt that asks for what it matches").WithFix("say in Prompt.Verdict how the judge must answer, or set Prompt.System"))
 	}
-	if votes := o.votes(); o.Aggregate.Quorum > votes {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Aggregate.Quorum"}, "%d valid votes can never come from %d votes", o.Aggregate.Quorum, votes))
+	if votes := cmp.Or(o.Votes, defaultVotes); o.Aggregate.Quorum > votes {
+		f.Add("Aggregate.Quorum", "%d valid votes can never come from %d votes", o.Aggregate.Quorum, votes)
 	}
-	return errors.Join(faults...)
-}
-
-func (o Options) votes() int {
-	if o.Votes == 0 {
-		return defaultVotes
-	}
-	return o.Votes
+	return f.Err()
 }
 
 // Scorer asks a judge for the votes of every step. It is safe for concurrent
@@ -107,20 +94,16 @@ func NewScorer(judge Judge, o Options) (*Scorer, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	o.Votes = o.votes()
-	if o.Concurrency == 0 {
-		o.Concurrency = defaultConcurrency
-	}
+	o.Votes = cmp.Or(o.Votes, defaultVotes)
+	o.Concurrency = cmp.Or(o.Concurrency, defaultConcurrency)
 	s := &Scorer{judge: judge, o: o, size: int64(o.Concurrency), slots: semaphore.NewWeighted(int64(o.Concurrency))}
 	if named, ok := judge.(interface{ Identity() string }); ok && o.Identity == "" {
 		s.o.Identity = named.Identity()
 	}
-	if b, ok := judge.(BatchJudge); ok && !o.NoBatch {
+	if b, ok := judge.(BatchJudge); ok {
 		s.batch = b
 	}
-	if o.Prompt.Verdict == "" {
-		o.Prompt.Verdict = verdictFor(o.Rule)
-	}
+	o.Prompt.Verdict = cmp.Or(o.Prompt.Verdict, verdictFor(o.Rule))
 	var err error
 	if s.prompt, err = o.Prompt.Compile(); err != nil {
 		return nil, err
@@ -157,7 +140,7 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 		cancel(zero.Rollout())
 		return &pending{}
 	}
-	steps := StepsOf(r, s.o.Steps)
+	steps := StepsOf(r)
 	p := &pending{r: r, scores: make([]rollout.StepScore, len(steps))}
 	for i := range steps {
 		out := &p.scores[i]
@@ -171,16 +154,12 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 			return p
 		}
 		t := s.task(r.ID, steps[i].Index, messages, out)
-		wave, err := t.next()
-		if err == nil && len(wave) > 0 {
-			err = t.acquire(ctx, len(wave))
-		}
+		wave, err := t.begin(ctx)
 		if err != nil {
 			cancel(err)
 			return p
 		}
-		if len(wave) == 0 {
-			t.close()
+		if wave == nil {
 			continue
 		}
 		p.wait.Go(func() {
@@ -261,6 +240,21 @@ func (s *Scorer) task(id string, step int, messages []Message, out *rollout.Step
 	return &task{s: s, id: VoteID{Rollout: id, Step: step}, messages: messages, digest: s.digest(messages), out: out}
 }
 
+// begin returns the votes to ask now, with slots for them; nil when the step is decided,
+// whose score is then known.
+func (t *task) begin(ctx context.Context) ([]int, error) {
+	wave, err := t.next()
+	if err != nil {
+		return nil, err
+	}
+	if wave == nil {
+		t.out.Votes = t.votes
+		t.out.Score, t.out.Reason = t.s.o.Aggregate.Score(t.votes, t.s.o.Votes)
+		return nil, nil
+	}
+	return wave, t.acquire(ctx, len(wave))
+}
+
 // acquire takes the slots for n votes: one for a batch, else one each, as far
 // as the bound goes.
 func (t *task) acquire(ctx context.Context, n int) error {
@@ -289,7 +283,7 @@ func (t *task) key(vote int) journal.Key {
 // now, none when the step is decided. The numbers are consecutive.
 func (t *task) next() ([]int, error) {
 	for {
-		need := t.s.o.Aggregate.Needed(t.votes, t.s.o.Votes)
+		need := t.s.o.Aggregate.needed(t.votes, t.s.o.Votes)
 		if need == 0 {
 			return nil, nil
 		}
@@ -344,22 +338,10 @@ func (t *task) run(ctx context.Context, wave []int) error {
 		for i, rec := range records {
 			t.count(rec, known[i])
 		}
-		if wave, err = t.next(); err != nil {
-			return err
-		}
-		if len(wave) == 0 {
-			t.close()
-			return nil
-		}
-		if err := t.acquire(ctx, len(wave)); err != nil {
+		if wave, err = t.begin(ctx); err != nil || wave == nil {
 			return err
 		}
 	}
-}
-
-func (t *task) close() {
-	t.out.Votes = t.votes
-	t.out.Score, t.out.Reason = t.s.o.Aggregate.Score(t.votes, t.s.o.Votes)
 }
 
 // ask gets the votes of a wave, together, and journals them in vote order. What

@@ -229,7 +229,6 @@ func TestBatches(t *testing.T) {
 		calls int64
 	}{
 		{&batcher{}, prm.Options{}, 4}, {&batcher{short: true}, prm.Options{}, 8}, {&batcher{refuses: true}, prm.Options{}, 12},
-		{&batcher{}, prm.Options{NoBatch: true}, 12},
 	} {
 		b := row.b
 		scores, err := scorer(t, b, row.o).Score(t.Context(), madeRun(0, 4))
@@ -297,7 +296,7 @@ func TestJournalAsksNothingTwice(t *testing.T) {
 		return prm.Reply{Text: bySeed(req), CompletionTokens: 5}, nil
 	})
 	run := func(o prm.Options) string {
-		j, err := journal.Open(path, journal.Options{})
+		j, err := journal.Open(path)
 		require.NoError(t, err)
 		o.Journal = j
 		out := collect(t, scorer(t, judge, o), madeRuns(10, 5))

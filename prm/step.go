@@ -2,11 +2,11 @@ package prm
 
 import (
 	"encoding/json"
-	"errors"
 	"regexp"
 	"slices"
 	"strconv"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/prm/internal/command"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -46,16 +46,13 @@ type StepOptions struct {
 	// what becomes of any other; "skip", no score and a reason that starts with
 	// "skipped: "; "neutral", score 0 without a judge.
 	CommandLess, Submit string
-	// Commands returns the commands of an assistant message; nil uses tool calls
-	// and, without any, what common harnesses mark as a command in the text.
-	Commands func(m *rollout.Message) []string
-	// IsSubmit tells a command that hands in the work; nil knows the submit
-	// commands of common harnesses.
-	IsSubmit func(command string) bool
 }
 
 func (o StepOptions) validate() error {
-	return errors.Join(oneOf("StepOptions.CommandLess", o.CommandLess, "judge", "skip", "neutral"), oneOf("StepOptions.Submit", o.Submit, "judge", "skip", "neutral"))
+	f := faults.List{Of: "StepOptions."}
+	faults.Word(&f, "CommandLess", o.CommandLess, "judge", "skip", "neutral")
+	faults.Word(&f, "Submit", o.Submit, "judge", "skip", "neutral")
+	return f.Err()
 }
 
 func (o StepOptions) policy(class string) string {
@@ -70,16 +67,11 @@ func (o StepOptions) policy(class string) string {
 
 // StepsOf returns the steps that the policy took, by agent step number: every
 // turn whose message it sampled, command-less and submit turns included. Turns
-// that share a step are one step.
-func StepsOf(r *rollout.Rollout, o StepOptions) []Step {
+// that share a step are one step. Its commands are its tool calls and, without any,
+// what common harnesses mark as a command in the text.
+func StepsOf(r *rollout.Rollout) []Step {
 	if r == nil {
 		return nil
-	}
-	if o.Commands == nil {
-		o.Commands = command.Of
-	}
-	if o.IsSubmit == nil {
-		o.IsSubmit = command.Submits
 	}
 	turns := rollout.TurnsOf(r)
 	at := map[int]int{}
@@ -95,7 +87,7 @@ func StepsOf(r *rollout.Rollout, o StepOptions) []Step {
 			at[t.Step] = k
 			steps = append(steps, Step{Rollout: r.ID, Index: t.Step, Class: classCommandLess})
 		}
-		o.add(&steps[k], r, i, t.Message)
+		steps[k].add(r, i, t.Message)
 	}
 	slices.SortStableFunc(steps, func(a, b Step) int { return a.Index - b.Index })
 	return steps
@@ -111,7 +103,7 @@ func taken(r *rollout.Rollout, t *rollout.Turn) bool {
 	return s == rollout.SampledByPolicy || s == rollout.SampledUnknown
 }
 
-func (o StepOptions) add(s *Step, r *rollout.Rollout, turn, message int) {
+func (s *Step) add(r *rollout.Rollout, turn, message int) {
 	s.Turns = append(s.Turns, turn)
 	if message < 0 || message >= len(r.Messages) {
 		s.Unrecorded = s.Unrecorded || len(s.Turns) == 1
@@ -121,9 +113,9 @@ func (o StepOptions) add(s *Step, r *rollout.Rollout, turn, message int) {
 	m := &r.Messages[message]
 	s.Response = joinLines(s.Response, m.Reasoning, m.Content)
 	s.Calls = joinLines(append([]string{s.Calls}, command.Calls(m)...)...)
-	for _, c := range o.Commands(m) {
+	for _, c := range command.Of(m) {
 		s.Action = joinLines(s.Action, c)
-		if o.IsSubmit(c) {
+		if command.Submits(c) {
 			s.Class = classSubmit
 		} else if s.Class == classCommandLess {
 			s.Class = classCommand

@@ -54,25 +54,13 @@ const maxReward = 1e100
 // for bit. Rewards that are not finite, ids that repeat inside a group and
 // records that fail Validate are errors of KindInput.
 func Advantages(groups []GroupRewards, e Estimator) ([][]Advantage, Report, error) {
-	a, err := newAccumulator(e)
-	if err != nil {
-		return nil, Report{}, err
-	}
 	if err := uniqueIDs(groups); err != nil {
 		return nil, Report{}, err
 	}
-	assigned, err := a.assign(groups)
+	s, assigned, err := newStatistics(groups, e)
 	if err != nil {
 		return nil, Report{}, err
 	}
-	for i, g := range groups {
-		for j, r := range g.Rollouts {
-			if err := a.add(g.Key, assigned[i][j], r); err != nil {
-				return nil, Report{}, err
-			}
-		}
-	}
-	s := a.Finish()
 	out := make([][]Advantage, len(groups))
 	for i, g := range groups {
 		out[i] = make([]Advantage, len(g.Rollouts))
@@ -87,14 +75,10 @@ func Advantages(groups []GroupRewards, e Estimator) ([][]Advantage, Report, erro
 	}
 	for i, g := range groups {
 		for j := range out[i] {
-			v := &out[i][j]
-			v.Value = e.Clip.clip(v.Value)
-			if !finite(v.Value) {
-				return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: g.Rollouts[j].ID},
-					"the advantage in group %q is %g: the estimator has a vanishing divisor", g.Key, v.Value).
-					WithFix("give the estimator an epsilon")
+			if out[i][j], err = s.clipped(out[i][j], g.Key, g.Rollouts[j]); err != nil {
+				return nil, Report{}, err
 			}
-			s.report.count(*v)
+			s.report.count(out[i][j])
 		}
 	}
 	return out, s.report, nil
@@ -124,35 +108,40 @@ func uniqueIDs(groups []GroupRewards) error {
 const bare = -1
 
 // assign gives each rollout the index of its group of comparison.
-func (a *Accumulator) assign(groups []GroupRewards) ([][]int, error) {
+func (s *Statistics) assign(groups []GroupRewards) ([][]int, error) {
 	out := make([][]int, len(groups))
 	total := 0
 	for i, g := range groups {
 		out[i] = make([]int, len(g.Rollouts))
 		total += len(g.Rollouts)
 	}
-	size := a.e.Size
-	sliced := a.e.Grouping == groupByPosition
-	if sliced && a.e.Remainder == remainderOneGroup && total != size*len(groups) {
+	size := s.e.Size
+	sliced := s.e.Grouping == groupByPosition
+	if sliced && s.e.Remainder == remainderOneGroup && total != size*len(groups) {
 		sliced = false
 	}
-	if sliced && a.e.Remainder == remainderError && total%size != 0 {
+	if sliced && s.e.Remainder == remainderError && total%size != 0 {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{},
 			"%d rows do not fill slices of %d, and the estimator groups by position", total, size).
 			WithFix("group by key, or complete the groups")
 	}
 	at := 0
 	for i, g := range groups {
+		own := -1
 		for j := range g.Rollouts {
+			if own < 0 && s.e.Grouping == groupByKey {
+				n, _ := s.index.Add(g.Key)
+				own = s.numbered(n)
+			}
 			switch {
-			case a.e.Grouping == groupByKey:
-				out[i][j] = a.group(g.Key)
+			case own >= 0:
+				out[i][j] = own
 			case sliced && at/size >= total/size:
 				out[i][j] = bare
 			case sliced:
-				out[i][j] = a.numbered(at / size)
+				out[i][j] = s.numbered(at / size)
 			default:
-				out[i][j] = a.numbered(0)
+				out[i][j] = s.numbered(0)
 			}
 			at++
 		}
@@ -175,13 +164,17 @@ type Report struct {
 func (r *Report) count(a Advantage) {
 	switch {
 	case a.Dropped != "":
-		if r.Dropped == nil {
-			r.Dropped = map[string]int{}
-		}
-		r.Dropped[a.Dropped]++
+		increment(&r.Dropped, a.Dropped)
 	case a.Value == 0:
 		r.Zero++
 	}
+}
+
+func increment(counts *map[string]int, key string) {
+	if *counts == nil {
+		*counts = map[string]int{}
+	}
+	(*counts)[key]++
 }
 
 // ReportOf counts what advantages that another estimator gave come to; nil counts
@@ -196,10 +189,7 @@ func ReportOf(groups []GroupRewards, advantages [][]Advantage) Report {
 				report.Used++
 				used.Add(r.Reward, 1)
 			} else {
-				if report.Excluded == nil {
-					report.Excluded = map[string]int{}
-				}
-				report.Excluded[r.Excluded]++
+				increment(&report.Excluded, r.Excluded)
 			}
 			if advantages != nil {
 				report.count(advantages[i][j])
@@ -224,7 +214,7 @@ func ReportOf(groups []GroupRewards, advantages [][]Advantage) Report {
 func (s *Statistics) normalize(groups []GroupRewards, assigned [][]int, out [][]Advantage) {
 	compared := func(i, j int, r RolloutReward) bool {
 		at := assigned[i][j]
-		alone := at != bare && s.groups[at].m.N == 1 && s.e.Singleton == singletonZero
+		alone := at != bare && s.groups[at].N == 1 && s.e.Singleton == singletonZero
 		return s.e.takesPart(r) && out[i][j].Dropped == "" && !alone
 	}
 	var m stats.Moments

@@ -160,12 +160,12 @@ func TestOrderChangesNothing(t *testing.T) {
 	}
 }
 
-// The streaming form gives the same bits.
-func TestAccumulatorEqualsAdvantages(t *testing.T) {
+// Both forms give the same bits.
+func TestStatisticsEqualAdvantages(t *testing.T) {
 	r := seeded(t)
 	streamed := map[string]bool{}
 	for _, e := range Presets() {
-		acc, err := NewAccumulator(e)
+		_, err := e.Statistics(nil)
 		if err != nil {
 			require.ErrorIs(t, err, rollout.KindInput)
 			require.NotContains(t, err.Error(), "Size", "what it cannot take comes before what it lacks")
@@ -177,12 +177,8 @@ func TestAccumulatorEqualsAdvantages(t *testing.T) {
 			gs = []GroupRewards{group("a", 1, 3, 2)}
 		}
 		gs[0].Rollouts[0].Excluded = "aborted"
-		for _, g := range gs {
-			for _, x := range g.Rollouts {
-				require.NoError(t, acc.Add(g.Key, x))
-			}
-		}
-		s := acc.Finish()
+		s, err := e.Statistics(gs)
+		require.NoError(t, err)
 		want := byID(t, gs, e)
 		for _, g := range gs {
 			for _, x := range g.Rollouts {

@@ -41,25 +41,28 @@ func eachJob(b *testing.B, run func(b *testing.B, n int, keys []string, rewards 
 	}
 }
 
-// BenchmarkStreaming is both passes of a job: add every rollout, then ask for
+// BenchmarkStatistics is both passes of a job: take the rewards of all groups, then ask for
 // every advantage.
-func BenchmarkStreaming(b *testing.B) {
+func BenchmarkStatistics(b *testing.B) {
 	eachJob(b, func(b *testing.B, n int, keys []string, rewards []float64) {
+		groups := make([]GroupRewards, n/16)
+		at := map[string]int{}
+		for i, k := range keys {
+			if _, seen := at[k]; !seen {
+				at[k] = len(at)
+			}
+			g := &groups[at[k]]
+			g.Key, g.Rollouts = k, append(g.Rollouts, RolloutReward{Reward: rewards[i]})
+		}
 		var before, after runtime.MemStats
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		b.ResetTimer()
 		for range b.N {
-			a, err := NewAccumulator(GRPO())
+			s, err := GRPO().Statistics(groups)
 			if err != nil {
 				b.Fatal(err)
 			}
-			for i, k := range keys {
-				if err := a.Add(k, RolloutReward{Reward: rewards[i]}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			s := a.Finish()
 			if b.N == 1 {
 				b.StopTimer()
 				runtime.GC()

@@ -4,7 +4,7 @@
 // The way of a reward:
 //
 //	rollout ── Score ─▶ reward (or a reason for having none)
-//	        ── Advantages, or Accumulator in two passes ─▶ one advantage per rollout
+//	        ── Advantages, or Estimator.Statistics in two passes ─▶ one advantage per rollout
 //	        ── Credit ─▶ Sequence.Credit on every trained token
 //
 // Each step is a plain value in, a plain value out. An Estimator is a record of
@@ -16,7 +16,7 @@
 // exactly 0 where all rewards of a group are alike.
 //
 // Sums are exact, so the order of rollouts changes no bit of any result, and
-// the streaming form agrees with the one in memory.
+// Statistics agree with Advantages.
 //
 // Around these: shaping changes rewards and masks before they are compared,
 // filter drops groups without a signal, weights makes the aggregation of the

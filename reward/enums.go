@@ -1,11 +1,5 @@
 package reward
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
-
 // Choice is a word of an Estimator, of those that its field lists. The empty one
 // is what the field names first.
 type Choice string
@@ -82,10 +76,3 @@ const (
 	arithmeticPairwise      Choice = "pairwise"
 	arithmeticMeanOfSquares Choice = "mean_of_squares"
 )
-
-// choice adds a fault unless got is empty or one of the words.
-func (f *faults) choice(field string, got Choice, words ...Choice) {
-	if got != "" && !slices.Contains(words, got) {
-		f.add(field, "found %q, expected \"\" or one of %s", got, strings.Trim(fmt.Sprintf("%q", words), "[]"))
-	}
-}

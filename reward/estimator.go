@@ -1,6 +1,11 @@
 package reward
 
-import "math"
+import (
+	"cmp"
+	"math"
+
+	"github.com/turnpack/turnpack/internal/faults"
+)
 
 // Defaults that a zero Estimator stands for.
 const (
@@ -132,74 +137,74 @@ func (e Estimator) CountsRows() bool {
 
 // Validate reports every fault of e at once.
 func (e Estimator) Validate() error {
-	var f faults
-	f.choice("Grouping", e.Grouping, groupByPosition, groupWholeBatch)
-	f.choice("Remainder", e.Remainder, remainderOneGroup, remainderBare)
-	f.choice("Unit", e.Unit, unitRow, unitStep)
-	f.choice("Population", e.Population, populationZero, populationAll)
-	f.choice("Masked", e.Masked, maskedLeave)
-	f.choice("Center", e.Center, centerNone, centerLeaveOneOut, centerLengthWeighted, centerEMA, centerBaseline, centerSecondBest)
-	f.choice("CenterOver", e.CenterOver, levelBatch)
-	f.choice("Divisor", e.Divisor, divideStd0, divideNone, divideMean, divideOthersStd)
-	f.choice("ScaleOver", e.ScaleOver, levelBatch)
-	f.choice("Place", e.Place, epsilonNone, epsilonUnderRoot, epsilonFloor, epsilonIfSpread)
-	f.choice("Singleton", e.Singleton, singletonReward, singletonUnit, singletonDrop, singletonError, singletonAsIs)
-	f.choice("Constant", e.Constant, constantDrop, constantDropPlural, constantAsIs)
-	f.choice("ToleranceOf", e.ToleranceOf, toleranceVariance)
-	f.choice("Factor", e.Factor, factorNonzero)
-	f.choice("Arithmetic", e.Arithmetic, arithmeticPairwise, arithmeticMeanOfSquares)
+	var f faults.List
+	faults.Word(&f, "Grouping", e.Grouping, groupByPosition, groupWholeBatch)
+	faults.Word(&f, "Remainder", e.Remainder, remainderOneGroup, remainderBare)
+	faults.Word(&f, "Unit", e.Unit, unitRow, unitStep)
+	faults.Word(&f, "Population", e.Population, populationZero, populationAll)
+	faults.Word(&f, "Masked", e.Masked, maskedLeave)
+	faults.Word(&f, "Center", e.Center, centerNone, centerLeaveOneOut, centerLengthWeighted, centerEMA, centerBaseline, centerSecondBest)
+	faults.Word(&f, "CenterOver", e.CenterOver, levelBatch)
+	faults.Word(&f, "Divisor", e.Divisor, divideStd0, divideNone, divideMean, divideOthersStd)
+	faults.Word(&f, "ScaleOver", e.ScaleOver, levelBatch)
+	faults.Word(&f, "Place", e.Place, epsilonNone, epsilonUnderRoot, epsilonFloor, epsilonIfSpread)
+	faults.Word(&f, "Singleton", e.Singleton, singletonReward, singletonUnit, singletonDrop, singletonError, singletonAsIs)
+	faults.Word(&f, "Constant", e.Constant, constantDrop, constantDropPlural, constantAsIs)
+	faults.Word(&f, "ToleranceOf", e.ToleranceOf, toleranceVariance)
+	faults.Word(&f, "Factor", e.Factor, factorNonzero)
+	faults.Word(&f, "Arithmetic", e.Arithmetic, arithmeticPairwise, arithmeticMeanOfSquares)
 	if e.Arithmetic != arithmeticExact && (e.CenterOver == levelBatch || e.ScaleOver == levelBatch || e.ScaleAboutCenter ||
 		e.Center != centerMean && e.Center != centerLeaveOneOut && e.Center != centerNone || e.Divisor == divideMean ||
 		e.Arithmetic == arithmeticPairwise && (e.Center == centerLeaveOneOut || e.Divisor == divideOthersStd)) {
-		f.add("Arithmetic", "the arithmetic %q is not defined for this centre and scale", e.Arithmetic)
+		f.Add("Arithmetic", "the arithmetic %q is not defined for this centre and scale", e.Arithmetic)
 	}
-	f.nonNegative("Epsilon", e.Epsilon)
-	f.nonNegative("Tolerance", e.Tolerance)
+	f.Amount("Epsilon", e.Epsilon)
+	f.Amount("Tolerance", e.Tolerance)
 	if e.Grouping == groupByPosition && e.Size < 1 {
-		f.add("Size", "groups by position need Size >= 1 rows per slice, found %d", e.Size)
+		f.Add("Size", "groups by position need Size >= 1 rows per slice, found %d", e.Size)
 	}
 	if e.Grouping != groupByPosition && e.Size != 0 {
-		f.add("Size", "Size is %d, which has a meaning by position only", e.Size)
+		f.Add("Size", "Size is %d, which has a meaning by position only", e.Size)
 	}
 	if e.Place == epsilonNone && e.Epsilon != 0 {
-		f.add("Epsilon", "Epsilon is %g, but Place says that there is none", e.Epsilon)
+		f.Add("Epsilon", "Epsilon is %g, but Place says that there is none", e.Epsilon)
 	}
 	if e.Center == centerEMA && !(e.Decay > 0 && e.Decay < 1) {
-		f.add("Decay", "the centre ema needs a Decay between 0 and 1, found %g", e.Decay)
+		f.Add("Decay", "the centre ema needs a Decay between 0 and 1, found %g", e.Decay)
 	}
 	if e.Center != centerEMA && e.Decay != 0 {
-		f.add("Decay", "Decay is %g, which has a meaning with the centre ema only", e.Decay)
+		f.Add("Decay", "Decay is %g, which has a meaning with the centre ema only", e.Decay)
 	}
 	if e.Center == centerEMA && (e.Divisor != divideNone || e.Normalize) {
-		f.add("Divisor", "the centre ema looks at one reward after the other and has no set to scale by: use the divisor none")
+		f.Add("Divisor", "the centre ema looks at one reward after the other and has no set to scale by: use the divisor none")
 	}
 	if e.CenterOver == levelBatch && (e.Center == centerEMA || e.Center == centerSecondBest || e.Center == centerBaseline) {
-		f.add("CenterOver", "the centre %s is defined per group or row only", e.Center)
+		f.Add("CenterOver", "the centre %s is defined per group or row only", e.Center)
 	}
 	if e.Divisor == divideOthersStd && e.ScaleOver == levelBatch {
-		f.add("ScaleOver", "the deviation of the others is defined per group only")
+		f.Add("ScaleOver", "the deviation of the others is defined per group only")
 	}
 	if e.ScaleAboutCenter && e.Center != centerLeaveOneOut && e.Center != centerMean && e.Center != centerNone {
-		f.add("ScaleAboutCenter", "a deviation about the centre %s is not defined here", e.Center)
+		f.Add("ScaleAboutCenter", "a deviation about the centre %s is not defined here", e.Center)
 	}
 	if e.Arithmetic != arithmeticExact && e.Grouping == groupByPosition && e.Remainder == remainderBare {
-		f.add("Remainder", "rows without a group have no rewards to sum with the arithmetic %q", e.Arithmetic)
+		f.Add("Remainder", "rows without a group have no rewards to sum with the arithmetic %q", e.Arithmetic)
 	}
 	if e.KeepConstant < 0 || e.KeepConstant > 0 && !e.dropsConstant() {
-		f.add("KeepConstant", "%d groups to keep, which has a meaning >= 0 where constant groups are dropped only", e.KeepConstant)
+		f.Add("KeepConstant", "%d groups to keep, which has a meaning >= 0 where constant groups are dropped only", e.KeepConstant)
 	}
 	if e.Clip != nil && !(e.Clip.Low <= e.Clip.High) {
-		f.add("Clip", "[%g, %g] is no interval", e.Clip.Low, e.Clip.High)
+		f.Add("Clip", "[%g, %g] is no interval", e.Clip.Low, e.Clip.High)
 	}
 	for _, o := range []struct {
 		field string
 		value *float64
 	}{{"Override.InvalidToolCall", e.Override.InvalidToolCall}, {"Override.MalformedThinking", e.Override.MalformedThinking}} {
-		if o.value != nil {
-			f.finite(o.field, *o.value)
+		if o.value != nil && !finite(*o.value) {
+			f.Add(o.field, "%g is not finite", *o.value)
 		}
 	}
-	return f.err()
+	return f.Err()
 }
 
 func (e *Estimator) dropsConstant() bool {
@@ -207,7 +212,7 @@ func (e *Estimator) dropsConstant() bool {
 }
 
 func (e *Estimator) epsilon() float64 {
-	switch {
+	switch { // it is asked for each rollout, where cmp.Or would tell
 	case e.Place == epsilonNone:
 		return 0
 	case e.Epsilon == 0:
@@ -216,9 +221,31 @@ func (e *Estimator) epsilon() float64 {
 	return e.Epsilon
 }
 
-func (e *Estimator) tolerance() float64 {
-	if e.Tolerance == 0 {
-		return defaultTolerance
+func (e *Estimator) tolerance() float64 { return cmp.Or(e.Tolerance, defaultTolerance) }
+
+// Excludes says why r has no place in the statistics, "" if it has one.
+func (e Estimator) Excludes(r RolloutReward) string {
+	if r.Excluded == "" && e.Masked == maskedLeave && r.MaskedRows > 0 && r.MaskedRows >= r.Rows {
+		return excludedMasked
 	}
-	return e.Tolerance
+	return r.Excluded
+}
+
+func (e *Estimator) takesPart(r RolloutReward) bool {
+	why := e.Excludes(r)
+	return why == "" || why == r.Excluded && e.Population == populationAll
+}
+
+func (e *Estimator) count(r RolloutReward) int {
+	switch {
+	case e.Unit != unitRow || r.Rows == 0:
+		return 1
+	case e.Masked == maskedLeave:
+		return r.Rows - r.MaskedRows
+	}
+	return r.Rows
+}
+
+func (e *Estimator) usesBatch() bool {
+	return e.CenterOver == levelBatch || e.ScaleOver == levelBatch || e.Factor != factorOne
 }

@@ -97,7 +97,7 @@ func estimatorsDoc(t *testing.T) string {
 		if e.Grouping == groupByPosition {
 			e.Size = 1
 		}
-		if _, err := NewAccumulator(e); err != nil && e.Unit != unitStep {
+		if _, err := e.Statistics(nil); err != nil && e.Unit != unitStep {
 			whole = append(whole, "`"+e.Name+"`")
 		}
 	}

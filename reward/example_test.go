@@ -19,13 +19,15 @@ func Example() {
 		{ID: "b0", Group: "b", Outcome: rollout.Outcome{Resolved: &no}},
 		{ID: "b1", Group: "b", Outcome: rollout.Outcome{Resolved: &no}},
 	}
-	scores, _ := reward.NewAccumulator(reward.GRPO())
+	var scores []reward.GroupRewards
 	for _, r := range rollouts {
-		if err := scores.Add(r.Group, reward.Of(r, reward.Score(r, reward.OutcomePolicy{}))); err != nil {
-			fmt.Println(err)
-		}
+		scored := reward.Of(r, reward.Score(r, reward.OutcomePolicy{}))
+		scores = append(scores, reward.GroupRewards{Key: r.Group, Rollouts: []reward.RolloutReward{scored}})
 	}
-	statistics := scores.Finish()
+	statistics, err := reward.GRPO().Statistics(scores)
+	if err != nil {
+		fmt.Println(err)
+	}
 	for _, r := range rollouts {
 		a, err := statistics.Advantage(r.Group, reward.Of(r, reward.Score(r, reward.OutcomePolicy{})))
 		if err != nil {

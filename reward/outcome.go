@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -19,8 +18,6 @@ const (
 	scaleRecorded = "recorded"
 	scaleAuto     = "auto"
 )
-
-var scales = []string{"", scaleSigned, scaleBinary, scalePartial, scaleRecorded, scaleAuto}
 
 // OutcomePolicy turns what was recorded about a rollout into a reward. The zero value
 // gives +1 and −1 and ignores step scores.
@@ -45,12 +42,12 @@ type OutcomePolicy struct {
 
 // Validate reports every fault of s at once.
 func (s OutcomePolicy) Validate() error {
-	var f faults
-	if !slices.Contains(scales, s.Outcome) {
-		f.add("Scale.Outcome", "%q is none of %s", s.Outcome, strings.Join(scales[1:], ", "))
+	var f faults.List
+	faults.Word(&f, "Scale.Outcome", s.Outcome, scaleSigned, scaleBinary, scalePartial, scaleRecorded, scaleAuto)
+	if !finite(s.StepCoef) {
+		f.Add("Scale.StepCoef", "%g is not finite", s.StepCoef)
 	}
-	f.finite("Scale.StepCoef", s.StepCoef)
-	return f.err()
+	return f.Err()
 }
 
 // Reasons for which Score excludes a rollout. Each is a prefix of

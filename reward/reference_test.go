@@ -175,14 +175,10 @@ func TestLengthWeightedByHand(t *testing.T) {
 }
 
 func TestStatisticsDescribe(t *testing.T) {
-	a, err := NewAccumulator(GRPO())
+	s, err := GRPO().Statistics([]GroupRewards{group("g", 1, 0, 0, 0), {Key: "h", Rollouts: []RolloutReward{{Excluded: "aborted"}}}})
 	require.NoError(t, err)
-	for _, r := range []float64{1, 0, 0, 0} {
-		require.NoError(t, a.Add("g", RolloutReward{Reward: r}))
-	}
-	require.NoError(t, a.Add("h", RolloutReward{Excluded: "aborted"}))
-	require.ErrorIs(t, a.Add("g", RolloutReward{Reward: math.Inf(1)}), rollout.KindInput)
-	s := a.Finish()
+	_, err = GRPO().Statistics([]GroupRewards{group("g", math.Inf(1))})
+	require.ErrorIs(t, err, rollout.KindInput)
 	require.Equal(t, map[string]int{"aborted": 1}, s.Report().Excluded)
 	dropped, err := s.Advantage("h", RolloutReward{Excluded: "aborted"})
 	require.NoError(t, err)
@@ -190,11 +186,9 @@ func TestStatisticsDescribe(t *testing.T) {
 	_, err = s.Advantage("h", RolloutReward{Reward: 1})
 	require.ErrorIs(t, err, rollout.KindInput)
 
-	whole, err := NewAccumulator(Estimator{Grouping: groupWholeBatch, Divisor: divideNone})
+	whole, err := Estimator{Grouping: groupWholeBatch, Divisor: divideNone}.Statistics([]GroupRewards{group("x", 1), group("y", 0)})
 	require.NoError(t, err)
-	require.NoError(t, whole.Add("x", RolloutReward{Reward: 1}))
-	require.NoError(t, whole.Add("y", RolloutReward{Reward: 0}))
-	v, err := whole.Finish().Advantage("x", RolloutReward{Reward: 1})
+	v, err := whole.Advantage("x", RolloutReward{Reward: 1})
 	require.NoError(t, err)
 	require.Equal(t, 0.5, v.Value)
 }

@@ -8,31 +8,161 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Statistics answers for the advantages of the rollouts that were added.
+// Statistics are what is known of a batch once all its rewards are: they answer for the
+// advantage of each rollout, with sums per group and nothing per rollout, but the rewards
+// where an Arithmetic other than the exact one needs them.
 type Statistics struct {
-	e        Estimator
-	index    *keys.Keys
-	groups   []groupState
-	moments  []stats.Moments // of the groups, nil unless advantages need more than they hold
-	batch    stats.Moments
-	bare     stats.Moments
-	values   [][]float64
-	batchSD  float64
-	factor   float64
-	baseline []float64
-	report   Report
+	e       Estimator
+	index   *keys.Keys // of groups
+	groups  []groupState
+	batch   stats.Moments
+	bare    stats.Moments // rows beyond the last slice, already in batch
+	batchSD float64
+	factor  float64
+	nonzero int // rewards other than 0
+	report  Report
 }
 
-func (s *Statistics) constant(i int) bool {
-	m := &s.moments[i]
+type groupState struct {
+	stats.Moments
+	values   []float64 // the rewards in order, unless the arithmetic is exact
+	baseline float64   // the running mean of the centre "ema"
+	sd       float64   // divisor when it is one number for the group
+	constant bool
+	dropped  bool
+}
+
+// Statistics is the first of two passes over a batch whose rewards are known before its
+// rollouts are at hand again: Statistics.Advantage then gives what Advantages gives, bit for
+// bit. Estimators defined by the order of rewards (slices by position, the centre "ema"), by
+// a second look at the advantages (Normalize) or by agent steps (the unit "step") are errors
+// of KindInput. It does not see whether a rollout comes twice.
+func (e Estimator) Statistics(groups []GroupRewards) (*Statistics, error) {
+	why, fix := "", "use Advantages"
+	switch {
+	case e.Unit == unitStep:
+		why, fix = "compares agent steps and not rollouts", "use StepsOf, StepAdvantages and CreditSteps"
+	case e.Grouping == groupByPosition:
+		why = "cuts the batch into slices by position"
+	case e.Center == centerEMA:
+		why = "takes one reward after the other in their order"
+	case e.Normalize:
+		why = "looks at all advantages a second time"
+	}
+	if why != "" {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the estimator %q %s, so it cannot stream", e.Name, why).WithFix("%s", fix)
+	}
+	s, _, err := newStatistics(groups, e)
+	return s, err
+}
+
+// newStatistics counts all rewards, and tells the group of comparison of each rollout.
+func newStatistics(groups []GroupRewards, e Estimator) (*Statistics, [][]int, error) {
+	if err := e.Validate(); err != nil {
+		return nil, nil, err
+	}
+	s := &Statistics{e: e, index: new(keys.Keys), factor: 1}
+	assigned, err := s.assign(groups)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, g := range groups {
+		for j, r := range g.Rollouts {
+			if err := s.add(g.Key, assigned[i][j], r); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	s.finish()
+	return s, assigned, nil
+}
+
+func (s *Statistics) numbered(i int) int {
+	for len(s.groups) <= i {
+		s.groups = append(s.groups, groupState{})
+	}
+	return i
+}
+
+func (s *Statistics) add(key string, g int, r RolloutReward) error {
+	s.report.Rollouts++
+	if why := s.e.Excludes(r); why != "" {
+		increment(&s.report.Excluded, why)
+	}
+	if !s.e.takesPart(r) {
+		return nil
+	}
+	if err := checkReward(key, r); err != nil {
+		return err
+	}
+	s.report.Used++
+	k := s.e.count(r)
+	if s.e.usesBatch() {
+		s.batch.Add(r.Reward, k)
+		if r.Reward != 0 {
+			s.nonzero += k
+		}
+	}
+	if g == bare {
+		s.bare.Add(r.Reward, k)
+		return nil
+	}
+	m := &s.groups[g]
+	m.Add(r.Reward, k)
+	if s.e.Arithmetic != arithmeticExact {
+		for range k {
+			m.values = append(m.values, r.Reward)
+		}
+	}
+	if s.e.Center == centerLengthWeighted {
+		m.AddLength(r.Reward, r.Length)
+		if s.e.CenterOver == levelBatch {
+			s.batch.AddLength(r.Reward, r.Length)
+		}
+	}
+	return nil
+}
+
+// finish draws from all rewards what advantages need.
+func (s *Statistics) finish() {
+	s.batch.Freeze()
+	kept := 0
+	for i := range s.groups {
+		g := &s.groups[i]
+		if g.N == 0 {
+			continue
+		}
+		s.report.Groups++
+		g.Freeze()
+		g.constant = s.constant(g)
+		switch {
+		case g.N == 1:
+			s.report.Singletons++
+		case g.constant:
+			s.report.Constant++
+		}
+		g.dropped = g.constant && s.e.dropsConstant() && (g.N > 1 || s.e.Constant == constantDrop)
+		if !g.dropped {
+			kept++
+		}
+	}
+	if kept == 0 {
+		s.keepFirst(s.e.KeepConstant)
+	}
+	if s.e.Factor == factorNonzero {
+		s.factor = float64(s.batch.N) / float64(max(s.nonzero, 1))
+	}
+	s.divisors()
+}
+
+func (s *Statistics) constant(g *groupState) bool {
 	switch {
 	case s.e.ToleranceOf == toleranceSpread:
-		return m.Spread() <= s.e.tolerance()
+		return g.Spread() <= s.e.tolerance()
 	case s.e.Arithmetic == arithmeticMeanOfSquares:
-		v := stats.MeanOfSquaresVariance(s.values[i], 0)
-		return !(v > s.e.tolerance())
+		return !(stats.MeanOfSquaresVariance(g.values, 0) > s.e.tolerance())
 	}
-	return m.Variance(0) <= s.e.tolerance()
+	return g.Variance(0) <= s.e.tolerance()
 }
 
 // keepFirst takes back the dropping of the first n groups.
@@ -56,19 +186,18 @@ func (s *Statistics) divisors() {
 	}
 	if s.e.ScaleOver == levelGroup {
 		for i := range s.groups {
-			m := &s.moments[i]
+			g := &s.groups[i]
 			switch {
+			case g.N == 1 && ddof == 1:
+				g.sd = 1 // σ₁ of one value does not exist
 			case s.e.Arithmetic == arithmeticPairwise:
-				s.groups[i].sd = math.Sqrt(stats.PairwiseVariance(s.values[i], ddof))
+				g.sd = math.Sqrt(stats.PairwiseVariance(g.values, ddof))
 			case s.e.Arithmetic == arithmeticMeanOfSquares:
-				s.groups[i].sd = math.Sqrt(stats.MeanOfSquaresVariance(s.values[i], ddof))
+				g.sd = math.Sqrt(stats.MeanOfSquaresVariance(g.values, ddof))
 			case !s.e.ScaleAboutCenter:
-				s.groups[i].sd = math.Sqrt(m.Variance(ddof))
-			case m.N > ddof:
-				s.groups[i].sd = math.Sqrt(s.aboutCenter(m, m) / float64(m.N-ddof))
-			}
-			if m.N == 1 && ddof == 1 {
-				s.groups[i].sd = 1 // σ₁ of one value does not exist
+				g.sd = math.Sqrt(g.Variance(ddof))
+			case g.N > ddof:
+				g.sd = math.Sqrt(s.aboutCenter(&g.Moments) / float64(g.N-ddof))
 			}
 		}
 		return
@@ -81,11 +210,11 @@ func (s *Statistics) divisors() {
 	}
 	total := 0.0
 	if s.e.CenterOver == levelBatch || s.e.Center == centerNone {
-		total = s.aboutCenter(&s.batch, &s.batch)
+		total = s.aboutCenter(&s.batch)
 	} else {
 		var sum stats.Sum
 		for i := range s.groups {
-			sum.Add(s.aboutCenter(&s.moments[i], &s.moments[i]))
+			sum.Add(s.aboutCenter(&s.groups[i].Moments))
 		}
 		sum.Add(s.bare.SumOfSquares()) // their centre is 0
 		total = sum.Round()
@@ -98,12 +227,12 @@ func (s *Statistics) divisors() {
 }
 
 // aboutCenter is the sum over m of squared deviations from the centre that the
-// estimator subtracts, which is own's unless it is the batch's.
-func (s *Statistics) aboutCenter(m, own *stats.Moments) float64 {
+// estimator subtracts, which is that of m unless it is the batch's.
+func (s *Statistics) aboutCenter(m *stats.Moments) float64 {
 	if s.e.Center == centerNone {
 		return m.SumOfSquares()
 	}
-	c := own
+	c := m
 	if s.e.CenterOver == levelBatch {
 		c = &s.batch
 	}
@@ -121,12 +250,12 @@ func (s *Statistics) aboutCenter(m, own *stats.Moments) float64 {
 	return max(ss, 0)
 }
 
-// Report counts what was added. Dropped and Zero are counted by Advantages
+// Report counts the rollouts of the batch. Dropped and Zero are counted by Advantages
 // only.
 func (s *Statistics) Report() Report { return s.report }
 
-// Advantage is the advantage of a rollout that was added to group, with the
-// reward it was added with. It is safe for concurrent use.
+// Advantage is the advantage of a rollout of group, with the reward that it had in the first
+// pass. It is safe for concurrent use.
 func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error) {
 	g := 0
 	if s.e.Grouping != groupWholeBatch {
@@ -140,8 +269,12 @@ func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error)
 	if err != nil {
 		return Advantage{}, err
 	}
-	a.Value = s.e.Clip.clip(a.Value)
-	if !finite(a.Value) {
+	return s.clipped(a, group, r)
+}
+
+// clipped is what becomes of an advantage at last.
+func (s *Statistics) clipped(a Advantage, group string, r RolloutReward) (Advantage, error) {
+	if a.Value = s.e.Clip.clip(a.Value); !finite(a.Value) {
 		return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
 			"the advantage in group %q is %g: the estimator has a vanishing divisor", group, a.Value).
 			WithFix("give the estimator an epsilon")
@@ -160,41 +293,38 @@ func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, 
 	if err := checkReward(key, r); err != nil {
 		return Advantage{}, err
 	}
-	var none groupState
-	g := &none
-	if at != bare {
-		g = &s.groups[at]
-		if g.m.N == 0 {
-			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
-				"no reward of group %q was added in the first pass", key)
-		}
+	var g *groupState
+	if at == bare {
+		g = new(groupState)
+	} else if g = &s.groups[at]; g.N == 0 {
+		return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
+			"no reward of group %q was added in the first pass", key)
 	}
 	if s.e.Center == centerEMA {
-		v := r.Reward - s.baseline[at]
-		s.baseline[at] = s.e.Decay*s.baseline[at] + (1-s.e.Decay)*r.Reward
+		v := r.Reward - g.baseline
+		g.baseline = s.e.Decay*g.baseline + (1-s.e.Decay)*r.Reward
 		return Advantage{Value: v * s.factor}, nil
 	}
 	switch {
 	case g.dropped:
 		return dropped(droppedConstant), nil
-	case g.m.N == 1 && s.e.Singleton != singletonAsIs:
+	case g.N == 1 && s.e.Singleton != singletonAsIs:
 		switch s.e.Singleton {
 		case singletonZero:
 			return Advantage{}, nil
 		case singletonDrop:
 			return dropped(droppedSingleton), nil
+		case singletonReward:
+			return Advantage{Value: r.Reward * s.factor}, nil
 		case singletonError:
 			return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
 				"group %q has one rollout, and the estimator %q refuses such groups", key, s.e.Name)
-		}
-		if s.e.Singleton == singletonReward {
-			return Advantage{Value: r.Reward * s.factor}, nil
 		}
 		return Advantage{Value: s.e.divide(r.Reward, 1) * s.factor}, nil
 	case g.constant && s.e.Constant == constantZero && s.e.centersGroup():
 		return Advantage{}, nil
 	}
-	return Advantage{Value: s.e.divide(s.centered(g, at, r), s.divisor(g, at, r)) * s.factor}, nil
+	return Advantage{Value: s.e.divide(s.centered(g, r), s.divisor(g, r)) * s.factor}, nil
 }
 
 // centersGroup reports whether a constant group has advantage 0 but for
@@ -207,27 +337,21 @@ func (e *Estimator) centersGroup() bool {
 	return false
 }
 
-// all are the moments of a group, or of the batch.
-func (s *Statistics) all(at int, of Choice) *stats.Moments {
-	switch {
-	case of == levelBatch:
+// over are the moments of the batch, or of a group.
+func (s *Statistics) over(level Choice, g *groupState) *stats.Moments {
+	if level == levelBatch {
 		return &s.batch
-	case at == bare:
-		return new(stats.Moments)
 	}
-	return &s.moments[at]
+	return &g.Moments
 }
 
-func (s *Statistics) centered(g *groupState, at int, r RolloutReward) float64 {
-	m := &g.m
-	if s.e.CenterOver == levelBatch {
-		m = &s.batch.Frozen
-	}
+func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
+	m := s.over(s.e.CenterOver, g)
 	if m.N == 0 {
 		return r.Reward
 	}
 	if s.e.Arithmetic != arithmeticExact {
-		return r.Reward - roundedCenter(s.e.Center, s.values[at], r.Reward)
+		return r.Reward - roundedCenter(s.e.Center, g.values, r.Reward)
 	}
 	switch s.e.Center {
 	case centerMean:
@@ -238,7 +362,7 @@ func (s *Statistics) centered(g *groupState, at int, r RolloutReward) float64 {
 		}
 		return m.DeviationFromOthers(r.Reward)
 	case centerLengthWeighted:
-		return s.all(at, s.e.CenterOver).LengthDeviation(r.Reward)
+		return m.LengthDeviation(r.Reward)
 	case centerBaseline:
 		return r.Reward - r.Baseline
 	case centerSecondBest:
@@ -250,11 +374,8 @@ func (s *Statistics) centered(g *groupState, at int, r RolloutReward) float64 {
 	return r.Reward
 }
 
-func (s *Statistics) divisor(g *groupState, at int, r RolloutReward) float64 {
-	m := &g.m
-	if s.e.ScaleOver == levelBatch {
-		m = &s.batch.Frozen
-	}
+func (s *Statistics) divisor(g *groupState, r RolloutReward) float64 {
+	m := s.over(s.e.ScaleOver, g)
 	switch s.e.Divisor {
 	case divideNone:
 		return 1
@@ -262,9 +383,9 @@ func (s *Statistics) divisor(g *groupState, at int, r RolloutReward) float64 {
 		return m.Mean()
 	case divideOthersStd:
 		if s.e.Arithmetic == arithmeticMeanOfSquares {
-			return math.Sqrt(stats.MeanOfSquaresVariance(stats.Masked(s.values[at], r.Reward), 1))
+			return math.Sqrt(stats.MeanOfSquaresVariance(stats.Masked(g.values, r.Reward), 1))
 		}
-		o := s.all(at, s.e.ScaleOver).Without(r.Reward)
+		o := m.Without(r.Reward)
 		return math.Sqrt(o.Variance(1))
 	}
 	if s.e.ScaleOver == levelBatch {

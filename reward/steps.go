@@ -1,6 +1,7 @@
 package reward
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"strings"
@@ -27,9 +28,7 @@ func StepsOf(r *rollout.Rollout, outcome, coef float64) []StepValue {
 	if r == nil {
 		return nil
 	}
-	if coef == 0 {
-		coef = 1
-	}
+	coef = cmp.Or(coef, 1)
 	var out []StepValue
 	for _, x := range r.Steps {
 		switch {

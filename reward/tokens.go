@@ -1,8 +1,10 @@
 package reward
 
 import (
+	"cmp"
 	"math"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -79,22 +81,22 @@ func TokenPreset(name string) (TokenEstimator, bool) {
 
 // Validate reports every fault of e at once.
 func (e TokenEstimator) Validate() error {
-	var f faults
+	var f faults.List
 	if e.Center != centerNone && e.Center != centerMean && e.Center != centerBaseline {
-		f.add("Center", "found %q, which is not defined for tokens, expected none, baseline or \"\", the group mean", e.Center)
+		f.Add("Center", "found %q, which is not defined for tokens, expected none, baseline or \"\", the group mean", e.Center)
 	}
 	if e.Discount != 0 && !(e.Discount > 0 && e.Discount <= 1) {
-		f.add("Discount", "%g is not in (0, 1]", e.Discount)
+		f.Add("Discount", "%g is not in (0, 1]", e.Discount)
 	}
 	if e.Discount != 0 && e.Discount != 1 && e.Center != centerNone {
-		f.add("Discount", "%g with the centre %s, which makes a return without discount", e.Discount, e.Center)
+		f.Add("Discount", "%g with the centre %s, which makes a return without discount", e.Discount, e.Center)
 	}
 	if e.Gaps && !e.Whiten.Off {
-		f.add("Gaps", "set with Whiten, which counts trained tokens")
+		f.Add("Gaps", "set with Whiten, which counts trained tokens")
 	}
-	f.nonNegative("Whiten.Epsilon", e.Whiten.Epsilon)
-	f.nonNegative("Whiten.CountEpsilon", e.Whiten.CountEpsilon)
-	return f.err()
+	f.Amount("Whiten.Epsilon", e.Whiten.Epsilon)
+	f.Amount("Whiten.CountEpsilon", e.Whiten.CountEpsilon)
+	return f.Err()
 }
 
 // TokenAdvantages gives one value per token of every mask, 0 where the mask is
@@ -103,37 +105,117 @@ func TokenAdvantages(groups []TokenGroup, e TokenEstimator) ([][][]float64, erro
 	if err := e.Validate(); err != nil {
 		return nil, err
 	}
-	means := map[string]*stats.Moments{}
-	for _, g := range groups {
+	rewards := make([]GroupRewards, len(groups))
+	for i, g := range groups {
+		rewards[i].Key = g.Key
 		for _, r := range g.Rollouts {
-			if err := checkReward(g.Key, RolloutReward{ID: r.ID, Reward: r.Reward, Baseline: r.Baseline}); err != nil {
-				return nil, err
-			}
-			if means[g.Key] == nil {
-				means[g.Key] = new(stats.Moments)
-			}
-			means[g.Key].Add(r.Reward, 1)
+			rewards[i].Rollouts = append(rewards[i].Rollouts, RolloutReward{ID: r.ID, Reward: r.Reward, Baseline: r.Baseline})
 		}
 	}
-	for _, m := range means {
-		m.Freeze()
+	b, values, err := e.compare(rewards, func(group, rollout int) []TokenRow {
+		return []TokenRow{tokenRow(groups[group].Rollouts[rollout].Mask)}
+	})
+	if err != nil {
+		return nil, err
 	}
 	out := make([][][]float64, len(groups))
 	for i, g := range groups {
 		out[i] = make([][]float64, len(g.Rollouts))
 		for j, r := range g.Rollouts {
-			out[i][j] = e.returns(r, e.centered(r, means[g.Key]))
-		}
-	}
-	if !e.Whiten.Off {
-		if err := e.Whiten.apply(groups, out); err != nil {
-			return nil, err
+			out[i][j] = b.advantages(r.Mask, values[i][j])
 		}
 	}
 	return out, nil
 }
 
-func (e *TokenEstimator) centered(r TokenRollout, m *stats.Moments) float64 {
+// TokenRow is what a token estimator asks of a row: how many of its tokens are trained, and
+// how many of those come after the last gap between them. A row without any, which a mask
+// left out, counts in the mean of its group and in nothing else.
+type TokenRow struct{ Trained, Tail int }
+
+func tokenRow(mask []bool) (row TokenRow) {
+	for t, on := range mask {
+		if !on {
+			continue
+		}
+		if t == 0 || !mask[t-1] {
+			row.Tail = 0
+		}
+		row.Trained++
+		row.Tail++
+	}
+	return row
+}
+
+// tokenBatch is an estimator with the mean and the deviation of all returns of a batch.
+type tokenBatch struct {
+	TokenEstimator
+	mean, sd float64
+}
+
+// compare centres the rewards within their groups, 0 of rollouts that are excluded, and
+// whitens over all rows.
+func (e TokenEstimator) compare(groups []GroupRewards, rows func(group, rollout int) []TokenRow) (tokenBatch, [][]float64, error) {
+	b, values := tokenBatch{e, 0, 1}, make([][]float64, len(groups))
+	means := map[string]*stats.Moments{}
+	for i, g := range groups {
+		m := means[g.Key]
+		if m == nil {
+			m = new(stats.Moments)
+			means[g.Key] = m
+		}
+		for j, r := range g.Rollouts {
+			if r.Excluded != "" {
+				continue
+			}
+			if err := checkReward(g.Key, r); err != nil {
+				return b, nil, err
+			}
+			m.Add(r.Reward, len(rows(i, j)))
+		}
+	}
+	for _, m := range means {
+		m.Freeze()
+	}
+	for i, g := range groups {
+		values[i] = make([]float64, len(g.Rollouts))
+		for j, r := range g.Rollouts {
+			if r.Excluded == "" {
+				values[i][j] = e.centered(r, means[g.Key])
+			}
+		}
+	}
+	if e.Whiten.Off {
+		return b, values, nil
+	}
+	var err error
+	b.mean, b.sd, err = e.Whiten.over(func(visit func(v float64, times int)) {
+		for i, g := range groups {
+			for j, r := range g.Rollouts {
+				if r.Excluded != "" {
+					continue
+				}
+				for _, row := range rows(i, j) {
+					e.each(row, values[i][j], visit)
+				}
+			}
+		}
+	})
+	return b, values, err
+}
+
+// advantages are those of the tokens of a row whose rollout has that centred reward.
+func (b *tokenBatch) advantages(mask []bool, value float64) []float64 {
+	out := b.returns(mask, value)
+	for t, on := range mask {
+		if on {
+			out[t] = (out[t] - b.mean) / b.sd
+		}
+	}
+	return out
+}
+
+func (e *TokenEstimator) centered(r RolloutReward, m *stats.Moments) float64 {
 	switch {
 	case e.Center == centerBaseline:
 		return r.Reward - r.Baseline
@@ -143,23 +225,21 @@ func (e *TokenEstimator) centered(r TokenRollout, m *stats.Moments) float64 {
 	return r.Reward
 }
 
-func (e *TokenEstimator) returns(r TokenRollout, value float64) []float64 {
-	out := make([]float64, len(r.Mask))
-	discount := e.Discount
-	if discount == 0 {
-		discount = 1
-	}
+// returns are the discounted returns of a row's tokens, 0 where the mask is false.
+func (e *TokenEstimator) returns(mask []bool, value float64) []float64 {
+	out := make([]float64, len(mask))
+	discount := cmp.Or(e.Discount, 1)
 	running, paid := 0.0, false
 	for t := len(out) - 1; t >= 0; t-- {
 		switch {
-		case !r.Mask[t] && e.ResetAtMask:
+		case !mask[t] && e.ResetAtMask:
 			running = 0
-		case r.Mask[t] && !paid:
+		case mask[t] && !paid:
 			running, paid = value, true
 			out[t] = running
-		case !r.Mask[t] && e.Gaps:
+		case !mask[t] && e.Gaps:
 			running *= discount
-		case r.Mask[t]:
+		case mask[t]:
 			running *= discount
 			out[t] = running
 		}
@@ -167,45 +247,41 @@ func (e *TokenEstimator) returns(r TokenRollout, value float64) []float64 {
 	return out
 }
 
-func (w Whiten) apply(groups []TokenGroup, values [][][]float64) error {
-	each := func(visit func(*float64)) {
-		for i, g := range groups {
-			for j, r := range g.Rollouts {
-				for t, on := range r.Mask {
-					if on {
-						visit(&values[i][j][t])
-					}
-				}
-			}
-		}
+// each visits the returns of a row's trained tokens, equal ones together.
+func (e *TokenEstimator) each(row TokenRow, value float64, visit func(v float64, times int)) {
+	paid := row.Trained
+	if e.ResetAtMask {
+		paid = row.Tail
+		visit(0, row.Trained-row.Tail)
 	}
-	white, err := w.over(func(visit func(float64, int)) { each(func(v *float64) { visit(*v, 1) }) })
-	if err == nil {
-		each(func(v *float64) { *v = white.of(*v) })
+	if !e.Discounts() {
+		visit(value, paid)
+		return
 	}
-	return err
+	for range paid {
+		visit(value, 1)
+		value *= e.Discount
+	}
 }
 
-// whitening is the mean and the deviation of the returns of a batch.
-type whitening struct{ mean, sd float64 }
+// Discounts says whether trained tokens that stand together have advantages of their own.
+func (e TokenEstimator) Discounts() bool { return e.Discount != 0 && e.Discount != 1 }
 
-func (x whitening) of(v float64) float64 { return (v - x.mean) / x.sd }
-
-// over goes through all returns twice.
-func (w Whiten) over(each func(visit func(v float64, times int))) (whitening, error) {
+// over goes through all returns twice, for their mean and deviation.
+func (w Whiten) over(each func(visit func(v float64, times int))) (mean, sd float64, err error) {
 	var sum stats.Sum
 	n := 0
 	each(func(v float64, times int) { sum.AddProduct(v, float64(times)); n += times })
 	if n == 0 {
-		return whitening{sd: 1}, nil
+		return 0, 1, nil
 	}
 	if n == 1 && !w.Population {
-		return whitening{}, rollout.Errorf(rollout.KindInput, rollout.Where{},
+		return 0, 0, rollout.Errorf(rollout.KindInput, rollout.Where{},
 			"the batch has one trained token, and the deviation with n - 1 of one value does not exist").
 			WithFix("whiten a larger batch")
 	}
 	count := float64(n) + w.CountEpsilon
-	mean := sum.Round() / count
+	mean = sum.Round() / count
 	var square stats.Sum
 	each(func(v float64, times int) {
 		d := v - mean
@@ -217,22 +293,9 @@ func (w Whiten) over(each func(visit func(v float64, times int))) (whitening, er
 	if !w.Population {
 		variance *= float64(n) / float64(n-1)
 	}
-	eps := w.Epsilon
-	if eps == 0 {
-		eps = 1e-8
-	}
+	eps := cmp.Or(w.Epsilon, 1e-8)
 	if w.Floor {
-		return whitening{mean, math.Sqrt(math.Max(variance, eps))}, nil
+		return mean, math.Sqrt(math.Max(variance, eps)), nil
 	}
-	return whitening{mean, math.Sqrt(variance + eps)}, nil
-}
-
-// creditTokens sets the credit of a sequence from per-token values: values[i] is
-// the advantage of token i, used where Weight > 0.
-func creditTokens(seq rollout.Sequence, values []float64) (rollout.Sequence, error) {
-	if len(values) != seq.Len() {
-		return seq, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: seq.Rollout, Field: "Credit"},
-			"got %d values for %d tokens", len(values), seq.Len())
-	}
-	return credit(seq, func(token int) float64 { return values[token] })
+	return mean, math.Sqrt(variance + eps), nil
 }

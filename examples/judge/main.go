@@ -90,7 +90,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 func show(out io.Writer, r *rollout.Rollout, steps []rollout.StepScore) error {
 	fmt.Fprintln(out, r.ID)
 	actions := map[int]string{}
-	for _, s := range prm.StepsOf(r, prm.StepOptions{}) {
+	for _, s := range prm.StepsOf(r) {
 		first, _, _ := strings.Cut(strings.TrimSpace(s.Action+"\n"+s.Response), "\n")
 		actions[s.Index] = fmt.Sprintf("%-12s %s", s.Class, first)
 	}

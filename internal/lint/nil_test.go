@@ -109,7 +109,7 @@ func TestNilRollouts(t *testing.T) {
 		}, name)
 	}
 	empty := map[string]func(){
-		"prm StepsOf":                    func() { require.Empty(t, prm.StepsOf(none, prm.StepOptions{})) },
+		"prm StepsOf":                    func() { require.Empty(t, prm.StepsOf(none)) },
 		"reward/pivot Candidates":        func() { require.Empty(t, pivot.Candidates(none, true)) },
 		"reward Of":                      func() { require.NotEmpty(t, reward.Of(none, rollout.Reward{}).Excluded) },
 		"reward Score":                   func() { require.NotEmpty(t, reward.Score(none, reward.OutcomePolicy{}).Excluded) },

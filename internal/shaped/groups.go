@@ -141,11 +141,11 @@ func (r *Rules) Decide(groups []Group, report *shaping.Report) ([][]Fate, error)
 	if r.Filter == nil {
 		return out, apply(&r.Keep, groups, out, report)
 	}
-	decisions, counted, err := filter.Apply(looks, *r.Filter)
+	decisions, takenBack, err := filter.Apply(looks, *r.Filter)
 	if err != nil {
 		return nil, err
 	}
-	report.KeptAlike += counted.TakenBack
+	report.KeptAlike += takenBack
 	for k, d := range decisions {
 		i := left[k]
 		if !d.Keep {

@@ -14,26 +14,6 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Options tune a journal. The zero value is the right default.
-type Options struct {
-	// SyncEvery votes an fsync is started; 0 means 256.
-	SyncEvery int
-	// SyncInterval bounds how long a vote waits for its fsync; 0 means 500 ms.
-	SyncInterval time.Duration
-}
-
-// validate reports all faults at once.
-func (o Options) validate() error {
-	var faults []error
-	if o.SyncEvery < 0 {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "SyncEvery"}, "%d votes is negative", o.SyncEvery))
-	}
-	if o.SyncInterval < 0 {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "SyncInterval"}, "%s is negative", o.SyncInterval))
-	}
-	return errors.Join(faults...)
-}
-
 // Stats says what a journal holds.
 type Stats struct {
 	Votes  int   // votes with a text, found or appended
@@ -46,11 +26,11 @@ type Stats struct {
 // Journal is an open journal. All methods are safe for concurrent use.
 type Journal struct {
 	path      string
-	syncEvery int
+	syncEvery int // votes, after which an fsync is started
 
 	mu    sync.Mutex
 	file  *os.File
-	fsync func() error // of file
+	fsync func() error // of file, replaced by tests
 	end   int64        // offset after the last whole line
 	index map[digest]int64
 	stats Stats
@@ -67,29 +47,22 @@ type Journal struct {
 
 // Open opens or makes the journal at path and locks it against other
 // processes. The file is read once, from start to end.
-func Open(path string, o Options) (*Journal, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
-	if o.SyncEvery == 0 {
-		o.SyncEvery = 256
-	}
-	if o.SyncInterval == 0 {
-		o.SyncInterval = 500 * time.Millisecond
-	}
+func Open(path string) (*Journal, error) { return open(path, 256, 500*time.Millisecond) }
+
+func open(path string, syncEvery int, syncInterval time.Duration) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "open the vote journal: %w", err)
 	}
 	j := &Journal{
-		path: path, syncEvery: o.SyncEvery, file: file, fsync: file.Sync, index: map[digest]int64{},
+		path: path, syncEvery: syncEvery, file: file, fsync: file.Sync, index: map[digest]int64{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	if err := j.load(); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	j.idle.Add(1)
-	go j.syncLoop(o.SyncInterval)
+	go j.syncLoop(syncInterval)
 	return j, nil
 }
 
@@ -190,15 +163,11 @@ func (j *Journal) keep(r Record, offset int64) {
 		j.stats.Failed++
 		return
 	}
-	if d := r.clean().digest(); !j.has(d) {
+	d := r.clean().digest()
+	if _, there := j.index[d]; !there {
 		j.index[d] = offset
 		j.stats.Votes++
 	}
-}
-
-func (j *Journal) has(d digest) bool {
-	_, ok := j.index[d]
-	return ok
 }
 
 // Lookup returns the recorded vote with that key. A vote that failed is not

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,7 +25,7 @@ func record(i int) journal.Record {
 
 func fill(t *testing.T, path string, n int) {
 	t.Helper()
-	j, err := journal.Open(path, journal.Options{})
+	j, err := journal.Open(path)
 	require.NoError(t, err)
 	for i := range n {
 		require.NoError(t, j.Append(record(i)))
@@ -36,7 +37,7 @@ func fill(t *testing.T, path string, n int) {
 func TestAppendAndResume(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "votes.journal")
 	fill(t, path, 20)
-	j, err := journal.Open(path, journal.Options{})
+	j, err := journal.Open(path)
 	require.NoError(t, err)
 	defer j.Close()
 	require.Equal(t, journal.Stats{Votes: 20}, j.Stats())
@@ -79,13 +80,13 @@ func TestTornTailAtEveryByte(t *testing.T) {
 	for cut := range len(whole) {
 		torn := filepath.Join(dir, fmt.Sprint("torn", cut))
 		require.NoError(t, os.WriteFile(torn, whole[:cut], 0o600))
-		j, err := journal.Open(torn, journal.Options{})
+		j, err := journal.Open(torn)
 		require.NoError(t, err, "cut at byte %d", cut)
 		want := max(0, bytes.Count(whole[:cut], []byte("\n"))-1)
 		require.Equal(t, want, j.Stats().Votes, "cut at byte %d", cut)
 		require.NoError(t, j.Append(record(30)))
 		require.NoError(t, j.Close())
-		j, err = journal.Open(torn, journal.Options{})
+		j, err = journal.Open(torn)
 		require.NoError(t, err)
 		require.Equal(t, journal.Stats{Votes: want + 1}, j.Stats())
 		require.NoError(t, j.Close())
@@ -112,27 +113,27 @@ func TestDamage(t *testing.T) {
 		return b
 	}
 
-	_, err = journal.Open(write(flip(3)), journal.Options{})
+	_, err = journal.Open(write(flip(3)))
 	require.ErrorIs(t, err, rollout.KindFormat, "damage in the middle is not cut off in silence")
 	var located *rollout.Error
 	require.ErrorAs(t, err, &located)
 	at, _ := located.Where.Byte.Get()
 	require.Equal(t, len(bytes.Join(lines[:3], nil)), at)
 
-	j, err := journal.Open(write(flip(6)), journal.Options{})
+	j, err := journal.Open(write(flip(6)))
 	require.NoError(t, err, "a bad last line is a torn end")
 	require.Equal(t, journal.Stats{Votes: 5, Torn: int64(len(lines[6]))}, j.Stats())
 	require.NoError(t, j.Close())
 
 	zeroed := append(bytes.Clone(whole), make([]byte, 4096)...)
-	j, err = journal.Open(write(zeroed), journal.Options{})
+	j, err = journal.Open(write(zeroed))
 	require.NoError(t, err, "a file system may leave zeros at the end")
 	require.Equal(t, 6, j.Stats().Votes)
 	require.NoError(t, j.Close())
 
 	for _, foreign := range []string{"precious text\n", "x", "deadbeef {}\n", strings.Repeat("\x00", 50)} {
 		p := write([]byte(foreign))
-		_, err := journal.Open(p, journal.Options{})
+		_, err := journal.Open(p)
 		require.ErrorIs(t, err, rollout.KindFormat)
 		kept, err := os.ReadFile(p)
 		require.NoError(t, err)
@@ -142,12 +143,12 @@ func TestDamage(t *testing.T) {
 
 func TestOneProcessAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "votes.journal")
-	j, err := journal.Open(path, journal.Options{})
+	j, err := journal.Open(path)
 	require.NoError(t, err)
-	_, err = journal.Open(path, journal.Options{})
+	_, err = journal.Open(path)
 	require.ErrorContains(t, err, "lock")
 	require.NoError(t, j.Close())
-	j, err = journal.Open(path, journal.Options{})
+	j, err = journal.Open(path)
 	require.NoError(t, err)
 	require.NoError(t, j.Close())
 	require.Error(t, j.Append(record(0)), "append after close")
@@ -155,7 +156,7 @@ func TestOneProcessAtATime(t *testing.T) {
 
 func TestConcurrentAppend(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "votes.journal")
-	j, err := journal.Open(path, journal.Options{SyncEvery: 7})
+	j, err := journal.OpenAs(path, 7, time.Second)
 	require.NoError(t, err)
 	var wg sync.WaitGroup
 	for g := range 8 {
@@ -175,7 +176,7 @@ func TestConcurrentAppend(t *testing.T) {
 	}
 	wg.Wait()
 	require.NoError(t, j.Close())
-	j, err = journal.Open(path, journal.Options{})
+	j, err = journal.Open(path)
 	require.NoError(t, err)
 	require.Equal(t, 800, j.Stats().Votes)
 	require.NoError(t, j.Close())
@@ -184,7 +185,7 @@ func TestConcurrentAppend(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	dir := f.TempDir()
 	path := filepath.Join(dir, "seed")
-	j, err := journal.Open(path, journal.Options{})
+	j, err := journal.Open(path)
 	require.NoError(f, err)
 	require.NoError(f, j.Append(record(1), record(2)))
 	require.NoError(f, j.Close())
@@ -196,14 +197,14 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p := filepath.Join(t.TempDir(), "j")
 		require.NoError(t, os.WriteFile(p, b, 0o600))
-		j, err := journal.Open(p, journal.Options{})
+		j, err := journal.Open(p)
 		if err != nil {
 			return
 		}
 		votes := j.Stats().Votes
 		require.NoError(t, j.Append(record(77)))
 		require.NoError(t, j.Close())
-		j, err = journal.Open(p, journal.Options{})
+		j, err = journal.Open(p)
 		require.NoError(t, err, "what was accepted once is accepted again")
 		require.GreaterOrEqual(t, j.Stats().Votes, max(votes, 1))
 		require.NoError(t, j.Close())

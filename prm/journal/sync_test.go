@@ -7,9 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// OpenAs is Open with other bounds on how long a vote waits for its fsync.
+var OpenAs = open
+
 // Two callers that wait for the same votes vouch for those alone.
 func TestSyncsAtOnceVouchForNoLaterVote(t *testing.T) {
-	j, err := Open(filepath.Join(t.TempDir(), "votes"), Options{SyncEvery: 1 << 30, SyncInterval: 1 << 60})
+	j, err := open(filepath.Join(t.TempDir(), "votes"), 1<<30, 1<<60)
 	require.NoError(t, err)
 	defer j.Close()
 	begun, end := make(chan bool), make(chan bool)

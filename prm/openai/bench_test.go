@@ -89,7 +89,7 @@ func BenchmarkVotes(b *testing.B) {
 					}
 				}}
 				if mode.journal {
-					j, err := journal.Open(b.TempDir()+"/votes", journal.Options{})
+					j, err := journal.Open(b.TempDir() + "/votes")
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -50,7 +50,8 @@ func TestVoteWithoutATrySaysWhy(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			o := quick(row.urls...)
-			o.EjectAfter, o.EjectFor, o.EjectMax, o.Retries, o.Patience = 1, time.Hour, time.Hour, -1, time.Second
+			o.Retries, o.Patience = -1, time.Second
+			o.Ejects(1, time.Hour, time.Hour)
 			c := client(t, o)
 			for range row.urls { // each endpoint fails once and is out
 				_, err := c.Judge(t.Context(), request(1))
@@ -115,7 +116,7 @@ func TestRepeatedKeyIsRedacted(t *testing.T) {
 				return true
 			})
 			path := filepath.Join(t.TempDir(), "votes")
-			j, err := journal.Open(path, journal.Options{})
+			j, err := journal.Open(path)
 			require.NoError(t, err)
 			o := quick(f.url())
 			h := &outcomes{}
@@ -235,10 +236,10 @@ func TestReplyOfTheLimit(t *testing.T) {
 	const body = `{"choices":[{"message":{"content":"\\boxed{1}"}}]}`
 	f := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ seen) bool { io.WriteString(w, body); return true })
 	o := quick(f.url())
-	o.MaxReply = int64(len(body))
+	o.ReplyBytes(int64(len(body)))
 	_, err := client(t, o).Judge(t.Context(), request(1))
 	require.NoError(t, err)
-	o.MaxReply--
+	o.ReplyBytes(int64(len(body)) - 1)
 	_, err = client(t, o).Judge(t.Context(), request(1))
 	require.ErrorContains(t, err, "larger than the limit")
 }

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/turnpack/turnpack/internal/zero"
@@ -26,7 +27,8 @@ type Client struct {
 	pool   *pool
 	slots  chan struct{}
 	hosted bool // a server of OpenAI's own is among the endpoints
-	meter  meter
+	mu     sync.Mutex
+	stats  Stats
 	common []byte // of all request bodies
 }
 
@@ -41,8 +43,7 @@ func New(o Options) (*Client, error) {
 		o.Transport = newTransport(o.Concurrency)
 	}
 	c := &Client{
-		o: o, slots: make(chan struct{}, o.Concurrency),
-		pool: &pool{ejectAfter: o.EjectAfter, ejectFor: o.EjectFor, ejectMax: max(o.EjectMax, o.EjectFor)},
+		o: o, slots: make(chan struct{}, o.Concurrency), pool: &pool{bounds: o.bounds},
 	}
 	// A redirect would carry the key, or at least the prompt, to an address nobody named.
 	c.http = &http.Client{
@@ -52,7 +53,9 @@ func New(o Options) (*Client, error) {
 	for _, raw := range o.Endpoints {
 		raw = strings.TrimRight(raw, "/")
 		key := c.key(raw)
-		c.pool.endpoints = append(c.pool.endpoints, &endpoint{url: raw, key: key, secret: secretOf(key), oneByOne: o.OneByOne})
+		e := &endpoint{url: raw, key: key, secret: secretOf(key)}
+		e.oneByOne.Store(o.OneByOne)
+		c.pool.endpoints = append(c.pool.endpoints, e)
 	}
 	var err error
 	if c.common, err = c.fixed(); err != nil {
@@ -156,7 +159,7 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 		}
 		if fail == nil {
 			if suspect != nil {
-				c.pool.setOneByOne(suspect)
+				suspect.oneByOne.Store(true)
 			}
 			return replies, nil
 		}
@@ -181,7 +184,7 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < pause {
 			return nil, c.impatient(outer, req, last, try+1)
 		}
-		c.meter.add(func(s *Stats) { s.Retries++ })
+		c.count(func(s *Stats) { s.Retries++ })
 		if sleep(ctx, pause) != nil {
 			return nil, c.impatient(outer, req, last, try+1)
 		}
@@ -191,9 +194,9 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 // backoff is the wait before retry number n ≥ 1: doubled each time, less up to
 // half of it at random.
 func (c *Client) backoff(n int) time.Duration {
-	d := c.o.BackoffMax
-	if shift := n - 1; shift < 63 && c.o.BackoffMin < d>>shift {
-		d = c.o.BackoffMin << shift
+	d := c.o.backoffMax
+	if shift := n - 1; shift < 63 && c.o.backoffMin < d>>shift {
+		d = c.o.backoffMin << shift
 	}
 	return d - time.Duration(rand.Int64N(int64(d)/2+1))
 }
@@ -211,7 +214,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if c.pool.isOneByOne(e) {
+	if e.oneByOne.Load() {
 		n = 1
 	}
 	body, err := c.body(req, n)
@@ -229,7 +232,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	replies, status, fail := c.send(rctx, e, body, n)
 	took := time.Since(began)
 	if fail == nil && len(replies) < n {
-		c.pool.setOneByOne(e)
+		e.oneByOne.Store(true)
 	}
 	if fail != nil && ctx.Err() == nil && errors.Is(rctx.Err(), context.DeadlineExceeded) {
 		fail.err = fmt.Errorf("no whole reply within %s", c.o.Timeout)
@@ -247,7 +250,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	if fail != nil {
 		out.Err = fail.err
 	}
-	c.meter.add(func(s *Stats) {
+	c.count(func(s *Stats) {
 		s.Requests++
 		s.Votes += int64(out.Votes)
 		s.PromptTokens += int64(out.PromptTokens)

@@ -21,10 +21,10 @@ import (
 
 // quick are options whose waits suit a test.
 func quick(urls ...string) openai.Options {
-	return openai.Options{
-		Endpoints: urls, Model: "judge-1", Concurrency: 16, Timeout: 2 * time.Second, Patience: 20 * time.Second,
-		BackoffMin: time.Millisecond, BackoffMax: 20 * time.Millisecond, EjectFor: 10 * time.Millisecond, EjectMax: 50 * time.Millisecond,
-	}
+	o := openai.Options{Endpoints: urls, Model: "judge-1", Concurrency: 16, Timeout: 2 * time.Second, Patience: 20 * time.Second}
+	o.Waits(time.Millisecond, 20*time.Millisecond)
+	o.Ejects(0, 10*time.Millisecond, 50*time.Millisecond)
+	return o
 }
 
 func client(t testing.TB, o openai.Options) *openai.Client {
@@ -137,7 +137,7 @@ func TestFailures(t *testing.T) {
 					return
 				}
 			}
-		}, func(o *openai.Options) { o.MaxReply = 1 << 20 }, 1, "larger than the limit"},
+		}, func(o *openai.Options) { o.ReplyBytes(1 << 20) }, 1, "larger than the limit"},
 		{"slow body", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			for r.Context().Err() == nil {
@@ -223,7 +223,8 @@ func TestWrongN(t *testing.T) {
 			got, err := c.JudgeN(t.Context(), request(1), 3)
 			require.NoError(t, err)
 			require.Len(t, got, row.first)
-			require.Equal(t, row.oneByOne, c.Stats().Endpoints[0].OneByOne)
+			_, _, oneByOne := c.First()
+			require.Equal(t, row.oneByOne, oneByOne)
 			require.Equal(t, !row.oneByOne, c.Batches())
 		})
 	}
@@ -235,7 +236,8 @@ func TestWrongN(t *testing.T) {
 		c := client(t, quick(f.url()))
 		_, err := c.JudgeN(t.Context(), request(1), 3)
 		require.ErrorContains(t, err, "too long")
-		require.False(t, c.Stats().Endpoints[0].OneByOne)
+		_, _, oneByOne := c.First()
+		require.False(t, oneByOne)
 		require.Equal(t, int64(2), f.requests.Load())
 	})
 }
@@ -270,7 +272,8 @@ func TestGlobalBoundAndCancel(t *testing.T) {
 	wg.Wait()
 	require.Equal(t, int64(40), failed.Load())
 	close(block)
-	require.Zero(t, c.Stats().Endpoints[0].InFlight)
+	inFlight, _, _ := c.First()
+	require.Zero(t, inFlight)
 	_, err := c.Judge(t.Context(), request(1))
 	require.NoError(t, err, "a broken-off call leaves the endpoint in service")
 }
@@ -288,7 +291,8 @@ func TestLeastLoadedAndEjection(t *testing.T) {
 	slow := newFake(t, func(http.ResponseWriter, *http.Request, seen) bool { time.Sleep(20 * time.Millisecond); return false })
 	fast := newFake(t, nil)
 	o := quick(bad.url(), slow.url(), fast.url())
-	o.EjectAfter, o.EjectFor, o.EjectMax, o.Retries = 3, 30*time.Millisecond, 100*time.Millisecond, 8
+	o.Ejects(3, 30*time.Millisecond, 100*time.Millisecond)
+	o.Retries = 8
 	c := client(t, o)
 	run := func(n int) {
 		var wg sync.WaitGroup
@@ -305,7 +309,8 @@ func TestLeastLoadedAndEjection(t *testing.T) {
 	run(300)
 	require.Less(t, bad.requests.Load(), int64(60), "the sick endpoint is left alone")
 	require.Greater(t, fast.requests.Load(), slow.requests.Load(), "load follows speed")
-	require.Positive(t, c.Stats().Endpoints[0].Ejections)
+	_, ejected, _ := c.First()
+	require.True(t, ejected)
 	sick.Store(false)
 	before := bad.requests.Load()
 	require.Eventually(t, func() bool { run(30); return bad.requests.Load() > before+50 }, time.Minute, 10*time.Millisecond, "a healed endpoint takes load again")
@@ -353,7 +358,8 @@ func TestChaos(t *testing.T) {
 		return true
 	})
 	o := quick(f.url())
-	o.Timeout, o.MaxReply, o.Concurrency, o.Retries = time.Second, 1<<16, 32, 8
+	o.Timeout, o.Concurrency, o.Retries = time.Second, 32, 8
+	o.ReplyBytes(1 << 16)
 	c := client(t, o)
 	var wg sync.WaitGroup
 	var votes, reasons atomic.Int64
@@ -413,10 +419,10 @@ func (s *spans) Start(ctx context.Context, a openai.Attempt) (context.Context, f
 func TestOptionFaultsAllAtOnce(t *testing.T) {
 	_, err := openai.New(openai.Options{
 		Endpoints: []string{"http://user:hunter2@h/v1", "ftp://h", "http://h/v1?key=hunter2"}, Retries: -2, Timeout: -1, Temperature: new(-0.5), TopP: new(0.0),
-		Price: openai.Price{Prompt: -1}, BackoffMin: time.Hour,
+		Price: openai.Price{Prompt: -1},
 	})
 	require.ErrorIs(t, err, rollout.KindInput)
-	for _, part := range []string{"user or a query", "ftp://h", "Model", "Retries", "Timeout", "Temperature", "TopP", "Price.Prompt", "BackoffMin"} {
+	for _, part := range []string{"user or a query", "ftp://h", "Model", "Retries", "Timeout", "Temperature", "TopP", "Price.Prompt"} {
 		require.ErrorContains(t, err, part)
 	}
 	require.NotContains(t, err.Error(), "hunter2")
@@ -487,5 +493,6 @@ func TestDeadServer(t *testing.T) {
 		require.ErrorContains(t, err, "no vote")
 	}
 	require.Less(t, time.Since(began), time.Minute)
-	require.True(t, c.Stats().Endpoints[0].Ejections > 0, "the dead endpoint is ejected and probed, not hammered")
+	_, ejected, _ := c.First()
+	require.True(t, ejected, "the dead endpoint is ejected and probed, not hammered")
 }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,19 +25,15 @@ type endpoint struct {
 	until     time.Time     // end of the ejection
 	probing   bool          // a single request tests an ejected endpoint
 	notBefore time.Time     // asked for by a 429
-	oneByOne  bool          // it does not do n > 1
-	requests  int64
-	ejections int64
+	oneByOne  atomic.Bool   // it does not do n > 1
 }
 
 // pool chooses endpoints.
 type pool struct {
-	mu         sync.Mutex
-	endpoints  []*endpoint
-	next       int // where the search starts, so that equals take turns
-	ejectAfter int
-	ejectFor   time.Duration
-	ejectMax   time.Duration
+	bounds
+	mu        sync.Mutex
+	endpoints []*endpoint
+	next      int // where the search starts, so that equals take turns
 }
 
 // acquire takes the healthy endpoint with the fewest requests in flight. While
@@ -86,7 +83,6 @@ func (p *pool) choose(now time.Time) (*endpoint, time.Duration) {
 	}
 	p.next++
 	best.inFlight++
-	best.requests++
 	best.probing = best.ejected > 0
 	return best, 0
 }
@@ -125,17 +121,14 @@ func (p *pool) release(e *endpoint, v verdict, pause time.Duration, cause error)
 		// ejection has ended: then it was the probe.
 		switch {
 		case e.ejected > 0 && !now.Before(e.until):
-			p.eject(e, min(2*e.ejected, p.ejectMax), now)
+			e.eject(min(2*e.ejected, p.ejectMax), now)
 		case e.ejected == 0 && e.failures >= p.ejectAfter:
-			p.eject(e, p.ejectFor, now)
+			e.eject(p.ejectFor, now)
 		}
 	}
 }
 
-func (p *pool) eject(e *endpoint, d time.Duration, now time.Time) {
-	e.ejected, e.until = d, now.Add(d)
-	e.ejections++
-}
+func (e *endpoint) eject(d time.Duration, now time.Time) { e.ejected, e.until = d, now.Add(d) }
 
 // namedEndpoints bounds how many endpoints an error describes.
 const namedEndpoints = 4
@@ -165,28 +158,14 @@ func (p *pool) state(now time.Time) string {
 	return strings.Join(all, "; ")
 }
 
-func (p *pool) setOneByOne(e *endpoint) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	e.oneByOne = true
-}
-
 // single reports whether no endpoint is known to do n > 1.
 func (p *pool) single() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, e := range p.endpoints {
-		if !e.oneByOne {
+		if !e.oneByOne.Load() {
 			return false
 		}
 	}
 	return true
-}
-
-func (p *pool) isOneByOne(e *endpoint) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return e.oneByOne
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

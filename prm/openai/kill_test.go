@@ -44,7 +44,7 @@ func scoringJob(url, votes, result string) error {
 	if err != nil {
 		return err
 	}
-	j, err := journal.Open(votes, journal.Options{})
+	j, err := journal.Open(votes)
 	if err != nil {
 		return err
 	}

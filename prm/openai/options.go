@@ -1,13 +1,13 @@
 package openai
 
 import (
-	"errors"
+	"cmp"
 	"math"
 	"net/http"
 	"net/url"
 	"time"
 
-	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/internal/faults"
 )
 
 // Price is what a million tokens cost, in any currency.
@@ -42,20 +42,22 @@ type Options struct {
 	Timeout     time.Duration // of one request, from first byte sent to last received [2m]
 	Retries     int           // further tries after a failure; −1 none [5]
 	// Patience bounds one vote, all tries and waits included [10m].
-	Patience   time.Duration
-	BackoffMin time.Duration // wait before the first retry, doubled for each further one [250ms]
-	BackoffMax time.Duration // longest such wait [20s]
-	// EjectAfter failures in a row take an endpoint out [8], for EjectFor [1s],
-	// doubled while it stays bad up to EjectMax [1m].
-	EjectAfter         int
-	EjectFor, EjectMax time.Duration
-	MaxReply           int64 // bytes of one reply [16 MiB]
+	Patience time.Duration
+	bounds
 
 	Price Price
 	Hook  Hook
 	// Transport carries the requests [a pool of its own with Concurrency idle
 	// connections per endpoint].
 	Transport http.RoundTripper
+}
+
+// bounds are those of a client that only tests change.
+type bounds struct {
+	backoffMin, backoffMax time.Duration // wait before the first retry, doubled for each further one
+	ejectAfter             int           // failures in a row take an endpoint out
+	ejectFor, ejectMax     time.Duration // for how long, doubled while it stays bad
+	maxReply               int64         // bytes of one reply
 }
 
 const (
@@ -65,90 +67,65 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&o.Timeout, 2 * time.Minute}, {&o.Patience, 10 * time.Minute}, {&o.BackoffMin, 250 * time.Millisecond},
-		{&o.BackoffMax, 20 * time.Second}, {&o.EjectFor, time.Second}, {&o.EjectMax, time.Minute},
-	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&o.Concurrency, 64}, {&o.Retries, 5}, {&o.EjectAfter, 8}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if o.MaxReply == 0 {
-		o.MaxReply = 16 << 20
-	}
+	o.Concurrency = cmp.Or(o.Concurrency, 64)
+	o.Timeout = cmp.Or(o.Timeout, 2*time.Minute)
+	o.Retries = cmp.Or(o.Retries, 5)
+	o.Patience = cmp.Or(o.Patience, 10*time.Minute)
+	o.backoffMin = cmp.Or(o.backoffMin, 250*time.Millisecond)
+	o.backoffMax = cmp.Or(o.backoffMax, 20*time.Second)
+	o.ejectAfter = cmp.Or(o.ejectAfter, 8)
+	o.ejectFor = cmp.Or(o.ejectFor, time.Second)
+	o.ejectMax = cmp.Or(o.ejectMax, time.Minute)
+	o.maxReply = cmp.Or(o.maxReply, 16<<20)
 	return o
 }
 
 // Validate reports all faults at once.
 func (o Options) Validate() error {
-	var faults []error
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + field}, format, args...))
-	}
+	f := faults.List{Of: "Options."}
 	if len(o.Endpoints) == 0 {
-		fault("Endpoints", "expected at least one base URL such as http://host:8000/v1")
+		f.Add("Endpoints", "expected at least one base URL such as http://host:8000/v1")
 	}
 	for _, e := range o.Endpoints {
 		u, err := url.Parse(e)
 		switch {
 		case err != nil:
 			// The URL itself may hold a secret: it is not repeated.
-			fault("Endpoints", "one of them is not a URL")
+			f.Add("Endpoints", "one of them is not a URL")
 		case u.User != nil || u.RawQuery != "":
-			fault("Endpoints", "%s holds a user or a query: keys come from the environment only", u.Host)
+			f.Add("Endpoints", "%s holds a user or a query: keys come from the environment only", u.Host)
 		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			fault("Endpoints", "found %q, expected http://host… or https://host…", e)
+			f.Add("Endpoints", "found %q, expected http://host… or https://host…", e)
 		}
 	}
 	if o.Model == "" {
-		fault("Model", "expected the name of the judge model")
+		f.Add("Model", "expected the name of the judge model")
 	}
 	for _, own := range []string{"messages", "n", "seed", "stream"} {
 		if _, set := o.Extra[own]; set {
-			fault("Extra", "the field %q is set by the client for each request", own)
+			f.Add("Extra", "the field %q is set by the client for each request", own)
 		}
 	}
-	for _, n := range []struct {
-		field string
-		value int64
-		least int64
-	}{
-		{"MaxTokens", int64(o.MaxTokens), 0}, {"Concurrency", int64(o.Concurrency), 0}, {"Retries", int64(o.Retries), -1},
-		{"EjectAfter", int64(o.EjectAfter), 0}, {"MaxReply", o.MaxReply, 0}, {"Timeout", int64(o.Timeout), 0},
-		{"Patience", int64(o.Patience), 0}, {"BackoffMin", int64(o.BackoffMin), 0}, {"BackoffMax", int64(o.BackoffMax), 0},
-		{"EjectFor", int64(o.EjectFor), 0}, {"EjectMax", int64(o.EjectMax), 0},
-	} {
-		if n.value < n.least {
-			fault(n.field, "%d is below %d", n.value, n.least)
-		}
+	f.Count("MaxTokens", o.MaxTokens)
+	f.Count("Concurrency", o.Concurrency)
+	f.Count("Timeout", int(o.Timeout))
+	f.Count("Patience", int(o.Patience))
+	if o.Retries < -1 {
+		f.Add("Retries", "%d is below -1", o.Retries)
 	}
 	if t := o.Temperature; t != nil && !(*t >= 0 && *t <= math.MaxFloat32) {
-		fault("Temperature", "%g is not a finite number >= 0", *t)
+		f.Add("Temperature", "%g is not a finite number >= 0", *t)
 	}
 	if p := o.TopP; p != nil && !(*p > 0 && *p <= 1) {
-		fault("TopP", "%g is not in (0, 1]", *p)
-	}
-	if d := o.withDefaults(); d.BackoffMin > d.BackoffMax {
-		fault("BackoffMin", "%s is above BackoffMax, %s", d.BackoffMin, d.BackoffMax)
+		f.Add("TopP", "%g is not in (0, 1]", *p)
 	}
 	for _, p := range []struct {
 		field string
 		value float64
 	}{{"Price.Prompt", o.Price.Prompt}, {"Price.Completion", o.Price.Completion}} {
 		if !(p.value >= 0 && p.value < 1e12) {
-			fault(p.field, "%g is not a finite price", p.value)
+			f.Add(p.field, "%g is not a finite price", p.value)
 		}
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }

@@ -113,10 +113,10 @@ func (c *Client) send(ctx context.Context, e *endpoint, request []byte, n int) (
 		return nil, status, c.refused(resp)
 	}
 	// One byte more tells a body of exactly the limit from a larger one.
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, min(c.o.MaxReply, math.MaxInt64-1)+1))
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, min(c.o.maxReply, math.MaxInt64-1)+1))
 	switch {
-	case int64(len(raw)) > c.o.MaxReply:
-		return nil, status, &failure{err: fmt.Errorf("the reply is larger than the limit of %d bytes", c.o.MaxReply), health: neutral}
+	case int64(len(raw)) > c.o.maxReply:
+		return nil, status, &failure{err: fmt.Errorf("the reply is larger than the limit of %d bytes", c.o.maxReply), health: neutral}
 	case err != nil:
 		return nil, status, lost(fmt.Errorf("read the reply of %s: %w", e.url, err))
 	}
@@ -181,7 +181,7 @@ const (
 
 // statusError quotes what the server said beside its status.
 func (c *Client) statusError(resp *http.Response) error {
-	raw, err := io.ReadAll(io.LimitReader(resp.Body, min(maxRefuse, c.o.MaxReply)))
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, min(maxRefuse, c.o.maxReply)))
 	text := ""
 	if err == nil {
 		text = bodyMessage(raw)

@@ -1,11 +1,10 @@
 package filter
 
 import (
-	"errors"
 	"math"
 	"slices"
-	"strings"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -91,58 +90,42 @@ type Decision struct {
 	Rows []bool
 }
 
-// Report counts decisions.
-type Report struct {
-	Kept, Dropped int
-	Reasons       map[string]int // dropped groups by reason
-	DroppedRows   int            // rows dropped from groups that stay
-	TakenBack     int            // dropped groups that KeepAtLeast kept
-}
-
 // Validate reports every fault of r at once.
 func (r Rule) Validate() error {
-	var faults []error
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
-	}
-	if tests := []string{testDeviation, testFloat32, testPairwise, rowDeviation, rowDeviationGroup}; r.Test != spread && !slices.Contains(tests, r.Test) {
-		fault("Test", "found %q, expected nothing or one of %s", r.Test, strings.Join(tests, ", "))
-	}
-	if !(r.Tolerance >= 0) || math.IsInf(r.Tolerance, 0) {
-		fault("Tolerance", "%g is not a finite number >= 0", r.Tolerance)
-	}
+	var f faults.List
+	faults.Word(&f, "Test", r.Test, testDeviation, testFloat32, testPairwise, rowDeviation, rowDeviationGroup)
+	f.Amount("Tolerance", r.Tolerance)
 	if r.Test != spread && r.Test != testDeviation && (r.Tolerance != 0 || r.Exact) {
-		fault("Tolerance", "%g, which the test %s does not look at", r.Tolerance, r.Test)
+		f.Add("Tolerance", "%g, which the test %s does not look at", r.Tolerance, r.Test)
 	}
 	if r.Exact && r.Tolerance != 0 {
-		fault("Tolerance", "%g, but Exact says 0", r.Tolerance)
+		f.Add("Tolerance", "%g, but Exact says 0", r.Tolerance)
 	}
-	if r.MinLive < 0 || r.KeepAtLeast < 0 {
-		fault("MinLive", "counts are %d and %d, expected >= 0", r.MinLive, r.KeepAtLeast)
-	}
+	f.Count("MinLive", r.MinLive)
+	f.Count("KeepAtLeast", r.KeepAtLeast)
 	if r.Band != nil && !(r.Band.Low <= r.Band.High) {
-		fault("Band", "[%g, %g] is no interval", r.Band.Low, r.Band.High)
+		f.Add("Band", "[%g, %g] is no interval", r.Band.Low, r.Band.High)
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }
 
-// Apply decides on every group. Rewards that are not finite are errors of
-// KindInput where they are live.
-func Apply(groups []Group, r Rule) ([]Decision, Report, error) {
+// Apply decides on every group; takenBack counts those that KeepAtLeast kept. Rewards that
+// are not finite are errors of KindInput where they are live.
+func Apply(groups []Group, r Rule) (out []Decision, takenBack int, err error) {
 	if err := r.Validate(); err != nil {
-		return nil, Report{}, err
+		return nil, 0, err
 	}
-	out := make([]Decision, len(groups))
+	out = make([]Decision, len(groups))
 	kept := 0
 	for i := range groups {
 		g := &groups[i]
 		if g.Live != nil && len(g.Live) != len(g.Rewards) {
-			return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{},
+			return nil, 0, rollout.Errorf(rollout.KindInput, rollout.Where{},
 				"group %q has %d rewards and %d live flags", g.Key, len(g.Rewards), len(g.Live))
 		}
 		for j, x := range g.Rewards {
 			if x-x != 0 && (g.live(j) || !r.LiveOnly) {
-				return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{},
+				return nil, 0, rollout.Errorf(rollout.KindInput, rollout.Where{},
 					"reward %d of group %q is %g, expected a finite number", j, g.Key, x)
 			}
 		}
@@ -150,35 +133,14 @@ func Apply(groups []Group, r Rule) ([]Decision, Report, error) {
 			kept++
 		}
 	}
-	report := Report{}
 	for i := 0; i < len(out) && kept < r.KeepAtLeast; i++ {
 		if !out[i].Keep {
 			out[i] = Decision{Keep: true}
 			kept++
-			report.TakenBack++
+			takenBack++
 		}
 	}
-	for _, d := range out {
-		report.count(d)
-	}
-	return out, report, nil
-}
-
-func (r *Report) count(d Decision) {
-	if !d.Keep {
-		r.Dropped++
-		if r.Reasons == nil {
-			r.Reasons = map[string]int{}
-		}
-		r.Reasons[d.Reason]++
-		return
-	}
-	r.Kept++
-	for _, stays := range d.Rows {
-		if !stays {
-			r.DroppedRows++
-		}
-	}
+	return out, takenBack, nil
 }
 
 func (r *Rule) decide(g *Group) Decision {

@@ -1,9 +1,10 @@
 package offpolicy
 
 import (
-	"errors"
+	"cmp"
 	"math"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -42,25 +43,16 @@ const verlBound = 20
 
 // Validate reports every fault of c at once.
 func (c Correction) Validate() error {
-	var faults []error
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
-	}
-	if c.Untrained != "" && c.Untrained != "unit" && c.Untrained != "ratio" {
-		fault("Untrained", "found %q, expected unit, ratio or nothing", c.Untrained)
-	}
-	for _, x := range []struct {
-		field string
-		value float64
-	}{{"Low", c.Low}, {"High", c.High}, {"MaxLog", c.MaxLog}, {"CountEpsilon", c.CountEpsilon}} {
-		if !(x.value >= 0) || math.IsInf(x.value, 0) {
-			fault(x.field, "%g is not a finite number >= 0", x.value)
-		}
-	}
+	var f faults.List
+	faults.Word(&f, "Untrained", c.Untrained, "unit", "ratio")
+	f.Amount("Low", c.Low)
+	f.Amount("High", c.High)
+	f.Amount("MaxLog", c.MaxLog)
+	f.Amount("CountEpsilon", c.CountEpsilon)
 	if c.High > 0 && c.Low > c.High {
-		fault("Low", "[%g, %g] is no interval", c.Low, c.High)
+		f.Add("Low", "[%g, %g] is no interval", c.Low, c.High)
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }
 
 func (c *Correction) weight(logRatio float64) float64 {
@@ -71,10 +63,7 @@ func (c *Correction) weight(logRatio float64) float64 {
 }
 
 func (c *Correction) bound(w float64) float64 {
-	low, high := c.Low, c.High
-	if high == 0 {
-		high = math.Inf(1)
-	}
+	low, high := c.Low, cmp.Or(c.High, math.Inf(1))
 	switch {
 	case w >= low && w <= high:
 		return w

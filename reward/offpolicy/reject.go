@@ -1,11 +1,11 @@
 package offpolicy
 
 import (
-	"errors"
+	"cmp"
 	"math"
 	"slices"
 
-	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/internal/faults"
 )
 
 // Rejection keeps what lies within its bounds: of an estimate of the divergence
@@ -23,36 +23,32 @@ type Rejection struct {
 }
 
 func (r Rejection) validate() error {
-	var faults []error
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
-	}
+	var f faults.List
 	if !slices.Contains([]string{"k1", "k2", "k3"}, r.Estimator) {
-		fault("Estimator", "found %q, expected k1, k2 or k3", r.Estimator)
+		f.Add("Estimator", "found %q, expected k1, k2 or k3", r.Estimator)
 	}
-	if !slices.Contains([]string{"", "sum", "mean", "max"}, r.Over) {
-		fault("Over", "found %q, expected sum, mean, max or nothing", r.Over)
-	}
+	faults.Word(&f, "Over", r.Over, "sum", "mean", "max")
 	if r.Estimator == "k1" && r.Over == "max" {
-		fault("Over", "the maximum of a signed estimate bounds one side only: use k2 or k3")
+		f.Add("Over", "the maximum of a signed estimate bounds one side only: use k2 or k3")
 	}
 	if !(r.High > 0) || math.IsInf(r.High, 0) {
-		fault("High", "%g is not a finite number > 0", r.High)
+		f.Add("High", "%g is not a finite number > 0", r.High)
 	}
 	if !(r.Low >= 0) || r.Low > r.High {
-		fault("Low", "%g is not in [0, %g]", r.Low, r.High)
+		f.Add("Low", "%g is not in [0, %g]", r.Low, r.High)
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }
 
 // Keep returns the masks of rows after all rejections (verl's
 // compute_rollout_rejection_mask, 1dda039b9).
 func Keep(rows []Row, rules ...Rejection) ([][]bool, error) {
-	var faults []error
+	var f faults.List
 	for _, r := range rules {
-		faults = append(faults, r.validate())
+		f.Join(r.validate())
 	}
-	if err := errors.Join(append(faults, check(rows))...); err != nil {
+	f.Join(check(rows))
+	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	out := make([][]bool, len(rows))
@@ -112,9 +108,6 @@ func (r *Rejection) within(x float64) bool {
 	if r.Estimator != "k1" {
 		return x <= r.High
 	}
-	low := r.Low
-	if low == 0 {
-		low = 1 / r.High
-	}
+	low := cmp.Or(r.Low, 1/r.High)
 	return x >= math.Log(low) && x <= math.Log(r.High)
 }

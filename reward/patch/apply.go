@@ -29,7 +29,7 @@ import (
 // apply to a file.
 func (p *Patch) Apply(tree Tree) (Tree, error) {
 	w := work{before: tree, leaving: map[string]bool{}, removed: map[string]bool{}, written: Tree{}}
-	changes := p.Changes()
+	changes := p.changes()
 	for _, c := range changes {
 		if c.Kind == remove || c.Kind == rename {
 			w.leaving[c.Old] = true
@@ -86,7 +86,7 @@ func (w *work) collide(next Tree) error {
 }
 
 // source is the file that a change starts from.
-func (w *work) source(c Change) (f File, exists bool) {
+func (w *work) source(c change) (f File, exists bool) {
 	if c.Kind != rename && c.Kind != copied {
 		if f, exists = w.written[c.Old]; exists || w.removed[c.Old] {
 			return f, exists
@@ -125,7 +125,7 @@ func (w *work) taken(name string) bool {
 	return written || there && !w.leaving[name]
 }
 
-func (w *work) apply(f *gitdiff.File, c Change) error {
+func (w *work) apply(f *gitdiff.File, c change) error {
 	fail := func(format string, args ...any) error {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: c.path()}, format, args...).
 			WithFix("make the patch against the same commit")

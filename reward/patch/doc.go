@@ -11,7 +11,6 @@
 // the rules of `git apply` without options: every hunk must match exactly, but
 // may have moved. (Where git matches a last line without line end against the
 // beginning of a longer text and glues lines together, this package refuses.)
-// Modes and symbolic links are part of a tree. Nothing runs, and nothing is written but
-// by Tree.WriteDir. Time is bounded by hunks × lines of the
-// file.
+// Modes and symbolic links are part of a tree. Nothing runs, and nothing is written. Time is
+// bounded by hunks × lines of the file.
 package patch

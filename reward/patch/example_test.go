@@ -7,7 +7,7 @@ import (
 )
 
 func ExamplePatch_Apply() {
-	tree := patch.Files(map[string]string{"calc.py": "def add(a, b):\n    return a - b\n"})
+	tree := patch.Tree{"calc.py": {Content: "def add(a, b):\n    return a - b\n"}}
 	p, _ := patch.Parse(`--- a/calc.py
 +++ b/calc.py
 @@ -1,2 +1,2 @@
@@ -27,7 +27,7 @@ func ExamplePatch_Apply() {
 func ExamplePatch_Reverse() {
 	p, _ := patch.Parse("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n")
 	back, _ := p.Reverse()
-	tree, _ := back.Apply(patch.Files(map[string]string{"x": "new\n"}))
+	tree, _ := back.Apply(patch.Tree{"x": {Content: "new\n"}})
 	fmt.Printf("%q\n", tree["x"].Content)
 	// Output: "old\n"
 }

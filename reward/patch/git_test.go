@@ -83,7 +83,7 @@ func TestAgainstGit(t *testing.T) {
 
 		p, err := patch.Parse(diff)
 		require.NoError(t, err, "seed %d\n%s", seed, diff)
-		got, err := p.Apply(patch.Files(files{"f": target}))
+		got, err := p.Apply(treeOf(files{"f": target}))
 		if gitErr != nil {
 			require.Error(t, err, "seed %d: git refuses\n%s\nfor %q", seed, diff, target)
 			refused++

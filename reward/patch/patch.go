@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -20,23 +21,15 @@ const (
 	copied = "copy"
 )
 
-// Change is the effect of a patch on one file.
-type Change struct {
-	Kind    string // "modify", "add", "delete", "rename" or "copy"
-	Old     string // path before, "" for an added file
-	New     string // path after, "" for a deleted one
-	Added   int    // lines
-	Deleted int    // lines
-	Binary  bool
+// change is the effect of a patch on one file.
+type change struct {
+	Kind string // "modify", "add", "delete", "rename" or "copy"
+	Old  string // path before, "" for an added file
+	New  string // path after, "" for a deleted one
 }
 
 // path is the path after the change, or before it for a deletion.
-func (c Change) path() string {
-	if c.New != "" {
-		return c.New
-	}
-	return c.Old
-}
+func (c change) path() string { return cmp.Or(c.New, c.Old) }
 
 // Patch is a parsed patch. It is immutable.
 type Patch struct {
@@ -110,11 +103,11 @@ func safe(name string) bool {
 		path.Clean(name) == name && !strings.HasPrefix(name, "../")
 }
 
-// Changes lists what the patch does, in its order.
-func (p *Patch) Changes() []Change {
-	changes := make([]Change, len(p.files))
+// changes lists what the patch does, in its order.
+func (p *Patch) changes() []change {
+	changes := make([]change, len(p.files))
 	for i, f := range p.files {
-		c := Change{Kind: modify, Old: f.OldName, New: f.NewName, Binary: f.IsBinary}
+		c := change{Kind: modify, Old: f.OldName, New: f.NewName}
 		switch {
 		case f.IsNew:
 			c.Kind, c.Old = add, ""
@@ -124,10 +117,6 @@ func (p *Patch) Changes() []Change {
 			c.Kind = rename
 		case f.IsCopy:
 			c.Kind = copied
-		}
-		for _, t := range f.TextFragments {
-			c.Added += int(t.LinesAdded)
-			c.Deleted += int(t.LinesDeleted)
 		}
 		changes[i] = c
 	}
@@ -143,7 +132,7 @@ func (p *Patch) Touched() []string {
 			paths = append(paths, name)
 		}
 	}
-	for _, c := range p.Changes() {
+	for _, c := range p.changes() {
 		if c.Kind != copied {
 			add(c.Old)
 		}
@@ -156,7 +145,7 @@ func (p *Patch) Touched() []string {
 // holds; nil when nothing is left.
 func (p *Patch) Only(keep func(path string) bool) *Patch {
 	var files []*gitdiff.File
-	for i, c := range p.Changes() {
+	for i, c := range p.changes() {
 		if c.New != "" && keep(c.New) || c.Old != "" && c.Kind != copied && keep(c.Old) {
 			files = append(files, p.files[i])
 		}
@@ -233,7 +222,7 @@ func reverseFragment(t *gitdiff.TextFragment) *gitdiff.TextFragment {
 
 // Edit is what a patch takes from and adds to one file, without context.
 type Edit struct {
-	Path    string // as in Change.Path
+	Path    string // after the change, or before it for a deletion
 	Deleted []string
 	Added   []string // lines, white space trimmed at both ends
 	// Mode says how the mode changes, as in "100644 100755", and what a new file is that
@@ -245,7 +234,7 @@ type Edit struct {
 // binary change is one added line with its compressed data.
 func (p *Patch) Edits() []Edit {
 	edits := make([]Edit, len(p.files))
-	for i, c := range p.Changes() {
+	for i, c := range p.changes() {
 		e := Edit{Path: c.path()}
 		for _, t := range p.files[i].TextFragments {
 			for _, l := range t.Lines {

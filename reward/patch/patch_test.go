@@ -15,6 +15,15 @@ import (
 // files are contents by path.
 type files = map[string]string
 
+// treeOf is a tree of regular files.
+func treeOf(contents files) patch.Tree {
+	t := patch.Tree{}
+	for name, content := range contents {
+		t[name] = patch.File{Content: content}
+	}
+	return t
+}
+
 const modify = `diff --git a/src/a.go b/src/a.go
 index 1111111..2222222 100644
 --- a/src/a.go
@@ -35,10 +44,10 @@ func parse(t *testing.T, text string) *patch.Patch {
 }
 
 func TestApply(t *testing.T) {
-	tree := patch.Files(files{"src/a.go": "one\ntwo\nthree\nfour\nfive\n", "b": "x"})
+	tree := treeOf(files{"src/a.go": "one\ntwo\nthree\nfour\nfive\n", "b": "x"})
 	after, err := parse(t, modify).Apply(tree)
 	require.NoError(t, err)
-	require.Equal(t, patch.Files(files{"src/a.go": "one\nTWO\ntwo and a half\nthree\nfour\nfive\n", "b": "x"}), after)
+	require.Equal(t, treeOf(files{"src/a.go": "one\nTWO\ntwo and a half\nthree\nfour\nfive\n", "b": "x"}), after)
 	require.Equal(t, "one\ntwo\nthree\nfour\nfive\n", tree["src/a.go"].Content, "the tree that was given stays")
 
 	back, err := parse(t, modify).Reverse()
@@ -68,7 +77,7 @@ func TestPlace(t *testing.T) {
 		{"positions beyond all files", "c\nx\nc\nq\n", hunk(1<<60, "c"), "c\ny\nc\nq\n"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			after, err := parse(t, c.patch).Apply(patch.Files(files{"f": c.file}))
+			after, err := parse(t, c.patch).Apply(treeOf(files{"f": c.file}))
 			if c.want == "" {
 				require.ErrorIs(t, err, rollout.KindInput)
 				return
@@ -108,17 +117,17 @@ old mode 100644
 new mode 100755
 `
 	p := parse(t, many)
-	tree := patch.Files(files{"gone.txt": "bye\n", "old.py": "a\nb\n", "run.sh": "ls\n"})
+	tree := treeOf(files{"gone.txt": "bye\n", "old.py": "a\nb\n", "run.sh": "ls\n"})
 	after, err := p.Apply(tree)
 	require.NoError(t, err)
-	want := patch.Files(files{"new.txt": "hello\nworld\n", "tests/moved_test.py": "a\nB\n", "run.sh": "ls\n"})
+	want := treeOf(files{"new.txt": "hello\nworld\n", "tests/moved_test.py": "a\nB\n", "run.sh": "ls\n"})
 	want["run.sh"] = patch.File{Content: "ls\n", Mode: "100755"}
 	require.Equal(t, want, after)
 	require.Equal(t, []string{"new.txt", "gone.txt", "old.py", "tests/moved_test.py", "run.sh"}, p.Touched())
 	require.Equal(t, []patch.Change{
-		{Kind: "add", New: "new.txt", Added: 2},
-		{Kind: "delete", Old: "gone.txt", Deleted: 1},
-		{Kind: "rename", Old: "old.py", New: "tests/moved_test.py", Added: 1, Deleted: 1},
+		{Kind: "add", New: "new.txt"},
+		{Kind: "delete", Old: "gone.txt"},
+		{Kind: "rename", Old: "old.py", New: "tests/moved_test.py"},
 		{Kind: "modify", Old: "run.sh", New: "run.sh"},
 	}, p.Changes())
 
@@ -135,10 +144,10 @@ new mode 100755
 		reason string
 		tree   patch.Tree
 	}{
-		{"a file to add exists", patch.Files(files{"new.txt": "", "gone.txt": "bye\n", "old.py": "a\nb\n", "run.sh": ""})},
-		{"a file to delete is missing", patch.Files(files{"old.py": "a\nb\n", "run.sh": ""})},
-		{"a file to delete has more lines", patch.Files(files{"gone.txt": "bye\nbye\n", "old.py": "a\nb\n", "run.sh": ""})},
-		{"a rename's target exists", patch.Files(files{"gone.txt": "bye\n", "old.py": "a\nb\n", "tests/moved_test.py": "", "run.sh": ""})},
+		{"a file to add exists", treeOf(files{"new.txt": "", "gone.txt": "bye\n", "old.py": "a\nb\n", "run.sh": ""})},
+		{"a file to delete is missing", treeOf(files{"old.py": "a\nb\n", "run.sh": ""})},
+		{"a file to delete has more lines", treeOf(files{"gone.txt": "bye\nbye\n", "old.py": "a\nb\n", "run.sh": ""})},
+		{"a rename's target exists", treeOf(files{"gone.txt": "bye\n", "old.py": "a\nb\n", "tests/moved_test.py": "", "run.sh": ""})},
 	} {
 		_, err := p.Apply(c.tree)
 		require.ErrorIs(t, err, rollout.KindInput, c.reason)
@@ -178,7 +187,7 @@ func TestRandomEdits(t *testing.T) {
 		}
 		p := parse(t, text)
 		old := strings.Join(before, "\n") + "\n"
-		got, err := p.Apply(patch.Files(files{"f": old}))
+		got, err := p.Apply(treeOf(files{"f": old}))
 		require.NoError(t, err, "seed %d\n%s", seed, text)
 		require.Equal(t, strings.Join(after, "\n")+"\n", got["f"].Content, "seed %d\n%s", seed, text)
 		r, err := p.Reverse()
@@ -192,7 +201,7 @@ func TestRandomEdits(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, p.String(), rr.String(), "reversing twice is nothing")
 		if !strings.Contains(text, "@@ -1,") {
-			shifted, err := p.Apply(patch.Files(files{"f": "head\nhead\n" + old}))
+			shifted, err := p.Apply(treeOf(files{"f": "head\nhead\n" + old}))
 			require.NoError(t, err, "seed %d\n%s", seed, text)
 			require.Equal(t, "head\nhead\n"+got["f"].Content, shifted["f"].Content)
 		}
@@ -222,17 +231,17 @@ func TestMovesReadTheTreeAsItWas(t *testing.T) {
 	}{
 		{"the source of a copy changes too", "diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1 @@\n-one\n two\n" +
 			"diff --git a/a b/b\nsimilarity index 90%\ncopy from a\ncopy to b\n--- a/a\n+++ b/b\n@@ -1,2 +1,2 @@\n one\n-two\n+three\n",
-			patch.Files(files{"a": "one\ntwo\n"}), patch.Files(files{"a": "two\n", "b": "one\nthree\n"})},
+			treeOf(files{"a": "one\ntwo\n"}), treeOf(files{"a": "two\n", "b": "one\nthree\n"})},
 		{"two files change places", "diff --git a/b b/a\nsimilarity index 100%\nrename from b\nrename to a\n" +
 			"diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n",
-			patch.Files(files{"a": "1\n", "b": "2\n"}), patch.Files(files{"a": "2\n", "b": "1\n"})},
+			treeOf(files{"a": "1\n", "b": "2\n"}), treeOf(files{"a": "2\n", "b": "1\n"})},
 		{"a file that was moved away changes", "diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n" +
 			"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n",
-			patch.Files(files{"a": "1\n"}), nil},
+			treeOf(files{"a": "1\n"}), nil},
 		{"a file changes twice", "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-1\n+2\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-2\n+3\n",
-			patch.Files(files{"a": "1\n"}), patch.Files(files{"a": "3\n"})},
+			treeOf(files{"a": "1\n"}), treeOf(files{"a": "3\n"})},
 		{"a file goes twice", "--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-1\n",
-			patch.Files(files{"a": "1\n"}), nil},
+			treeOf(files{"a": "1\n"}), nil},
 	} {
 		p, err := patch.Parse(row.text)
 		require.NoError(t, err, row.reason)
@@ -252,16 +261,16 @@ func TestBinaryChangeOfAnotherContent(t *testing.T) {
 		"GIT binary patch\nliteral 7\nOcmZQz%`eGFEdl@rlmaLK\n\nliteral 9\nQcmZQzWJ=1+ODw7c00^)Gi2wiq\n\n")
 	require.NoError(t, err)
 	before, after := "\x00\x01\x02binary", "\x00\x05other"
-	got, err := p.Apply(patch.Files(files{"z": before}))
+	got, err := p.Apply(treeOf(files{"z": before}))
 	require.NoError(t, err)
-	require.Equal(t, patch.Files(files{"z": after}), got)
-	_, err = p.Apply(patch.Files(files{"z": "\x00\x01\x02Binary"}))
+	require.Equal(t, treeOf(files{"z": after}), got)
+	_, err = p.Apply(treeOf(files{"z": "\x00\x01\x02Binary"}))
 	require.ErrorContains(t, err, "another content")
 	back, err := p.Reverse()
 	require.NoError(t, err)
 	got, err = back.Apply(got)
 	require.NoError(t, err)
-	require.Equal(t, patch.Files(files{"z": before}), got)
+	require.Equal(t, treeOf(files{"z": before}), got)
 }
 
 // FuzzPatch: no text panics; what parses can be printed and parsed again with
@@ -307,7 +316,7 @@ func TestPlainSectionsBesideThoseOfGitLoseTheirPrefixToo(t *testing.T) {
 		for _, text := range []string{git + plain, plain + git} {
 			p, err := patch.Parse(text)
 			require.NoError(t, err)
-			tree, err := p.Apply(patch.Files(files{"a.txt": "old\n", "b/a.txt": "old\n", "b.txt": "old\n"}))
+			tree, err := p.Apply(treeOf(files{"a.txt": "old\n", "b/a.txt": "old\n", "b.txt": "old\n"}))
 			require.NoError(t, err, text)
 			require.Equal(t, "new\n", tree["b.txt"].Content)
 			require.Equal(t, "c\n", tree["c.txt"].Content)

@@ -48,15 +48,6 @@ func modeOf(m os.FileMode) (string, bool) {
 // octal is a mode as git writes it.
 func octal(mode string) string { return cmp.Or(mode, "100644") }
 
-// Files makes a tree of regular files from their contents.
-func Files(contents map[string]string) Tree {
-	t := make(Tree, len(contents))
-	for name, content := range contents {
-		t[name] = File{Content: content}
-	}
-	return t
-}
-
 // Check reports the first entry, by path, that no repository can hold: a path that
 // leaves the root or is .git, a path below a file or a link, an unknown mode.
 func (t Tree) Check() error {
@@ -133,53 +124,4 @@ func ReadDir(dir string) (Tree, error) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "read the repository: %w", err)
 	}
 	return t, nil
-}
-
-// WriteDir writes the tree into a directory, which is made if it is not there. A file
-// that is there already is an error, and nothing is written outside the directory,
-// whatever links the tree holds.
-func (t Tree) WriteDir(dir string) error {
-	if err := t.Check(); err != nil {
-		return err
-	}
-	if err := t.writeDir(dir); err != nil {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "write the repository: %w", err)
-	}
-	return nil
-}
-
-func (t Tree) writeDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for _, name := range slices.Sorted(maps.Keys(t)) {
-		if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
-			return err
-		}
-		if err := write(root, name, t[name]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func write(root *os.Root, name string, f File) error {
-	perm := os.FileMode(0o644)
-	switch f.Mode {
-	case link:
-		return root.Symlink(f.Content, name)
-	case executable:
-		perm = 0o755
-	}
-	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	if err != nil {
-		return err
-	}
-	_, err = out.WriteString(f.Content)
-	return errors.Join(err, out.Close())
 }

@@ -140,15 +140,21 @@ func ActionOf(output []OutputItem) Action {
 			said, content = true, item.Texts[0]
 		}
 	}
-	switch {
-	case len(calls) == 1:
-		return Action{Kind: oneCall, Calls: calls}
-	case len(calls) > 1:
-		return Action{Kind: batch, Calls: calls}
-	case said:
+	if len(calls) == 0 && said {
 		return Action{Kind: message, Content: content}
 	}
-	return Action{}
+	return calling(calls)
+}
+
+// calling is the action of calls, no action without any.
+func calling(calls []Call) Action {
+	switch len(calls) {
+	case 0:
+		return Action{}
+	case 1:
+		return Action{Kind: oneCall, Calls: calls}
+	}
+	return Action{Kind: batch, Calls: calls}
 }
 
 // actionOfMessage reads the action out of an assistant message.
@@ -157,13 +163,8 @@ func actionOfMessage(m *rollout.Message) Action {
 	for i, c := range m.ToolCalls {
 		calls[i] = Call{c.Name, c.Arguments}
 	}
-	switch {
-	case len(calls) == 1:
-		return Action{Kind: oneCall, Calls: calls}
-	case len(calls) > 1:
-		return Action{Kind: batch, Calls: calls}
-	case m.NoContent:
-		return Action{}
+	if len(calls) > 0 || m.NoContent {
+		return calling(calls)
 	}
 	return Action{Kind: message, Content: m.Content}
 }

@@ -1,10 +1,11 @@
 package pivot
 
 import (
-	"errors"
+	"cmp"
 	"math"
 	"sort"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -48,19 +49,15 @@ type Comparator struct {
 
 // Validate reports every fault of the configuration.
 func (c Comparator) Validate() error {
-	var errs []error
-	if math.IsNaN(c.WordThreshold) || c.WordThreshold < 0 {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "word_count_similarity_threshold"}, "expected 0 to 0.5, found %v", c.WordThreshold))
+	var f faults.List
+	if !(c.WordThreshold >= 0) {
+		f.Add("word_count_similarity_threshold", "expected 0 to 0.5, found %v", c.WordThreshold)
 	}
-	if math.IsNaN(c.FloatTolerance) || c.FloatTolerance < 0 {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "floating_point_comparison_threshold"}, "expected a positive number, found %v", c.FloatTolerance))
+	if !(c.FloatTolerance >= 0) {
+		f.Add("floating_point_comparison_threshold", "expected a positive number, found %v", c.FloatTolerance)
 	}
-	switch c.Mode {
-	case "", "binary_strict", "fractional", "f1":
-	default:
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "parallel_tool_call_reward_mode"}, "expected binary_strict, fractional or f1, found %q", c.Mode))
-	}
-	return errors.Join(errs...)
+	faults.Word(&f, "parallel_tool_call_reward_mode", c.Mode, "binary_strict", "fractional", "f1")
+	return f.Err()
 }
 
 // Comparison is the reward of one step, 0 to 1, and its reason.
@@ -271,11 +268,7 @@ func (c Comparator) values(want, got value) string {
 func (c Comparator) scalarsMatch(want, got value) bool {
 	switch want.kind {
 	case float:
-		tolerance := c.FloatTolerance
-		if tolerance == 0 {
-			tolerance = 1e-6
-		}
-		return math.Abs(got.float-want.float) < tolerance
+		return math.Abs(got.float-want.float) < cmp.Or(c.FloatTolerance, 1e-6)
 	case text:
 		return c.textsMatch(want.text, got.text)
 	case integer:

@@ -271,11 +271,8 @@ func textAction(m *rollout.Message) (Action, string, string) {
 		return action, "", ""
 	}
 	calls, before, protocol := textCalls(m.Content)
-	switch {
-	case len(calls) == 1:
-		action = Action{Kind: oneCall, Calls: calls}
-	case len(calls) > 1:
-		action = Action{Kind: batch, Calls: calls}
+	if len(calls) > 0 {
+		action = calling(calls)
 	}
 	return action, before, protocol
 }

@@ -1,10 +1,11 @@
 package pivot
 
 import (
-	"errors"
+	"cmp"
 	"math"
 	"sort"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -69,26 +70,17 @@ type Selection struct {
 }
 
 func (s Selection) validate() error {
-	var errs []error
-	bad := func(field string, found any) {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, "expected a number that is not negative, found %v", found))
-	}
-	if s.MinSamples < 0 {
-		bad("MinSamples", s.MinSamples)
-	}
+	var f faults.List
+	f.Count("MinSamples", s.MinSamples)
 	if !(s.MinVariance >= 0) {
-		bad("MinVariance", s.MinVariance)
+		f.Add("MinVariance", "found %g, expected 0 or more", s.MinVariance)
 	}
 	if !(s.MaxMean >= 0) {
-		bad("MaxMean", s.MaxMean)
+		f.Add("MaxMean", "found %g, expected 0 or more", s.MaxMean)
 	}
-	if s.PerRollout < 0 {
-		bad("PerRollout", s.PerRollout)
-	}
-	if s.Total < 0 {
-		bad("Total", s.Total)
-	}
-	return errors.Join(errs...)
+	f.Count("PerRollout", s.PerRollout)
+	f.Count("Total", s.Total)
+	return f.Err()
 }
 
 // Choice is the fate of one trial, with its statistics.
@@ -109,10 +101,7 @@ func (s Selection) Select(trials []Trial) ([]Choice, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
 	}
-	least := s.MinSamples
-	if least == 0 {
-		least = 2
-	}
+	least := cmp.Or(s.MinSamples, 2)
 	choices := make([]Choice, len(trials))
 	var kept []int
 	for i, t := range trials {

@@ -1,9 +1,7 @@
 package pivot
 
 import (
-	"errors"
-
-	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/internal/faults"
 )
 
 // Why a step of [SWE] did not pass, in the reference's words. failureUnknown stands where
@@ -39,21 +37,17 @@ type SWE struct {
 
 // Validate reports every fault of the configuration.
 func (v SWE) Validate() error {
-	var errs []error
+	var f faults.List
 	for _, p := range []struct {
 		name  string
 		value *float64
 	}{{"similarity_threshold", v.Threshold}, {"similarity_full_credit", v.FullCredit}, {"diff_size_alpha", v.DiffSizeAlpha}} {
 		if p.value != nil && !(*p.value >= 0 && *p.value <= 1) {
-			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: p.name}, "expected a number from 0 to 1, found %v", *p.value))
+			f.Add(p.name, "expected a number from 0 to 1, found %v", *p.value)
 		}
 	}
-	switch v.Mode {
-	case "", "binary", "continuous":
-	default:
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "reward_mode"}, "expected binary or continuous, found %q", v.Mode))
-	}
-	return errors.Join(errs...)
+	faults.Word(&f, "reward_mode", v.Mode, "binary", "continuous")
+	return f.Err()
 }
 
 // Score is the reward of one step and what each level found. A nil pointer

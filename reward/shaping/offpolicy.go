@@ -1,9 +1,9 @@
 package shaping
 
 import (
-	"errors"
 	"math"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward/offpolicy"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -20,16 +20,16 @@ type OffPolicy struct {
 }
 
 func (o OffPolicy) validate() error {
-	var faults []error
+	f := faults.List{Of: "Shaping.OffPolicy."}
 	if o.Weights != nil {
-		faults = append(faults, o.Weights.Validate())
+		f.Join(o.Weights.Validate())
 		if o.Weights.Normalize {
-			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Shaping.OffPolicy.Weights.Normalize"}, "a mean over the batch, and rows go through one by one").
+			f.Join(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Shaping.OffPolicy.Weights.Normalize"}, "a mean over the batch, and rows go through one by one").
 				WithFix("use offpolicy.Weights on the whole batch"))
 		}
 	}
 	if o.MaxError != 0 && !(o.MaxError >= 1) || math.IsInf(o.MaxError, 0) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Shaping.OffPolicy.MaxError"}, "found %g, expected a finite number of 1 or more, or 0 for no limit", o.MaxError))
+		f.Add("MaxError", "found %g, expected a finite number of 1 or more, or 0 for no limit", o.MaxError)
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }

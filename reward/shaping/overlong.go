@@ -1,10 +1,9 @@
 package shaping
 
 import (
-	"errors"
 	"math"
 
-	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/internal/faults"
 )
 
 // Overlong is the soft overlong punishment of DAPO (arXiv:2503.14476, eq. 13):
@@ -20,15 +19,12 @@ type Overlong struct {
 
 // Validate reports every fault of o at once.
 func (o Overlong) Validate() error {
-	var faults []error
+	var f faults.List
 	if o.Max < 1 || o.Cache < 0 || o.Cache > o.Max || o.Cache == 0 && o.Unbounded {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Cache"},
-			"cache of %d tokens below a limit of %d, expected a limit of 1 or more and a cache of 0 (1 if Unbounded) to the limit", o.Cache, o.Max))
+		f.Add("Cache", "cache of %d tokens below a limit of %d, expected a limit of 1 or more and a cache of 0 (1 if Unbounded) to the limit", o.Cache, o.Max)
 	}
-	if !(o.Penalty >= 0) || math.IsInf(o.Penalty, 0) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Penalty"}, "%g is not a finite number >= 0", o.Penalty))
-	}
-	return errors.Join(faults...)
+	f.Amount("Penalty", o.Penalty)
+	return f.Err()
 }
 
 // Punishment is what to add to the reward of a response of so many tokens, 0 or

@@ -1,12 +1,11 @@
 package shaping
 
 import (
-	"errors"
 	"math"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/filter"
-	"github.com/turnpack/turnpack/rollout"
 )
 
 // Rules are what a batch goes through between its scores and its advantages. The
@@ -78,54 +77,44 @@ type Affine struct {
 
 // Validate reports every fault of r at once.
 func (r Rules) Validate() error {
-	var faults []error
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Shaping." + field}, format, args...))
-	}
+	f := faults.List{Of: "Shaping."}
 	if c := r.TruncatedCoef; c != nil && !(*c >= 0 && *c <= 1) {
-		fault("TruncatedCoef", "found %g, expected a number from 0 to 1", *c)
+		f.Add("TruncatedCoef", "found %g, expected a number from 0 to 1", *c)
 	}
 	if r.Soft != nil {
-		faults = append(faults, r.Soft.Validate())
+		f.Join(r.Soft.Validate())
 	}
 	for _, x := range []float64{r.Affine.Bias, r.Affine.Scale} {
 		if !(math.Abs(x) <= math.MaxFloat32) {
-			fault("Affine", "found %g, expected a finite number", x)
+			f.Add("Affine", "found %g, expected a finite number", x)
 		}
 	}
 	if c := r.Clip; c != nil && !(c.Low <= c.High) {
-		fault("Clip", "[%g, %g] is no interval", c.Low, c.High)
+		f.Add("Clip", "[%g, %g] is no interval", c.Low, c.High)
 	}
 	if r.Spending != nil {
-		faults = append(faults, r.Spending.validate())
+		f.Join(r.Spending.validate())
 	}
 	if a := r.MaxAge; a != nil && *a < 0 {
-		fault("MaxAge", "found %d versions, expected 0 or more", *a)
+		f.Add("MaxAge", "found %d versions, expected 0 or more", *a)
 	}
-	for _, n := range []struct {
-		field string
-		least int
-	}{{"MinValid", r.MinValid}, {"MinSolved", r.MinSolved}, {"MinUnsolved", r.MinUnsolved}} {
-		if n.least < 0 {
-			fault(n.field, "found %d rollouts, expected 0 or more", n.least)
-		}
-	}
+	f.Count("MinValid", r.MinValid)
+	f.Count("MinSolved", r.MinSolved)
+	f.Count("MinUnsolved", r.MinUnsolved)
 	for _, x := range []*float64{r.Keep.Above, r.Keep.AtLeast} {
 		if x != nil && !(math.Abs(*x) <= math.MaxFloat64) {
-			fault("Keep", "found a bound of %g, expected a finite number", *x)
+			f.Add("Keep", "found a bound of %g, expected a finite number", *x)
 		}
 	}
-	if r.Keep.Best < 0 {
-		fault("Keep.Best", "found %d rollouts, expected 0 (all) or more", r.Keep.Best)
-	}
+	f.Count("Keep.Best", r.Keep.Best)
 	if r.Filter != nil {
-		faults = append(faults, r.Filter.Validate())
+		f.Join(r.Filter.Validate())
 	}
 	if r.FilterRaw && r.Filter == nil {
-		fault("FilterRaw", "there is no filter that would look at rewards")
+		f.Add("FilterRaw", "there is no filter that would look at rewards")
 	}
 	if r.OffPolicy != nil {
-		faults = append(faults, r.OffPolicy.validate())
+		f.Join(r.OffPolicy.validate())
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }

@@ -27,15 +27,9 @@ type Artifact struct {
 
 // The file names of the five parts: as in the paper's figures, and as in its
 // prompts.
-var artifactFiles = []struct {
-	names [2]string
-	of    func(*Artifact) *string
-}{
-	{[2]string{"test_script.sh", "test_script.sh"}, func(a *Artifact) *string { return &a.TestScript }},
-	{[2]string{"test_files.txt", "test_files.txt"}, nil},
-	{[2]string{"test_parser.py", "parse_test_output.py"}, func(a *Artifact) *string { return &a.TestParser }},
-	{[2]string{"bug_inject.diff", "bug_patch.diff"}, func(a *Artifact) *string { return &a.Bug }},
-	{[2]string{"test_weaken.diff", "test_patch.diff"}, func(a *Artifact) *string { return &a.Weaken }},
+var artifactFiles = [][]string{
+	{"test_script.sh"}, {"test_files.txt"}, {"test_parser.py", "parse_test_output.py"},
+	{"bug_inject.diff", "bug_patch.diff"}, {"test_weaken.diff", "test_patch.diff"},
 }
 
 // maxPartBytes bounds one file of an artifact.
@@ -45,33 +39,25 @@ const maxPartBytes = 64 << 20
 // of each. Every missing, oversized or ambiguous file is reported (kind input);
 // what the files hold is for [Artifact.Validate] to judge.
 func Load(dir fs.FS) (Artifact, error) {
-	var a Artifact
 	var errs []error
-	for _, part := range artifactFiles {
-		content, err := loadPart(dir, part.names)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if part.of != nil {
-			*part.of(&a) = content
-		} else {
-			a.TestFiles = listedFiles(content)
-		}
+	content := map[string]string{}
+	for _, names := range artifactFiles {
+		text, err := loadPart(dir, names)
+		content[names[0]], errs = text, append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return Artifact{}, err
 	}
-	return a, nil
+	return Artifact{
+		TestScript: content["test_script.sh"], TestFiles: listedFiles(content["test_files.txt"]), TestParser: content["test_parser.py"],
+		Bug: content["bug_inject.diff"], Weaken: content["test_weaken.diff"],
+	}, nil
 }
 
-func loadPart(dir fs.FS, names [2]string) (string, error) {
+func loadPart(dir fs.FS, names []string) (string, error) {
 	var found []byte
 	var from string
-	for i, name := range names {
-		if i == 1 && name == names[0] {
-			break
-		}
+	for _, name := range names {
 		info, err := fs.Stat(dir, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
@@ -90,11 +76,7 @@ func loadPart(dir fs.FS, names [2]string) (string, error) {
 		found, from = content, name
 	}
 	if from == "" {
-		both := names[0]
-		if names[1] != names[0] {
-			both += " or " + names[1]
-		}
-		return "", rollout.Errorf(rollout.KindInput, rollout.Where{File: names[0]}, "expected %s in the artifact, found neither", both)
+		return "", rollout.Errorf(rollout.KindInput, rollout.Where{File: names[0]}, "expected %s in the artifact, found none", strings.Join(names, " or "))
 	}
 	return string(found), nil
 }
@@ -122,9 +104,11 @@ func (a Artifact) Validate() error {
 	fault := func(file, format string, args ...any) {
 		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{File: file}, format, args...))
 	}
-	for i, part := range artifactFiles {
-		if part.of != nil && strings.TrimSpace(*part.of(&a)) == "" {
-			fault(artifactFiles[i].names[0], "the file is empty")
+	for _, file := range []struct{ name, text string }{
+		{"test_script.sh", a.TestScript}, {"test_parser.py", a.TestParser}, {"bug_inject.diff", a.Bug}, {"test_weaken.diff", a.Weaken},
+	} {
+		if strings.TrimSpace(file.text) == "" {
+			fault(file.name, "the file is empty")
 		}
 	}
 	if len(a.TestFiles) == 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -19,20 +20,20 @@ type Settings struct {
 
 // Validate reports every threshold that is missing or negative.
 func (s Settings) Validate() error {
-	var errs []error
+	var f faults.List
 	for _, t := range []struct {
 		name  string
 		value *int
 	}{{"min_passing_tests", s.MinPassingTests}, {"min_changed_files", s.MinChangedFiles}, {"min_failing_tests", s.MinFailingTests}} {
 		switch {
 		case t.value == nil:
-			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: t.name}, "expected a threshold, found none").
+			f.Join(rollout.Errorf(rollout.KindInput, rollout.Where{Field: t.name}, "expected a threshold, found none").
 				WithFix("the paper publishes no value: choose one"))
-		case *t.value < 0:
-			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: t.name}, "expected a number that is not negative, found %d", *t.value))
+		default:
+			f.Count(t.name, *t.value)
 		}
 	}
-	return errors.Join(errs...)
+	return f.Err()
 }
 
 // Facts is what the checks use of an artifact.

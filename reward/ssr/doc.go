@@ -5,8 +5,7 @@
 // covers, a parser of its output, a patch with the bug, and a patch that weakens
 // the tests so that they no longer see it. [Check] runs the seven consistency
 // checks on it, in order, through a small [Env] that can put the repository into
-// a state and run the tests there; [MemoryEnv] does so without a disk. A valid
-// artifact becomes a task: the solver gets the repository with bug and weakened
+// a state and run the tests there. A valid artifact becomes a task: the solver gets the repository with bug and weakened
 // tests, and as specification the reversed weakening patch ([Artifact.Spec]).
 //
 // Rewards: [InjectReward] from the share of solver attempts that succeeded,

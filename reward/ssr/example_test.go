@@ -10,7 +10,7 @@ import (
 func ExampleCheck() {
 	one := 1
 	a := artifact() // breaks two functions, weakens one test
-	env := &ssr.MemoryEnv{Files: repo, Artifact: a, Test: suite}
+	env := memoryEnv{a, suite}
 	verdict, err := ssr.Judge(context.Background(), env, a, repo, ssr.Settings{MinPassingTests: &one, MinChangedFiles: &one, MinFailingTests: &one})
 	fmt.Println(verdict.Valid(), verdict.Broken, err)
 	for _, c := range verdict.Checks[3:] {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -59,7 +58,7 @@ func (a Artifact) Fingerprint() (string, error) {
 				parts = append(parts, part)
 			}
 		}
-		sort.Strings(parts)
+		slices.Sort(parts)
 		h.Write([]byte(strings.Join(parts, "\x01") + "\x02"))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil

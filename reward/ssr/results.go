@@ -1,7 +1,8 @@
 package ssr
 
 import (
-	"sort"
+	"maps"
+	"slices"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 )
@@ -62,11 +63,4 @@ func looseResults(output string) (Results, string) {
 func (r Results) passing(test string) bool { return r[test] == passed }
 
 // tests lists the test ids, sorted.
-func (r Results) tests() []string {
-	ids := make([]string, 0, len(r))
-	for id := range r {
-		ids = append(ids, id)
-	}
-	sort.Strings(ids)
-	return ids
-}
+func (r Results) tests() []string { return slices.Sorted(maps.Keys(r)) }

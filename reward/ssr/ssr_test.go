@@ -18,13 +18,33 @@ import (
 
 // repo is a tiny repository whose "suite" holds one test per line of a test
 // file, "function want", that passes when the function's file holds "want".
-var repo = patch.Files(map[string]string{
-	"src/add.txt":   "plus\n",
-	"src/mul.txt":   "times\n",
-	"src/neg.txt":   "minus\n",
-	"tests/t_a.txt": "add plus\nmul times\n",
-	"tests/t_b.txt": "neg minus\n",
-})
+var repo = patch.Tree{
+	"src/add.txt":   {Content: "plus\n"},
+	"src/mul.txt":   {Content: "times\n"},
+	"src/neg.txt":   {Content: "minus\n"},
+	"tests/t_a.txt": {Content: "add plus\nmul times\n"},
+	"tests/t_b.txt": {Content: "neg minus\n"},
+}
+
+// memoryEnv is an environment without a disk: it builds each state of repo in memory.
+type memoryEnv struct {
+	artifact ssr.Artifact
+	test     func(ctx context.Context, tree patch.Tree) (string, error)
+}
+
+func (m memoryEnv) HasFile(_ context.Context, path string) (bool, error) {
+	_, there := repo[path]
+	return there, nil
+}
+
+// Run tests a state. A patch that does not apply passes no test.
+func (m memoryEnv) Run(ctx context.Context, state ssr.State) (string, error) {
+	tree, err := m.artifact.Tree(repo, state)
+	if err != nil {
+		return "", nil
+	}
+	return m.test(ctx, tree)
+}
 
 func suite(_ context.Context, tree patch.Tree) (string, error) {
 	results := map[string]string{}
@@ -64,7 +84,7 @@ func settings(passing, files, failing int) ssr.Settings {
 }
 
 func judge(t *testing.T, a ssr.Artifact, s ssr.Settings) ssr.Verdict {
-	v, err := ssr.Judge(context.Background(), &ssr.MemoryEnv{Files: repo, Artifact: a, Test: suite}, a, repo, s)
+	v, err := ssr.Judge(context.Background(), memoryEnv{a, suite}, a, repo, s)
 	require.NoError(t, err)
 	return v
 }
@@ -149,7 +169,7 @@ func TestParserOutput(t *testing.T) {
 func TestFailingEnvironmentIsNoVerdict(t *testing.T) {
 	a := artifact()
 	boom := errors.New("container lost")
-	env := &ssr.MemoryEnv{Files: repo, Artifact: a, Test: func(context.Context, patch.Tree) (string, error) { return "", boom }}
+	env := memoryEnv{a, func(context.Context, patch.Tree) (string, error) { return "", boom }}
 	_, err := ssr.Judge(context.Background(), env, a, nil, settings(2, 2, 2))
 	require.ErrorIs(t, err, rollout.KindScorer)
 	require.ErrorIs(t, err, boom)
@@ -164,7 +184,7 @@ func TestFailingEnvironmentIsNoVerdict(t *testing.T) {
 
 func TestSolver(t *testing.T) {
 	a := artifact()
-	env := &ssr.MemoryEnv{Files: repo, Artifact: a, Test: suite}
+	env := memoryEnv{a, suite}
 	output, err := env.Run(context.Background(), ssr.State{Kind: ssr.Original})
 	require.NoError(t, err)
 	original, reason := ssr.ParseResults(output)

@@ -166,14 +166,15 @@ func (s Spec) Grade(patch *string, log string) (Result, error) {
 		return r, nil
 	}
 	r.Report.PatchApplied = true
-	r.Report.Tests = &TestReport{FailToPass: r.Lists.FailToPass, PassToPass: r.Lists.PassToPass}
+	none := divide(nil, nil, nil)
+	r.Report.Tests = &TestReport{r.Lists.FailToPass, r.Lists.PassToPass, none, none}
 	resolution := r.Lists.Resolution()
 	r.Report.Resolved = resolution == resolvedFull
 	r.Verdict = rollout.VerdictUnresolved
 	if r.Report.Resolved {
 		r.Verdict = rollout.VerdictResolved
 	} else {
-		r.Reason = strings.ToLower(string(resolution))
+		r.Reason = strings.ToLower(resolution)
 	}
 	return r, nil
 }
@@ -187,13 +188,13 @@ func notARun(cause string, sign infra) (rollout.Verdict, string) {
 	}
 	switch cause {
 	case causeApplyFailed:
-		return rollout.VerdictApplyFailed, string(cause)
+		return rollout.VerdictApplyFailed, cause
 	case causeResetFailed:
-		return rollout.VerdictResetFailed, string(cause)
+		return rollout.VerdictResetFailed, cause
 	case causeTestsTimeout:
-		return rollout.VerdictTestsTimeout, string(cause)
+		return rollout.VerdictTestsTimeout, cause
 	case causeNoMarkers:
-		return rollout.VerdictNoMarkers, string(cause)
+		return rollout.VerdictNoMarkers, cause
 	}
-	return rollout.VerdictTestsError, string(cause)
+	return rollout.VerdictTestsError, cause
 }

@@ -1,6 +1,9 @@
 package swebench
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // imageNames are the rules of data sets for the names of images, by a part of the data
 // set's name (OpenClaw-RL@0d034dd swe-rl/swe_utils.py and data/pull_swe_images.sh).
@@ -26,8 +29,5 @@ func (in Instance) ImageName(dataSource, registry string) string {
 			break
 		}
 	}
-	if registry == "" {
-		registry = rule.registry
-	}
-	return strings.TrimSuffix(registry, "/") + "/" + strings.ToLower("sweb.eval.x86_64."+strings.ReplaceAll(in.InstanceID, "__", rule.underscores)+":latest")
+	return strings.TrimSuffix(cmp.Or(registry, rule.registry), "/") + "/" + strings.ToLower("sweb.eval.x86_64."+strings.ReplaceAll(in.InstanceID, "__", rule.underscores)+":latest")
 }

@@ -1,12 +1,9 @@
 package swebench
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
-	"sort"
-
-	"github.com/turnpack/turnpack/rollout"
+	"slices"
 )
 
 // Report is one instance's entry in the official report.json.
@@ -29,60 +26,9 @@ type TestReport struct {
 	PassToFail Outcome `json:"PASS_TO_FAIL"`
 }
 
-// MarshalJSON writes absent lists as [], as the reference does.
-func (o Outcome) MarshalJSON() ([]byte, error) {
-	type plain struct {
-		Success []string `json:"success"`
-		Failure []string `json:"failure"`
-	}
-	return marshal(plain{orEmpty(o.Success), orEmpty(o.Failure)})
-}
-
-func orEmpty(s []string) []string {
-	if s == nil {
-		return []string{}
-	}
-	return s
-}
-
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimRight(b.Bytes(), "\n"), err
-}
-
-// maxReportBytes bounds a report file; the largest known is under 1 MB per
-// instance.
-const maxReportBytes = 1 << 30
-
-// ReadReports reads a report.json: instance id → report. Unknown fields are
-// ignored, so that reports of other versions can be read.
-func ReadReports(r io.Reader) (map[string]Report, error) {
-	data, err := readAll(r, maxReportBytes)
-	if err != nil {
-		return nil, err
-	}
-	reports := map[string]*Report{}
-	if err := json.Unmarshal(data, &reports); err != nil {
-		return nil, jsonError("a report is an object {instance_id: {…}}", err)
-	}
-	out := make(map[string]Report, len(reports))
-	for id, report := range reports {
-		if report == nil {
-			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: "/" + id}, "expected a report object, found null")
-		}
-		out[id] = *report
-	}
-	return out, nil
-}
-
-// WriteReports writes a report.json, indented by four as the reference does,
-// instances in the order of their ids.
-func WriteReports(w io.Writer, reports map[string]Report) error {
-	return writeIndented(w, reports)
-}
+// WriteReports writes a report.json, instance id → report, indented by four as the
+// reference does, instances in the order of their ids.
+func WriteReports(w io.Writer, reports map[string]Report) error { return writeIndented(w, reports) }
 
 func writeIndented(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
@@ -169,23 +115,13 @@ func Summarize(instances []Instance, predictions []Prediction, reports map[strin
 		{&s.ResolvedIDs, &s.Resolved}, {&s.UnresolvedIDs, &s.Unresolved}, {&s.InfraFailureIDs, &s.InfraFailures},
 		{&s.AmbiguousIDs, &s.AmbiguousFailures}, {&s.ErrorIDs, &s.Errors},
 	} {
-		*l.ids = sortedSet(*l.ids)
+		slices.Sort(*l.ids)
+		*l.ids = append([]string{}, slices.Compact(*l.ids)...) // [] for none
 		if l.count != nil {
 			*l.count = len(*l.ids)
 		}
 	}
 	return s
-}
-
-func sortedSet(ids []string) []string {
-	sort.Strings(ids)
-	out := []string{}
-	for i, id := range ids {
-		if i == 0 || id != ids[i-1] {
-			out = append(out, id)
-		}
-	}
-	return out
 }
 
 // Write writes the summary as the reference does.

@@ -3,6 +3,7 @@ package swebench
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -91,11 +92,7 @@ func (in *Instance) UnmarshalJSON(data []byte) error {
 		InstanceID: row.InstanceID, Repo: row.Repo, BaseCommit: row.BaseCommit,
 		ProblemStatement: row.ProblemStatement, Patch: row.Patch, TestPatch: row.TestPatch,
 		LogParser: row.LogParser, EvalType: row.EvalType, EvalScript: row.EvalScript,
-	}
-	for _, image := range []string{row.Image, row.ImageName, row.DockerImage} {
-		if in.Image == "" {
-			in.Image = image
-		}
+		Image: cmp.Or(row.Image, row.ImageName, row.DockerImage),
 	}
 	if in.LogParser == "" && row.InstallConfig != nil {
 		in.LogParser = row.InstallConfig.LogParser
@@ -174,17 +171,6 @@ func ReadPredictions(r io.Reader) ([]Prediction, error) { return readRows[Predic
 // maxRowsBytes bounds a data file read into memory.
 const maxRowsBytes = 4 << 30
 
-func readAll(r io.Reader, limit int64) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "%w", err)
-	}
-	if int64(len(data)) > limit {
-		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the file is larger than %d bytes", limit)
-	}
-	return data, nil
-}
-
 func jsonError(expected string, err error) error {
 	if e, ok := errors.AsType[*rollout.Error](err); ok {
 		return e
@@ -193,9 +179,12 @@ func jsonError(expected string, err error) error {
 }
 
 func readRows[T any](r io.Reader, keyed bool) ([]T, error) {
-	data, err := readAll(r, maxRowsBytes)
+	data, err := io.ReadAll(io.LimitReader(r, maxRowsBytes+1))
 	if err != nil {
-		return nil, err
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "%w", err)
+	}
+	if len(data) > maxRowsBytes {
+		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the file is larger than %d bytes", maxRowsBytes)
 	}
 	body := bytes.TrimSpace(data)
 	if len(body) > 0 && body[0] == '[' {

@@ -1,11 +1,12 @@
 package swebench
 
 import (
-	"errors"
+	"slices"
 	"strings"
 	"unicode"
 
 	"github.com/turnpack/turnpack/internal/decimal"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward/swebench/internal/logparse"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -42,11 +43,6 @@ type Run struct {
 	// Statuses are the tests in the order of their first appearance; empty when
 	// Found is false.
 	Statuses logparse.Statuses
-	// Fallback reports that the statuses come from the whole log, since nothing
-	// was recognised between the markers.
-	Fallback bool
-	// ExitCode is the recorded status of the test command, nil if none was.
-	ExitCode *int
 }
 
 // Spec is what grading needs to know of an instance.
@@ -69,17 +65,15 @@ const (
 
 // validate reports every fault of the spec.
 func (s Spec) validate() error {
-	var errs []error
+	var f faults.List
 	if _, ok := logparse.Lookup(s.Parser); !ok {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "log_parser"}, "instance %q: no log parser %q", s.InstanceID, s.Parser).
+		f.Join(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "log_parser"}, "instance %q: no log parser %q", s.InstanceID, s.Parser).
 			WithFix("use one of swebench.Parsers()"))
 	}
-	switch s.EvalType {
-	case "", passAndFail, failOnly:
-	default:
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "eval_type"}, "instance %q: expected pass_and_fail or fail_only, found %q", s.InstanceID, s.EvalType))
+	if !slices.Contains([]string{"", passAndFail, failOnly}, s.EvalType) {
+		f.Add("eval_type", "instance %q: expected pass_and_fail or fail_only, found %q", s.InstanceID, s.EvalType)
 	}
-	return errors.Join(errs...)
+	return f.Err()
 }
 
 // readLog reads an evaluation log. CRLF and lone CR end lines like LF. The
@@ -114,7 +108,7 @@ func (s Spec) readLog(log string) (Run, error) {
 		return Run{}, err
 	}
 	if run.Statuses.Len() == 0 {
-		run.Fallback = true
+		// Nothing was recognised between the markers.
 		if run.Statuses, err = parse(log, context); err != nil {
 			return Run{}, err
 		}
@@ -122,9 +116,8 @@ func (s Spec) readLog(log string) (Run, error) {
 			return Run{Cause: causeNoResults}, nil
 		}
 	}
-	run.ExitCode = marks.exitCode
-	if run.ExitCode != nil && *run.ExitCode != 0 && run.Statuses.Len() > 0 && !anyFailure(&run.Statuses) {
-		return Run{Cause: causeExitCode, ExitCode: run.ExitCode}, nil
+	if marks.exitCode != nil && *marks.exitCode != 0 && run.Statuses.Len() > 0 && !anyFailure(&run.Statuses) {
+		return Run{Cause: causeExitCode}, nil
 	}
 	return run, nil
 }

@@ -1,10 +1,9 @@
 package weights
 
 import (
-	"errors"
-	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -90,33 +89,27 @@ func Preset(name string) (Aggregation, bool) {
 }
 
 func (a Aggregation) validate() error {
-	var faults []error
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
-	}
-	modes := []string{rolloutMean, tokenMean, tokenSum, sequenceMean, sequenceSum, constant, promptMean, rolloutSum}
-	if a.Mode != "" && !slices.Contains(modes, a.Mode) {
-		fault("Mode", "found %q, expected one of %s", a.Mode, strings.Join(modes, ", "))
-	}
-	if a.Sequences < 0 || a.Tokens < 0 || a.MicroBatch < 0 {
-		fault("Sequences", "counts are %d, %d and %d, expected >= 0", a.Sequences, a.Tokens, a.MicroBatch)
-	}
+	var f faults.List
+	faults.Word(&f, "Mode", a.Mode, rolloutMean, tokenMean, tokenSum, sequenceMean, sequenceSum, constant, promptMean, rolloutSum)
+	f.Count("Sequences", a.Sequences)
+	f.Count("Tokens", a.Tokens)
+	f.Count("MicroBatch", a.MicroBatch)
 	if !(a.Divisor >= 0) || a.Divisor > 1e300 {
-		fault("Divisor", "%g is not a finite number >= 0", a.Divisor)
+		f.Add("Divisor", "%g is not a finite number >= 0", a.Divisor)
 	}
 	if !(a.Epsilon >= 0) || a.Epsilon > 1e300 {
-		fault("Epsilon", "%g is not a finite number >= 0", a.Epsilon)
+		f.Add("Epsilon", "%g is not a finite number >= 0", a.Epsilon)
 	}
 	if a.Divisor != 0 && a.Mode != constant {
-		fault("Divisor", "%g, which has a meaning with constant only, found %q", a.Divisor, a.Mode)
+		f.Add("Divisor", "%g, which has a meaning with constant only, found %q", a.Divisor, a.Mode)
 	}
 	if a.Epsilon != 0 && a.Mode != sequenceMean {
-		fault("Epsilon", "%g, which has a meaning with sequence_mean only, found %q", a.Epsilon, a.Mode)
+		f.Add("Epsilon", "%g, which has a meaning with sequence_mean only, found %q", a.Epsilon, a.Mode)
 	}
 	if a.MicroBatch > 0 && a.Mode != tokenMean {
-		fault("MicroBatch", "runs of rows have a meaning with token_mean only, found %q", a.Mode)
+		f.Add("MicroBatch", "runs of rows have a meaning with token_mean only, found %q", a.Mode)
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }
 
 // PerRow returns the weight of each trained token of each row; 0 for a row

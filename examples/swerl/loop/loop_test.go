@@ -361,11 +361,10 @@ func TestEval(t *testing.T) {
 	require.Equal(t, 0.5, summary.Rate)
 	require.Equal(t, map[string]float64{"1": 0.5, "2": 0.8333, "3": 1, "4": 1}, summary.Pass)
 	require.NotContains(t, summary.Args, "api_key")
-	f, err := os.Open(filepath.Join(out, "report.json"))
+	text, err = os.ReadFile(filepath.Join(out, "report.json"))
 	require.NoError(t, err)
-	defer f.Close()
-	reports, err := swebench.ReadReports(f)
-	require.NoError(t, err)
+	var reports map[string]swebench.Report
+	require.NoError(t, json.Unmarshal(text, &reports))
 	require.Equal(t, []string{"tests.py::test_add"}, reports["demo__calc-1"].Tests.FailToPass.Success)
 	asked := w.asked
 	require.Contains(t, run(), "4 are there")

@@ -134,7 +134,7 @@ func (c *training) run(ctx context.Context, out io.Writer) (err error) {
 	}
 	var votes *prmjournal.Journal
 	if c.judge != "" {
-		if votes, err = prmjournal.Open(filepath.Join(c.out, "votes.journal"), prmjournal.Options{}); err != nil {
+		if votes, err = prmjournal.Open(filepath.Join(c.out, "votes.journal")); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, votes.Close()) }()

@@ -64,7 +64,7 @@ func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	o := c.options
 	o.Identity = client.Identity()
 	if c.Journal != "" {
-		if o.Journal, err = journal.Open(c.Journal, journal.Options{}); err != nil {
+		if o.Journal, err = journal.Open(c.Journal); err != nil {
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, o.Journal.Close()) }()
@@ -145,7 +145,7 @@ func (c *config) planned(stdin io.Reader) (int64, error) {
 // asked yields the steps that a judge is asked about.
 func asked(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
 	return func(yield func(prm.Step) bool) {
-		for _, s := range prm.StepsOf(r, o) {
+		for _, s := range prm.StepsOf(r) {
 			out := s.Unrecorded || s.Class == "command-less" && o.CommandLess != "judge" || s.Class == "submit" && o.Submit != "judge"
 			if !out && !yield(s) {
 				return

@@ -5,18 +5,12 @@ import "math"
 // Moments holds what the estimators need to know of a set of rewards, without
 // the rewards: count, exact sums of r and r², the two largest and the smallest.
 type Moments struct {
-	Frozen
+	N           int // observations
+	Min, Max    float64
+	Second      float64 // second largest, counted with multiplicity
+	hi, lo      float64 // the sum, once frozen
 	sum, square Sum
 	length      *lengths
-}
-
-// Frozen is the part of Moments that most estimators ask for once all rewards are added. It
-// holds no pointer, which the collector would follow for each of very many groups.
-type Frozen struct {
-	N        int // observations
-	Min, Max float64
-	Second   float64 // second largest, counted with multiplicity
-	hi, lo   float64 // the sum, once frozen
 }
 
 // Freeze makes the sum ready for deviations; no reward may be added afterwards.
@@ -68,10 +62,10 @@ func (m *Moments) AddLength(r float64, length int) {
 }
 
 // Spread is the largest reward less the smallest.
-func (m *Frozen) Spread() float64 { return m.Max - m.Min }
+func (m *Moments) Spread() float64 { return m.Max - m.Min }
 
 // Mean is the mean of the frozen rewards, 0 without any.
-func (m *Frozen) Mean() float64 {
+func (m *Moments) Mean() float64 {
 	if m.N == 0 {
 		return 0
 	}
@@ -80,17 +74,17 @@ func (m *Frozen) Mean() float64 {
 
 // Deviation is r − mean, from a numerator of twice the precision: no digits are
 // lost however far the rewards lie from zero.
-func (m *Frozen) Deviation(r float64) float64 {
+func (m *Moments) Deviation(r float64) float64 {
 	return m.excess(r) / float64(m.N)
 }
 
 // DeviationFromOthers is r minus the mean of the others, for n ≥ 2.
-func (m *Frozen) DeviationFromOthers(r float64) float64 {
+func (m *Moments) DeviationFromOthers(r float64) float64 {
 	return m.excess(r) / float64(m.N-1)
 }
 
 // excess is n·r − sum.
-func (m *Frozen) excess(r float64) float64 {
+func (m *Moments) excess(r float64) float64 {
 	p := float64(m.N) * r
 	e := math.FMA(float64(m.N), r, -p)
 	d, lost := twoSum(p, -m.hi)
@@ -128,7 +122,7 @@ func (m *Moments) Variance(ddof int) float64 {
 
 // Without returns the moments of the others, for the leave-one-out spread.
 func (m *Moments) Without(r float64) Moments {
-	o := Moments{Frozen: Frozen{N: m.N - 1}, sum: m.sum.clone(), square: m.square.clone()}
+	o := Moments{N: m.N - 1, sum: m.sum.clone(), square: m.square.clone()}
 	o.sum.Add(-r)
 	p := r * r
 	o.square.Add(-p)

@@ -29,7 +29,7 @@ func onDisk(t *testing.T, files patch.Tree) (*Repository, string) {
 		}
 	}
 	root := t.TempDir()
-	require.NoError(t, files.WriteDir(filepath.Join(root, "repo")))
+	write(t, files, filepath.Join(root, "repo"))
 	git(t, root, "init", "-q")
 	git(t, root, "add", "-A")
 	git(t, root, "commit", "-q", "-m", "original")
@@ -38,6 +38,22 @@ func onDisk(t *testing.T, files patch.Tree) (*Repository, string) {
 	r, err := Open(t.Context(), Repository{Provider: sandbox.On(driver), Image: "repo", Files: files, Repeats: 1})
 	require.NoError(t, err)
 	return r, root
+}
+
+// write makes a folder of a tree.
+func write(t *testing.T, tree patch.Tree, dir string) {
+	for name, f := range tree {
+		at := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(at), 0o755))
+		switch f.Mode {
+		case "120000":
+			require.NoError(t, os.Symlink(f.Content, at))
+		case "100755":
+			require.NoError(t, os.WriteFile(at, []byte(f.Content), 0o755))
+		default:
+			require.NoError(t, os.WriteFile(at, []byte(f.Content), 0o644))
+		}
+	}
 }
 
 func git(t *testing.T, root string, args ...string) {
@@ -77,7 +93,7 @@ func TestStates(t *testing.T) {
 			tree, err := artifact.Tree(original, state)
 			require.NoError(t, err)
 			dir := filepath.Join(root, fmt.Sprint("want", artifact.Order(), state.Kind, len(state.File)))
-			require.NoError(t, tree.WriteDir(dir))
+			write(t, tree, dir)
 			cmd := exec.Command("bash", "-c", listing)
 			cmd.Dir = dir
 			want, err := cmd.Output()
@@ -102,7 +118,7 @@ func TestStates(t *testing.T) {
 // TestSlowTests: a suite that takes too long is an answer, a sandbox that is not there is
 // none.
 func TestSlowTests(t *testing.T) {
-	r, _ := onDisk(t, patch.Files(map[string]string{"a": "1\n"}))
+	r, _ := onDisk(t, patch.Tree{"a": {Content: "1\n"}})
 	r.TestTimeout = 3 * time.Second
 	a := ssr.Artifact{TestScript: "echo begun; sleep 60", TestParser: "#!/bin/sh\nexec cat\n"}
 	output, err := r.newEnv(a).Run(t.Context(), ssr.State{Kind: ssr.Original})

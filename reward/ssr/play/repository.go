@@ -3,10 +3,10 @@ package play
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -66,12 +66,8 @@ func Open(ctx context.Context, r Repository) (*Repository, error) {
 	if r.Repeats <= 0 {
 		r.Repeats = 3
 	}
-	if r.Name == "" {
-		r.Name = r.Image
-	}
-	if r.Dir == "" {
-		r.Dir = sandbox.DefaultDir
-	}
+	r.Name = cmp.Or(r.Name, r.Image)
+	r.Dir = cmp.Or(r.Dir, sandbox.DefaultDir)
 	r.suites = &suites{made: map[string]*suite{}}
 	box, err := r.box(ctx)
 	if err != nil {
@@ -185,9 +181,11 @@ func (e env) suite(ctx context.Context) *suite {
 				s.output = output // it does not always run: no suite to rely on
 				break
 			}
-			for test := range union(first, results) {
-				if first[test] != results[test] {
-					flaky[test] = true
+			for _, some := range []ssr.Results{first, results} {
+				for test := range some {
+					if first[test] != results[test] {
+						flaky[test] = true
+					}
 				}
 			}
 		}
@@ -204,17 +202,6 @@ func (e env) suite(ctx context.Context) *suite {
 		e.repo.suites.mu.Unlock()
 	}
 	return s
-}
-
-func union(a, b ssr.Results) map[string]bool {
-	all := map[string]bool{}
-	for t := range a {
-		all[t] = true
-	}
-	for t := range b {
-		all[t] = true
-	}
-	return all
 }
 
 // without takes tests out of the output of a parser.
@@ -234,11 +221,7 @@ func without(output string, tests map[string]bool) string {
 }
 
 // nonce is a word that no script prints by accident.
-func nonce() string {
-	b := make([]byte, 12)
-	_, _ = rand.Read(b) // never fails
-	return "turnpack" + hex.EncodeToString(b)
-}
+func nonce() string { return "turnpack" + rand.Text() }
 
 // errNoState says that the patches of a state do not apply.
 var errNoState = errors.New("a patch does not apply")

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/turnpack/turnpack/agent"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/ssr"
 	"github.com/turnpack/turnpack/rollout"
@@ -49,35 +50,28 @@ type Options struct {
 
 // validate reports every fault.
 func (o Options) validate() error {
-	errs := []error{o.Settings.Validate(), o.Agent.Validate()}
-	fault := func(field, format string, args ...any) {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
-	}
+	var f faults.List
+	f.Join(o.Settings.Validate(), o.Agent.Validate())
 	for _, s := range o.Strategies {
 		if strategyTexts[s] == "" {
-			fault("Strategies", "expected removal, history or direct, found %q", s)
+			f.Add("Strategies", "expected removal, history or direct, found %q", s)
 		}
 	}
-	for field, n := range map[string]int{"Proposals": o.Proposals, "Attempts": o.Attempts, "MinLive": o.MinLive, "Workers": o.Workers, "Replay": o.Replay} {
-		if n < 0 {
-			fault(field, "expected a number that is not negative, found %d", n)
-		}
-	}
+	f.Count("Proposals", o.Proposals)
+	f.Count("Attempts", o.Attempts)
+	f.Count("MinLive", o.MinLive)
+	f.Count("Workers", o.Workers)
+	f.Count("Replay", o.Replay)
 	if o.Alpha != nil && !(*o.Alpha >= 0 && *o.Alpha <= 1) {
-		fault("Alpha", "expected 0 to 1, found %v", *o.Alpha)
+		f.Add("Alpha", "expected 0 to 1, found %v", *o.Alpha)
 	}
-	return errors.Join(errs...)
+	return f.Err()
 }
 
 func (o Options) withDefaults() Options {
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&o.Proposals, 4}, {&o.Attempts, 8}, {&o.Workers, 8}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
+	o.Proposals = cmp.Or(o.Proposals, 4)
+	o.Attempts = cmp.Or(o.Attempts, 8)
+	o.Workers = cmp.Or(o.Workers, 8)
 	if o.Strategies == nil {
 		o.Strategies = []Strategy{removal, history, direct}
 	}

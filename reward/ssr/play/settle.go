@@ -122,15 +122,11 @@ func (p *round) reward(b *numbered) error {
 		}
 	}
 	for _, x := range b.proposers {
-		if b.Live < max(p.MinLive, 1) {
+		if result.Inject == nil {
 			x.r.Status, x.r.Failure = rollout.StatusFailed, &rollout.Failure{Reason: "infra_error", Detail: fmt.Sprintf("%d of the bug's attempts ended on their own: its difficulty is not known", b.Live)}
 			continue
 		}
-		value, err := ssr.InjectReward(b.Solved, b.Live, true, *p.Alpha)
-		if err != nil {
-			return err
-		}
-		x.r.Outcome.Reward = &value
+		x.r.Outcome.Reward = new(*result.Inject)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func Estimator(name string) (*reward.Estimator, error) {
 	if e.Unit == "step" {
 		return &e, e.Validate() // steps are compared when all are known
 	}
-	if _, err := reward.NewAccumulator(e); err != nil {
+	if _, err := e.Statistics(nil); err != nil {
 		if why, ok := errors.AsType[*rollout.Error](err); ok {
 			return &e, refuse("%s", why.Msg)
 		}
@@ -75,7 +75,7 @@ func Estimators() []string {
 		out = append(out, name)
 	}
 	for _, e := range reward.Presets() {
-		if _, err := reward.NewAccumulator(e); err == nil || e.Unit == "step" {
+		if _, err := e.Statistics(nil); err == nil || e.Unit == "step" {
 			add(e.Name)
 		}
 	}

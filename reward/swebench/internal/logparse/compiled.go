@@ -12,17 +12,17 @@ import (
 // Runners of compiled and JVM languages: Go, Rust, C, C++, Java.
 
 var (
-	parseGoTest = perTrimmedLine(`--- (?P<word>PASS|FAIL|SKIP): (?P<test>.+) \(.+\)`,
+	parseGoTest = perLine(trim, `--- (?P<word>PASS|FAIL|SKIP): (?P<test>.+) \(.+\)`,
 		words{"PASS": Passed, "FAIL": Failed, "SKIP": Skipped}, nil)
-	parseCargo = perTrimmedLine(`test<s>+(?P<test><S>+)<s>+\.\.\.<s>+(?P<word>ok|FAILED)`,
+	parseCargo = perLine(trim, `test<s>+(?P<test><S>+)<s>+\.\.\.<s>+(?P<word>ok|FAILED)`,
 		words{"ok": Passed, "FAILED": Failed}, nil)
-	parseAnt = perTrimmedLine(`\[junit\]<s>+\[(?P<word>PASS|FAIL|ERR)\]<s>+(?P<test>.+)`,
+	parseAnt = perLine(trim, `\[junit\]<s>+\[(?P<word>PASS|FAIL|ERR)\]<s>+(?P<test>.+)`,
 		words{"PASS": Passed, "FAIL": Failed, "ERR": Failed}, nil)
-	parseJQ = perTrimmedLine(`(?P<word>PASS|FAIL):<s>(?P<test>.+)`,
+	parseJQ = perLine(trim, `(?P<word>PASS|FAIL):<s>(?P<test>.+)`,
 		words{"PASS": Passed, "FAIL": Failed}, nil)
-	parseMicroPython = perTrimmedLine(`(?P<word>pass|FAIL|skip)<s>+(?P<test>.+)`,
+	parseMicroPython = perLine(trim, `(?P<word>pass|FAIL|skip)<s>+(?P<test>.+)`,
 		words{"pass": Passed, "FAIL": Failed, "skip": Skipped}, nil)
-	parseGoogleTest = perTrimmedLine(`.*\[<s>*(?P<word>OK|FAILED)<s>*\]<s>(?P<test>.*)<s>\(.*\)`,
+	parseGoogleTest = perLine(trim, `.*\[<s>*(?P<word>OK|FAILED)<s>*\]<s>(?P<test>.*)<s>\(.*\)`,
 		words{"OK": Passed, "FAILED": Failed}, nil)
 )
 
@@ -34,38 +34,32 @@ var mavenTest = compile(`.*-Dtest=(<S>+)`)
 // Maven's own output interleave.
 func parseMaven(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	var pending, unmatched []string
-	set := func(test, result string) {
-		if result == "SUCCESS" {
-			m.Set(test, Passed)
-		} else {
-			m.Set(test, Failed)
-		}
-	}
+	var pending []string
+	var unmatched []Status
 	for line := range strings.SplitSeq(log, "\n") {
 		if strings.Contains(line, "-Dtest=") {
 			if g := mavenTest().FindStringSubmatch(line); g != nil {
 				pending = append(pending, g[1])
 			}
 		}
-		var result string
+		var result Status
 		switch line = trimRight(line); {
 		case strings.HasSuffix(line, "BUILD SUCCESS"):
-			result = "SUCCESS"
+			result = Passed
 		case strings.HasSuffix(line, "BUILD FAILURE"):
-			result = "FAILURE"
+			result = Failed
 		default:
 			continue
 		}
 		if len(pending) > 0 {
-			set(pending[0], result)
+			m.Set(pending[0], result)
 			pending = pending[1:]
 		} else {
 			unmatched = append(unmatched, result)
 		}
 	}
 	for i := 0; i < min(len(pending), len(unmatched)); i++ {
-		set(pending[i], unmatched[i])
+		m.Set(pending[i], unmatched[i])
 	}
 	return m, nil
 }

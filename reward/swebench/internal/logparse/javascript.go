@@ -11,17 +11,17 @@ import (
 // JavaScript runners whose result is one line per test.
 
 var (
-	parseJest = perTrimmedLine(`(?P<word>[✓✕○])<s>(?P<test>.+?)(?:<s>\(<d>+<s>*m?s\))?`,
+	parseJest = perLine(trim, `(?P<word>[✓✕○])<s>(?P<test>.+?)(?:<s>\(<d>+<s>*m?s\))?`,
 		words{"✓": Passed, "✕": Failed, "○": Skipped}, trim)
-	parseVitest = perTrimmedLine(`(?P<word>[✓×↓])<s>(?P<test>.+?)(?:<s>(?:<d>+<s>*m?s?|\[skipped\]))?`,
+	parseVitest = perLine(trim, `(?P<word>[✓×↓])<s>(?P<test>.+?)(?:<s>(?:<d>+<s>*m?s?|\[skipped\]))?`,
 		words{"✓": Passed, "×": Failed, "↓": Skipped}, nil)
-	parseJestJSON = perTrimmedLine(`\[(?P<word>PASSED|FAILED)\]<s>(?P<test>.+)`,
+	parseJestJSON = perLine(trim, `\[(?P<word>PASSED|FAILED)\]<s>(?P<test>.+)`,
 		words{"PASSED": Passed, "FAILED": Failed}, nil)
-	parseTAP = perTrimmedLine(`(?P<word>ok|not ok) <d>+ (?P<test>.+)`,
+	parseTAP = perLine(trim, `(?P<word>ok|not ok) <d>+ (?P<test>.+)`,
 		words{"ok": Passed, "not ok": Failed}, nil)
-	parseMarked = perLine(`<d>+\)<s>(?P<test>.*)`, words{"": Failed}, trim)
+	parseMarked = perLine(asIs, `<d>+\)<s>(?P<test>.*)`, words{"": Failed}, trim)
 	// parseCarbon reads "PASS file (1.2 s)" and "FAIL file" lines.
-	parseCarbon = perLine(`(?P<word>PASS|FAIL)<s>(?P<test>.*)`, words{"PASS": Passed, "FAIL": Failed}, dropFirstTiming)
+	parseCarbon = perLine(asIs, `(?P<word>PASS|FAIL)<s>(?P<test>.*)`, words{"PASS": Passed, "FAIL": Failed}, dropFirstTiming)
 )
 
 func parseImmutable(log string, c Context) (Statuses, error) {
@@ -61,11 +61,11 @@ func numbered(line string) (rest string, ok bool) {
 	return strings.CutPrefix(line[n:], ")")
 }
 
-// found sets the status of what group of re holds, wherever re fits, under the name that
+// found sets the status of what the group of re holds, wherever re fits, under the name that
 // rename makes of it.
-func (s *Statuses) found(log string, re *regexp.Regexp, group int, status Status, rename func(string) string) {
+func (s *Statuses) found(log string, re *regexp.Regexp, status Status, rename func(string) string) {
 	for _, g := range re.FindAllStringSubmatch(log, -1) {
-		s.Set(rename(g[group]), status)
+		s.Set(rename(g[1]), status)
 	}
 }
 
@@ -81,31 +81,25 @@ var (
 func parseGrommet(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	name := func(line string) string { return grommetTiming().ReplaceAllLiteralString(trim(line), "") }
-	m.found(log, grommetFailed(), 1, Failed, name)
-	m.found(log, grommetPassed(), 1, Passed, name)
+	m.found(log, grommetFailed(), Failed, name)
+	m.found(log, grommetPassed(), Passed, name)
 	return m, nil
 }
 
-// failures is a pattern of failure headings of the karma reporters, and which group of it
-// is the name.
-type failures struct {
-	re    func() *regexp.Regexp
-	group int
-}
-
+// Failure headings of the karma reporters, whose group is the name.
 var (
 	chartFailure = compile(`Chrome<s><d.>+<blank>\(.+?\)<blank>(.*)FAILED(?m:$)`)
 
-	bpmnFailures = []failures{
-		{compile(`2KPhantomJS<s><d.>+<s>\(Linux<s><d.>+\)<s>(.*)FAILED\n`), 1},
-		{compile(`2KPhantomJS<s><d.>+<s>\(Linux<s>x86_64\)<s>(.*)FAILED\n`), 1},
-		{compile(`Chrome<s>Headless<s>(.*)<s>\(Linux<s>x86_64\)<s>(.*)FAILED\n`), 2},
-		{compile(`HeadlessChrome<s><d.>+<s>\(Linux<s><d.>+\)<s>(.*)FAILED\n`), 1},
+	bpmnFailures = []func() *regexp.Regexp{
+		compile(`2KPhantomJS<s><d.>+<s>\(Linux<s><d.>+\)<s>(.*)FAILED\n`),
+		compile(`2KPhantomJS<s><d.>+<s>\(Linux<s>x86_64\)<s>(.*)FAILED\n`),
+		compile(`Chrome<s>Headless<s>.*<s>\(Linux<s>x86_64\)<s>(.*)FAILED\n`),
+		compile(`HeadlessChrome<s><d.>+<s>\(Linux<s><d.>+\)<s>(.*)FAILED\n`),
 	}
 
-	openLayersFailures = []failures{
-		{compile(`Chrome<s>Headless<s><d.>+<s>\(Linux<s><S>+\)<s>(.*)<s>FAILED\n`), 1},
-		{compile(`Chrome<s><d.>+<s>\(Linux<s><S>+\)<s>(.*)FAILED\n`), 1},
+	openLayersFailures = []func() *regexp.Regexp{
+		compile(`Chrome<s>Headless<s><d.>+<s>\(Linux<s><S>+\)<s>(.*)<s>FAILED\n`),
+		compile(`Chrome<s><d.>+<s>\(Linux<s><S>+\)<s>(.*)FAILED\n`),
 	}
 	openLayersCase = compile(`(?m)^case<s>(.*):<s>mismatch`)
 
@@ -120,25 +114,25 @@ var (
 
 func parseChartJS(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	m.found(stripANSI(log), chartFailure(), 1, Failed, asIs)
+	m.found(stripANSI(log), chartFailure(), Failed, asIs)
 	return m, nil
 }
 
 func parseBPMN(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	for _, f := range bpmnFailures {
-		m.found(log, f.re(), f.group, Failed, asIs)
+	for _, heading := range bpmnFailures {
+		m.found(log, heading(), Failed, asIs)
 	}
 	return m, nil
 }
 
 func parseOpenLayers(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	for _, f := range openLayersFailures {
-		m.found(log, f.re(), f.group, Failed, squeeze)
+	for _, heading := range openLayersFailures {
+		m.found(log, heading(), Failed, squeeze)
 	}
-	m.found(log, mochaError(), 1, Failed, squeeze)
-	m.found(log, openLayersCase(), 1, Failed, squeeze)
+	m.found(log, mochaError(), Failed, squeeze)
+	m.found(log, openLayersCase(), Failed, squeeze)
 	return m, nil
 }
 

@@ -170,7 +170,7 @@ func fullTitles(run, opening, closing string, status Status, m *Statuses) {
 	if i := strings.LastIndex(run, closing); i >= 0 {
 		run = run[:i]
 	}
-	m.found(run, fullTitle(), 1, status, asIs)
+	m.found(run, fullTitle(), status, asIs)
 }
 
 var fullTitle = compile(`"fullTitle":<s>"(.*)",\n`)
@@ -317,8 +317,8 @@ func parseNextCypress(log string) (Statuses, error) {
 		}
 		suite, body := log[s[4]:s[5]], log[s[1]:end]
 		name := func(test string) string { return suite + ": " + trim(test) }
-		m.found(body, cypressFailure(), 1, Failed, name)
-		m.found(body, cypressSuccess(), 1, Passed, name)
+		m.found(body, cypressFailure(), Failed, name)
+		m.found(body, cypressSuccess(), Passed, name)
 	}
 	return m, nil
 }

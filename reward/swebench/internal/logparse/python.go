@@ -7,14 +7,12 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-func startsWithStatus(line string) bool {
-	return hasAnyPrefix(line, "PASSED", "FAILED", "SKIPPED", "ERROR", "XFAIL")
-}
+var statusWords = []string{"PASSED", "FAILED", "SKIPPED", "ERROR", "XFAIL"}
+
+func startsWithStatus(line string) bool { return hasAnyPrefix(line, statusWords...) }
 
 func endsWithStatus(line string) bool {
-	return slices.ContainsFunc([]string{"PASSED", "FAILED", "SKIPPED", "ERROR", "XFAIL"}, func(word string) bool {
-		return strings.HasSuffix(line, word)
-	})
+	return slices.ContainsFunc(statusWords, func(word string) bool { return strings.HasSuffix(line, word) })
 }
 
 // skipSummary reports whether a result line is pytest's "SKIPPED [3] file:line:
@@ -182,6 +180,12 @@ func parseSympy(log string, _ Context) (Statuses, error) {
 	return m, nil
 }
 
+// djangoFailures are the ends of lines about a test that failed, and headings before its name.
+var djangoFailures = []struct {
+	end, heading string
+	status       Status
+}{{" ... FAIL", "FAIL:", Failed}, {" ... ERROR", "ERROR:", Errored}}
+
 func parseDjango(log string, _ Context) (Statuses, error) {
 	const (
 		versionTest = "--version is equivalent to version"
@@ -215,25 +219,17 @@ func parseDjango(log string, _ Context) (Statuses, error) {
 		if i := strings.Index(line, " ... skipped"); i >= 0 {
 			m.Set(line[:i], Skipped)
 		}
-		if strings.HasSuffix(line, " ... FAIL") {
-			m.Set(line[:strings.Index(line, " ... FAIL")], Failed)
-		}
-		if strings.HasPrefix(line, "FAIL:") {
-			test, err := secondWord(line, at)
-			if err != nil {
-				return Statuses{}, err
+		for _, bad := range djangoFailures {
+			if strings.HasSuffix(line, bad.end) {
+				m.Set(line[:strings.Index(line, bad.end)], bad.status)
 			}
-			m.Set(test, Failed)
-		}
-		if strings.HasSuffix(line, " ... ERROR") {
-			m.Set(line[:strings.Index(line, " ... ERROR")], Errored)
-		}
-		if strings.HasPrefix(line, "ERROR:") {
-			test, err := secondWord(line, at)
-			if err != nil {
-				return Statuses{}, err
+			if strings.HasPrefix(line, bad.heading) {
+				test, err := secondWord(line, at)
+				if err != nil {
+					return Statuses{}, err
+				}
+				m.Set(test, bad.status)
 			}
-			m.Set(test, Errored)
 		}
 		if havePrevious && strings.HasPrefix(line, "ok") {
 			m.Set(previous, Passed)

@@ -3,7 +3,6 @@ package logparse
 import (
 	_ "embed"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -19,12 +18,17 @@ type Context struct {
 // reference parser raises an exception on that log.
 type Parser func(log string, c Context) (Statuses, error)
 
+// prefix begins the name of every parser.
+const prefix = "parse_log_"
+
 // Lookup returns the parser that instance rows call name, such as
 // "parse_log_pytest".
 func Lookup(name string) (Parser, bool) {
-	for _, p := range parsers {
-		if p.name == name {
-			return p.parse, true
+	if short, ok := strings.CutPrefix(name, prefix); ok {
+		for _, p := range parsers {
+			if slices.Contains(strings.Fields(p.names), short) {
+				return p.parse, true
+			}
 		}
 	}
 	return nil, false
@@ -35,11 +39,11 @@ func Lookup(name string) (Parser, bool) {
 func ForRepo(repo string) (name string, ok bool) {
 	for line := range strings.Lines(repoParsers) {
 		if f := strings.Fields(line); strings.EqualFold(f[0], repo) {
-			return "parse_log_" + f[1], true
+			return prefix + f[1], true
 		}
 	}
 	if Gym(repo) {
-		return "parse_log_pytest", true
+		return prefix + "pytest", true
 	}
 	return "", false
 }
@@ -66,77 +70,66 @@ func FailOnly(repo string) bool {
 
 // Names lists all parser names, sorted.
 func Names() []string {
-	names := make([]string, len(parsers))
-	for i, p := range parsers {
-		names[i] = p.name
+	var names []string
+	for _, p := range parsers {
+		for name := range strings.FieldsSeq(p.names) {
+			names = append(names, prefix+name)
+		}
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }
 
+// parsers are those of the reference, with their names but for the beginning that all share.
 var parsers = []struct {
-	name  string
+	names string
 	parse Parser
 }{
-	{"parse_log_pytest", parsePytest},
-	{"parse_log_astroid", parsePytest},
-	{"parse_log_flask", parsePytest},
-	{"parse_log_marshmallow", parsePytest},
-	{"parse_log_pvlib", parsePytest},
-	{"parse_log_pyvista", parsePytest},
-	{"parse_log_sqlfluff", parsePytest},
-	{"parse_log_xarray", parsePytest},
-	{"parse_log_pytest_options", parsePytestOptions},
-	{"parse_log_pydicom", parsePytestOptions},
-	{"parse_log_requests", parsePytestOptions},
-	{"parse_log_pylint", parsePytestOptions},
-	{"parse_log_pytest_v2", parsePytestV2},
-	{"parse_log_astropy", parsePytestV2},
-	{"parse_log_scikit", parsePytestV2},
-	{"parse_log_sphinx", parsePytestV2},
-	{"parse_log_django", parseDjango},
-	{"parse_log_seaborn", parseSeaborn},
-	{"parse_log_sympy", parseSympy},
-	{"parse_log_matplotlib", parseMatplotlib},
+	{"pytest astroid flask marshmallow pvlib pyvista sqlfluff xarray", parsePytest},
+	{"pytest_options pydicom requests pylint", parsePytestOptions},
+	{"pytest_v2 astropy scikit sphinx", parsePytestV2},
+	{"django", parseDjango},
+	{"seaborn", parseSeaborn},
+	{"sympy", parseSympy},
+	{"matplotlib", parseMatplotlib},
 
-	{"parse_log_calypso", parseCalypso},
-	{"parse_log_bpmn_js", parseBPMN},
-	{"parse_log_carbon", parseCarbon},
-	{"parse_log_react_pdf", parseCarbon},
-	{"parse_log_eslint", parseESLint},
-	{"parse_log_grommet", parseGrommet},
-	{"parse_log_highlightjs", parseHighlightJS},
-	{"parse_log_lighthouse", parseLighthouse},
-	{"parse_log_next", parseNext},
-	{"parse_log_openlayers", parseOpenLayers},
-	{"parse_log_prismjs", parsePrism},
-	{"parse_log_quarto_cli", parseQuarto},
-	{"parse_log_chart_js", parseChartJS},
-	{"parse_log_marked", parseMarked},
-	{"parse_log_p5js", parseP5},
-	{"parse_log_jest", parseJest},
-	{"parse_log_jest_json", parseJestJSON},
-	{"parse_log_vitest", parseVitest},
-	{"parse_log_karma", parseKarma},
-	{"parse_log_tap", parseTAP},
-	{"parse_log_immutable_js", parseImmutable},
+	{"calypso", parseCalypso},
+	{"bpmn_js", parseBPMN},
+	{"carbon react_pdf", parseCarbon},
+	{"eslint", parseESLint},
+	{"grommet", parseGrommet},
+	{"highlightjs", parseHighlightJS},
+	{"lighthouse", parseLighthouse},
+	{"next", parseNext},
+	{"openlayers", parseOpenLayers},
+	{"prismjs", parsePrism},
+	{"quarto_cli", parseQuarto},
+	{"chart_js", parseChartJS},
+	{"marked", parseMarked},
+	{"p5js", parseP5},
+	{"jest", parseJest},
+	{"jest_json", parseJestJSON},
+	{"vitest", parseVitest},
+	{"karma", parseKarma},
+	{"tap", parseTAP},
+	{"immutable_js", parseImmutable},
 
-	{"parse_log_redis", parseRedis},
-	{"parse_log_jq", parseJQ},
-	{"parse_log_doctest", parseDoctest},
-	{"parse_log_micropython_test", parseMicroPython},
-	{"parse_log_googletest", parseGoogleTest},
-	{"parse_log_gotest", parseGoTest},
-	{"parse_log_maven", parseMaven},
-	{"parse_log_ant", parseAnt},
-	{"parse_log_gradle_custom", parseGradle},
-	{"parse_log_phpunit", parsePHPUnit},
-	{"parse_log_minitest", parseMinitest},
-	{"parse_log_cucumber", parseCucumber},
-	{"parse_log_ruby_unit", parseRubyUnit},
-	{"parse_log_rspec_transformed_json", parseRSpecJSON},
-	{"parse_log_jekyll", parseJekyll},
-	{"parse_log_cargo", parseCargo},
+	{"redis", parseRedis},
+	{"jq", parseJQ},
+	{"doctest", parseDoctest},
+	{"micropython_test", parseMicroPython},
+	{"googletest", parseGoogleTest},
+	{"gotest", parseGoTest},
+	{"maven", parseMaven},
+	{"ant", parseAnt},
+	{"gradle_custom", parseGradle},
+	{"phpunit", parsePHPUnit},
+	{"minitest", parseMinitest},
+	{"cucumber", parseCucumber},
+	{"ruby_unit", parseRubyUnit},
+	{"rspec_transformed_json", parseRSpecJSON},
+	{"jekyll", parseJekyll},
+	{"cargo", parseCargo},
 }
 
 // repoParsers has a line for each pair of the reference's per-language tables whose

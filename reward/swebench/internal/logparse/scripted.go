@@ -31,12 +31,12 @@ var (
 	// parseMinitest reads "Suite#test_name. = 0.00 s = ." lines: the outcome is the
 	// last of '.', 'F', 'E' on the line, the name ends at the last ". " before the
 	// last '=' before it.
-	parseMinitest = perTrimmedLine(`(?P<test>.+)\. .*=.*(?P<word>[.FE]).*`,
+	parseMinitest = perLine(trim, `(?P<test>.+)\. .*=.*(?P<word>[.FE]).*`,
 		words{".": Passed, "F": Failed, "E": Failed}, nil)
 	// parseCucumber reads the progress format: "name ....F".
-	parseCucumber = perTrimmedLine(`(?P<test>.*) \.+(?P<word>\.|F).*`,
+	parseCucumber = perLine(trim, `(?P<test>.*) \.+(?P<word>\.|F).*`,
 		words{".": Passed, "F": Failed}, nil)
-	parseRSpecJSON = perTrimmedLine(`(?P<test>.+) - (?P<word>passed|failed).*`,
+	parseRSpecJSON = perLine(trim, `(?P<test>.+) - (?P<word>passed|failed).*`,
 		words{"passed": Passed, "failed": Failed}, nil)
 
 	rubyResult = compile(`\A(?:test: )?(.+):<s>+(?:(\.)|([EFO])(?:[^\p{L}\p{N}_]|\z))`)

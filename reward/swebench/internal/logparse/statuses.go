@@ -2,6 +2,7 @@ package logparse
 
 import (
 	"iter"
+	"maps"
 	"strings"
 )
 
@@ -58,9 +59,7 @@ func (s *Statuses) Order() []string { return s.order }
 // Map returns a fresh map of all statuses, never nil.
 func (s *Statuses) Map() map[string]Status {
 	m := make(map[string]Status, len(s.order))
-	for k, v := range s.of {
-		m[k] = v
-	}
+	maps.Copy(m, s.of)
 	return m
 }
 

@@ -101,18 +101,9 @@ func compile(pattern string) func() *regexp.Regexp {
 type words map[string]Status
 
 // perLine is the parser of a log that has a line for each test: pattern, which fits the
-// whole line, names the test and the word about it as groups. The test's name is what
-// rename, if there is one, makes of it.
-func perLine(pattern string, meaning words, rename func(test string) string) Parser {
-	return linewise(func(line string) string { return line }, pattern, meaning, rename)
-}
-
-// perTrimmedLine is perLine for lines without the white space around them.
-func perTrimmedLine(pattern string, meaning words, rename func(test string) string) Parser {
-	return linewise(trim, pattern, meaning, rename)
-}
-
-func linewise(prepare func(string) string, pattern string, meaning words, rename func(string) string) Parser {
+// whole line as prepare leaves it, names the test and the word about it as groups. The
+// test's name is what rename, if there is one, makes of it.
+func perLine(prepare func(line string) string, pattern string, meaning words, rename func(test string) string) Parser {
 	re := compile(`\A(?:` + pattern + `)\z`)
 	return func(log string, _ Context) (Statuses, error) {
 		var m Statuses

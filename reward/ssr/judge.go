@@ -2,49 +2,9 @@ package ssr
 
 import (
 	"context"
-	"errors"
 
 	"github.com/turnpack/turnpack/reward/patch"
-	"github.com/turnpack/turnpack/rollout"
 )
-
-// MemoryEnv is an [Env] without a disk: it builds each state in memory and hands
-// it to a function that plays test script and parser.
-type MemoryEnv struct {
-	// Files is the original repository. It is never changed.
-	Files patch.Tree
-	// Artifact supplies the patches of the states.
-	Artifact Artifact
-	// Test runs the suite on a repository and returns the parser's output. The
-	// tree is its own to change.
-	Test func(ctx context.Context, tree patch.Tree) (string, error)
-}
-
-// HasFile looks the path up in Files.
-func (m *MemoryEnv) HasFile(_ context.Context, path string) (bool, error) {
-	_, there := m.Files[path]
-	return there, nil
-}
-
-// Run builds the state and tests it. A patch of the artifact or of the solver
-// that does not apply is no failure of the infrastructure: the output is then
-// empty, which no check takes for a passing suite.
-func (m *MemoryEnv) Run(ctx context.Context, state State) (string, error) {
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
-	if m.Test == nil {
-		return "", rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Test"}, "a MemoryEnv needs a Test function")
-	}
-	tree, err := m.Artifact.Tree(m.Files, state)
-	if errors.Is(err, rollout.KindInput) || errors.Is(err, rollout.KindFormat) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	return m.Test(ctx, tree)
-}
 
 // Judge checks an artifact: what needs no run first, then the seven checks in
 // env. A malformed artifact is the injector's fault and gives a verdict, not an

@@ -1,0 +1,22 @@
+package openai
+
+import "time"
+
+// Waits sets the bounds of waits between tries.
+func (o *Options) Waits(least, most time.Duration) { o.backoffMin, o.backoffMax = least, most }
+
+// Ejects sets the bounds of ejections.
+func (o *Options) Ejects(after int, least, most time.Duration) {
+	o.ejectAfter, o.ejectFor, o.ejectMax = after, least, most
+}
+
+// ReplyBytes bounds a reply.
+func (o *Options) ReplyBytes(n int64) { o.maxReply = n }
+
+// First is the state of the first endpoint.
+func (c *Client) First() (inFlight int, ejected, oneByOne bool) {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	e := c.pool.endpoints[0]
+	return e.inFlight, e.ejected > 0, e.oneByOne.Load()
+}
