@@ -1,84 +1,80 @@
-// Package keys numbers the keys of very many groups or rollouts. It keeps them in one piece,
-// without a pointer for each: the collector follows every string of a map, over and over.
+// Package keys remembers the keys of very many groups or rollouts.
 package keys
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"strings"
+)
 
 // Keys are numbered from 0 in the order they were added. The zero value is empty; several
 // goroutines may read it.
 type Keys struct {
-	text  []byte // one key after the other
-	ends  []int  // of each, in text
-	slots []slot // a power of two, by hash
-	seed  maphash.Seed
+	names   []string
+	numbers map[string]int32
 }
-
-// slot holds the number of a key, counted from 1; 0 = free.
-type slot struct{ hash, number uint32 }
 
 // Len is how many keys there are.
-func (k *Keys) Len() int { return len(k.ends) }
+func (k *Keys) Len() int { return len(k.names) }
 
 // At is the key of a number.
-func (k *Keys) At(number int) string { return string(k.at(number)) }
-
-func (k *Keys) at(number int) []byte {
-	from := 0
-	if number > 0 {
-		from = k.ends[number-1]
-	}
-	return k.text[from:k.ends[number]]
-}
+func (k *Keys) At(number int) string { return k.names[number] }
 
 // Of is the number of a key; known is false where it was not added, as in a nil Keys.
 func (k *Keys) Of(key string) (number int, known bool) {
-	if k == nil || len(k.slots) == 0 {
+	if k == nil {
 		return 0, false
 	}
-	s := &k.slots[k.find(key, uint32(maphash.String(k.seed, key)))]
-	return int(s.number) - 1, s.number > 0
+	n, known := k.numbers[key]
+	return int(n), known
 }
 
 // Add is the number of a key; added says that it had none yet.
 func (k *Keys) Add(key string) (number int, added bool) {
-	if 2*len(k.ends) >= len(k.slots) {
-		k.grow()
+	if number, known := k.Of(key); known {
+		return number, false
 	}
-	hash := uint32(maphash.String(k.seed, key))
-	s := &k.slots[k.find(key, hash)]
-	if s.number > 0 {
-		return int(s.number) - 1, false
+	if k.numbers == nil {
+		k.numbers = map[string]int32{}
 	}
-	k.text = append(k.text, key...)
-	k.ends = append(k.ends, len(k.text))
-	*s = slot{hash, uint32(len(k.ends))}
-	return len(k.ends) - 1, true
+	key = strings.Clone(key) // the text that it is a part of may be long
+	number = len(k.names)
+	k.names, k.numbers[key] = append(k.names, key), int32(number)
+	return number, true
 }
 
-// find is the slot of a key, or the free one where it would go.
-func (k *Keys) find(key string, hash uint32) int {
-	mask := len(k.slots) - 1
-	for i := int(hash) & mask; ; i = (i + 1) & mask {
-		if s := k.slots[i]; s.number == 0 || s.hash == hash && string(k.at(int(s.number)-1)) == key {
-			return i
-		}
-	}
+// Table holds a value for each of very many keys, which it knows by their 64-bit hash alone:
+// of two keys of one hash the second counts as the first. The zero value is empty; several
+// goroutines may read it.
+type Table[V any] struct {
+	values map[uint64]V // without a pointer for each key, which the collector would follow
+	seed   maphash.Seed
 }
 
-func (k *Keys) grow() {
-	if len(k.slots) == 0 {
-		k.seed = maphash.MakeSeed()
+// Len is how many keys there are.
+func (t *Table[V]) Len() int { return len(t.values) }
+
+// Of is the value of a key; known is false where it was not added.
+func (t *Table[V]) Of(key string) (value V, known bool) {
+	if len(t.values) == 0 {
+		return value, false
 	}
-	old := k.slots
-	k.slots = make([]slot, max(16, 2*len(old)))
-	mask := len(k.slots) - 1
-	for _, s := range old {
-		if s.number == 0 {
-			continue
-		}
-		i := int(s.hash) & mask
-		for ; k.slots[i].number > 0; i = (i + 1) & mask {
-		}
-		k.slots[i] = s
+	value, known = t.values[maphash.String(t.seed, key)]
+	return value, known
+}
+
+// Add gives a key its value, unless it has one.
+func (t *Table[V]) Add(key string, value V) (added bool) {
+	if _, known := t.Of(key); known {
+		return false
 	}
+	t.Set(key, value)
+	return true
+}
+
+// Set gives a key another value.
+func (t *Table[V]) Set(key string, value V) {
+	if t.values == nil {
+		t.values, t.seed = map[uint64]V{}, maphash.MakeSeed()
+	}
+	t.values[maphash.String(t.seed, key)] = value
 }
