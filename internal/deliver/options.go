@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 )
@@ -36,8 +37,6 @@ type Settings struct {
 	Folder         bool
 	StepGroups     int
 	MaxUndelivered int
-	Workers        int
-	MaxAnswers     int
 	Refused        func(key stream.Key, err error)
 	Now            func() time.Time
 }
@@ -57,14 +56,8 @@ func (o Options) Validate() error {
 	if o.Stream == nil {
 		bad("Stream", "is nil, expected one")
 	}
-	for _, f := range []struct {
-		name string
-		n    int
-	}{{"Size", o.Size}, {"Least", o.Least}, {"MaxUndelivered", o.MaxUndelivered}, {"Workers", o.Workers}, {"MaxAnswers", o.MaxAnswers}, {"StepGroups", o.StepGroups}, {"Deadline", int(o.Deadline)}} {
-		if f.n < 0 {
-			bad(f.name, "is %d, expected 0 for the default or more", f.n)
-		}
-	}
+	errs = append(errs, zero.NotNegative(map[string]int{"Options.Size": o.Size, "Options.Least": o.Least, "Options.MaxUndelivered": o.MaxUndelivered,
+		"Options.StepGroups": o.StepGroups, "Options.Deadline": int(o.Deadline)}))
 	if o.MaxAge != nil && *o.MaxAge < 0 {
 		bad("MaxAge", "is %d, expected 0 or more", *o.MaxAge)
 	}
@@ -78,8 +71,6 @@ func (o Options) withDefaults() Options {
 	o.Size = cmp.Or(o.Size, 8)
 	o.Least = cmp.Or(o.Least, 1)
 	o.MaxUndelivered = cmp.Or(o.MaxUndelivered, 64)
-	o.Workers = cmp.Or(o.Workers, 8)
-	o.MaxAnswers = cmp.Or(o.MaxAnswers, 100_000)
 	o.Folder = o.Folder || o.StepGroups > 0
 	if o.Now == nil {
 		o.Now = time.Now

@@ -100,7 +100,7 @@ var zeros = []any{
 	&rollout.Columns{}, &rollout.Error{}, &jsonl.Limits{}, &rollout.Part{}, &rollout.PromptIDs{}, &rollout.PromptIndex{},
 	&live.Call{}, &live.Journal{}, &live.JournalOptions{}, &live.Options{}, &live.Recorder{}, &live.Session{},
 	&stream.Stream{}, &deliver.Ending{}, &deliver.Options{}, &deliver.Queue{}, &serve.Service{},
-	&gate.Gate{}, &gate.Options{}, &gate.Refused{},
+	&gate.Gate{}, &gate.Options{},
 	&proxy.Handler{}, &proxy.Options{}, &liveengine.Error{}, &liveengine.Options{},
 	&agent.Agent{}, &agent.Options{}, &agent.Attempt{}, &agent.Engine{},
 	&sandbox.Blocked{}, &sandbox.Command{}, &sandbox.Limits{}, &sandbox.Result{},

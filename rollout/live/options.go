@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"crypto/rand"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
 )
@@ -41,10 +40,6 @@ type Options struct {
 	// Vocab is the number of token ids of the model: greater ids are no tokens. 0 =
 	// not known.
 	Vocab int
-	// TrainUnused trains what the harness did not go on from, too: replies that a
-	// retry replaced, that nobody saw, and the beginnings of aborted ones. By default
-	// such a reply is trained only where a later prompt goes on from all of it.
-	TrainUnused bool
 
 	// Bounds; 0 = the default. Beyond each is an error of KindLimit.
 	MaxSessions int // sessions held: open, or ended and not delivered; 100,000
@@ -60,7 +55,7 @@ type Options struct {
 
 // validate reports all faults at once.
 func (o Options) validate() error {
-	return notNegative(map[string]int{"Vocab": o.Vocab, "MaxSessions": o.MaxSessions, "MaxCalls": o.MaxCalls, "MaxInFlight": o.MaxInFlight,
+	return zero.NotNegative(map[string]int{"Vocab": o.Vocab, "MaxSessions": o.MaxSessions, "MaxCalls": o.MaxCalls, "MaxInFlight": o.MaxInFlight,
 		"MaxTokens": o.MaxTokens, "MaxBytes": o.MaxBytes, "MaxMemory": o.MaxMemory, "MaxBlob": o.MaxBlob})
 }
 
@@ -89,19 +84,4 @@ func input(cause error, where rollout.Where, format string, args ...any) *rollou
 
 func limit(field string, format string, args ...any) *rollout.Error {
 	return rollout.Errorf(rollout.KindLimit, rollout.Where{Field: field}, format, args...).WithFix("raise Options.%s, or ask for less", field)
-}
-
-func zeroValue(typ, maker string) error {
-	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: typ}, "is used as its zero value").WithFix("make it with %s", maker)
-}
-
-// notNegative reports the fields that are negative.
-func notNegative(fields map[string]int) error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if n := fields[name]; n < 0 {
-			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "is %d, expected 0 for the default or more", n))
-		}
-	}
-	return errors.Join(errs...)
 }

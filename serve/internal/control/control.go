@@ -91,7 +91,7 @@ func (c control) calls(w http.ResponseWriter, r *http.Request) {
 
 func (c control) pause(w http.ResponseWriter, r *http.Request) {
 	body := struct {
-		Policy gate.Policy `json:"policy"`
+		Policy string `json:"policy"`
 	}{"hold"}
 	if err := c.steer(r, &body); err != nil {
 		deliver.Reply(w, nil, err)
@@ -174,7 +174,7 @@ type Summary struct {
 	Ended      bool               `json:"ended"`
 	Calls      int                `json:"calls"`
 	States     map[live.State]int `json:"states"`
-	Joins      map[live.Join]int  `json:"joins"`
+	Joins      map[string]int     `json:"joins"`
 	Drift      int                `json:"drift"`      // ids that came back otherwise
 	Incomplete int                `json:"incomplete"` // calls
 	Sampled    int                `json:"sampled"`    // ids
@@ -184,7 +184,7 @@ type Summary struct {
 
 // summarize looks over the calls of a session.
 func summarize(s *live.Session) Summary {
-	x := Summary{ID: s.ID(), Ended: s.Ended(), States: map[live.State]int{}, Joins: map[live.Join]int{}, Fidelity: 1}
+	x := Summary{ID: s.ID(), Ended: s.Ended(), States: map[live.State]int{}, Joins: map[string]int{}, Fidelity: 1}
 	trained := 0
 	for i, c := range s.Calls() {
 		if i == 0 {
