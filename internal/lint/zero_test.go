@@ -103,7 +103,7 @@ var zeros = []any{
 	&gate.Gate{}, &gate.Options{},
 	&proxy.Handler{}, &proxy.Options{}, &liveengine.Error{}, &liveengine.Options{},
 	&agent.Agent{}, &agent.Options{}, &agent.Attempt{}, &agent.Engine{},
-	&sandbox.Blocked{}, &sandbox.Command{}, &sandbox.Limits{}, &sandbox.Result{},
+	&sandbox.Command{}, &sandbox.Limits{}, &sandbox.Result{},
 	&container.Options{}, &local.Options{},
 	&remote.ClientOptions{}, &remote.ExecOptions{}, &remote.PoolOptions{},
 	&jsonl.Reader{}, &jsonl.Options{}, &rollout.Rollout{}, &rollout.Sequence{}, &rollout.Turn{}, &rollout.Where{},
