@@ -57,7 +57,7 @@ func (o Options) Validate() error {
 		bad("Stream", "is nil, expected one")
 	}
 	errs = append(errs, zero.NotNegative(map[string]int{"Options.Size": o.Size, "Options.Least": o.Least, "Options.MaxUndelivered": o.MaxUndelivered,
-		"Options.StepGroups": o.StepGroups, "Options.Deadline": int(o.Deadline)}))
+		"Options.StepGroups": o.StepGroups}), zero.NotNegative(map[string]time.Duration{"Options.Deadline": o.Deadline}))
 	if o.MaxAge != nil && *o.MaxAge < 0 {
 		bad("MaxAge", "is %d, expected 0 or more", *o.MaxAge)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -15,7 +16,7 @@ func Value(typ, maker string) error {
 }
 
 // NotNegative is the errors of options that are below 0, by the names of the fields.
-func NotNegative(fields map[string]int) error {
+func NotNegative[T int | int64 | time.Duration](fields map[string]T) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if n := fields[name]; n < 0 {

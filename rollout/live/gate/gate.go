@@ -48,8 +48,8 @@ type Caps struct {
 
 // validate reports all faults at once.
 func (o Options) validate() error {
-	return zero.NotNegative(map[string]int{"MaxCalls": o.MaxCalls, "MaxPerSession": o.MaxPerSession, "MaxWaiting": o.MaxWaiting,
-		"Caps.Turns": o.Caps.Turns, "Caps.Tokens": o.Caps.Tokens, "Caps.Time": int(o.Caps.Time)})
+	return errors.Join(zero.NotNegative(map[string]int{"MaxCalls": o.MaxCalls, "MaxPerSession": o.MaxPerSession, "MaxWaiting": o.MaxWaiting,
+		"Caps.Turns": o.Caps.Turns, "Caps.Tokens": o.Caps.Tokens}), zero.NotNegative(map[string]time.Duration{"Caps.Time": o.Caps.Time}))
 }
 
 // refusal is the error of a call or a session that is not taken now.
