@@ -11,7 +11,6 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/stream"
-	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 )
@@ -56,8 +55,14 @@ func (o Options) Validate() error {
 	if o.Stream == nil {
 		bad("Stream", "is nil, expected one")
 	}
-	errs = append(errs, zero.NotNegative(map[string]int{"Options.Size": o.Size, "Options.Least": o.Least, "Options.MaxUndelivered": o.MaxUndelivered,
-		"Options.StepGroups": o.StepGroups}), zero.NotNegative(map[string]time.Duration{"Options.Deadline": o.Deadline}))
+	for _, f := range []struct {
+		name string
+		n    int
+	}{{"Size", o.Size}, {"Least", o.Least}, {"MaxUndelivered", o.MaxUndelivered}, {"StepGroups", o.StepGroups}, {"Deadline", int(o.Deadline)}} {
+		if f.n < 0 {
+			bad(f.name, "is %d, expected 0 for the default or more", f.n)
+		}
+	}
 	if o.MaxAge != nil && *o.MaxAge < 0 {
 		bad("MaxAge", "is %d, expected 0 or more", *o.MaxAge)
 	}

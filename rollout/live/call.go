@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
 	"github.com/turnpack/turnpack/rollout/live/internal/prefix"
@@ -160,7 +159,7 @@ func (c *Call) ID() string {
 // with calls do under the lock of the rollout while the call runs.
 func (c *Call) with(do func(g *run, p *partial) error) error {
 	if c.call == nil {
-		return zero.Value("live.Call", "Session.Begin")
+		return zeroValue("live.Call", "Session.Begin")
 	}
 	g := c.session.run
 	g.mu.Lock()

@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"crypto/rand"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
-	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
 )
@@ -55,7 +56,7 @@ type Options struct {
 
 // validate reports all faults at once.
 func (o Options) validate() error {
-	return zero.NotNegative(map[string]int{"Vocab": o.Vocab, "MaxSessions": o.MaxSessions, "MaxCalls": o.MaxCalls, "MaxInFlight": o.MaxInFlight,
+	return notNegative(map[string]int{"Vocab": o.Vocab, "MaxSessions": o.MaxSessions, "MaxCalls": o.MaxCalls, "MaxInFlight": o.MaxInFlight,
 		"MaxTokens": o.MaxTokens, "MaxBytes": o.MaxBytes, "MaxMemory": o.MaxMemory, "MaxBlob": o.MaxBlob})
 }
 
@@ -84,4 +85,19 @@ func input(cause error, where rollout.Where, format string, args ...any) *rollou
 
 func limit(field string, format string, args ...any) *rollout.Error {
 	return rollout.Errorf(rollout.KindLimit, rollout.Where{Field: field}, format, args...).WithFix("raise Options.%s, or ask for less", field)
+}
+
+func zeroValue(typ, maker string) error {
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: typ}, "is used as its zero value").WithFix("make it with %s", maker)
+}
+
+// notNegative reports the fields that are negative.
+func notNegative[T int | int64](fields map[string]T) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if n := fields[name]; n < 0 {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "is %d, expected 0 for the default or more", n))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
 	"github.com/turnpack/turnpack/rollout/live/internal/record"
@@ -70,7 +69,7 @@ func New(o Options) (*Recorder, error) {
 		return r, nil
 	}
 	if j.log == nil {
-		return nil, zero.Value("live.Journal", "OpenJournal")
+		return nil, zeroValue("live.Journal", "OpenJournal")
 	}
 	if j.taken.Swap(true) {
 		return nil, input(ErrConflict, rollout.Where{File: j.dir}, "the journal has a recorder: %w", ErrConflict)
@@ -145,7 +144,7 @@ const maxRecord = 1 << 30
 // ended is returned, too, and refuses calls.
 func (r *Recorder) Begin(ctx context.Context, x Start) (*Session, error) {
 	if r.sessions == nil {
-		return nil, zero.Value("live.Recorder", "New")
+		return nil, zeroValue("live.Recorder", "New")
 	}
 	r.mu.Lock()
 	s, t, err := r.begin(x)
@@ -316,7 +315,7 @@ func (r *Recorder) Delivered(key string) (digest string, ok bool) {
 
 func (r *Recorder) settle(ctx context.Context, make func() (*log.Ticket, error)) error {
 	if r.sessions == nil {
-		return zero.Value("live.Recorder", "New")
+		return zeroValue("live.Recorder", "New")
 	}
 	r.mu.Lock()
 	t, err := make()

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
@@ -60,7 +59,7 @@ func (s *Session) Parent() string { return s.parent }
 // lock takes the lock of the session's rollout, with its content.
 func (s *Session) lock() (*run, error) {
 	if s.run == nil {
-		return nil, zero.Value("live.Session", "Recorder.Begin")
+		return nil, zeroValue("live.Session", "Recorder.Begin")
 	}
 	return s.run, s.run.lock()
 }

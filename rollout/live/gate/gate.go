@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 )
@@ -48,8 +47,15 @@ type Caps struct {
 
 // validate reports all faults at once.
 func (o Options) validate() error {
-	return errors.Join(zero.NotNegative(map[string]int{"MaxCalls": o.MaxCalls, "MaxPerSession": o.MaxPerSession, "MaxWaiting": o.MaxWaiting,
-		"Caps.Turns": o.Caps.Turns, "Caps.Tokens": o.Caps.Tokens}), zero.NotNegative(map[string]time.Duration{"Caps.Time": o.Caps.Time}))
+	var errs []error
+	for name, n := range map[string]int64{"MaxCalls": int64(o.MaxCalls), "MaxPerSession": int64(o.MaxPerSession), "MaxWaiting": int64(o.MaxWaiting),
+		"Caps.Turns": int64(o.Caps.Turns), "Caps.Tokens": int64(o.Caps.Tokens), "Caps.Time": int64(o.Caps.Time)} {
+		if n < 0 {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "is %d, expected 0 for the default or more", n))
+		}
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
 }
 
 // refusal is the error of a call or a session that is not taken now.
