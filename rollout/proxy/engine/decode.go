@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -20,18 +21,16 @@ type decoder struct {
 	choices []choice // of the event at hand
 	cuts    cuts
 
-	id, model string            // of the event before
-	rooms     []chunkRoom       // for chunks
-	raw       []byte            // room for what strip leaves
-	tokens    []rollout.TokenID // and for ids of choices
-	logprobs  []float32
+	id, model string      // of the event before
+	rooms     []chunkRoom // for chunks
+	raw       []byte      // room for what strip leaves
 }
 
 // decoders are kept for the memory of their documents.
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 func (d *decoder) free() {
-	d.seen, d.id, d.model, d.rooms, d.raw, d.tokens, d.logprobs = nil, "", "", nil, nil, nil, nil
+	d.seen, d.id, d.model, d.rooms, d.raw = nil, "", "", nil, nil
 	if d.large {
 		return
 	}
@@ -216,17 +215,17 @@ func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, erro
 		} else if prompt != nil {
 			c.Prompt = prompt
 		}
-		if k.IDs, err = d.ids(x.ids); err != nil {
+		if k.IDs, err = ids(x.ids); err != nil {
 			return nil, err
 		}
 		switch content, tokens := x.logprobs.Get("content"), x.logprobs.Get("token_logprobs"); {
 		case content.Kind() == jsonscan.Array:
-			k.Logprobs = d.floats(content.Len())
+			k.Logprobs = slices.Grow(k.Logprobs, content.Len())
 			for _, t := range content.Items() {
 				k.Logprobs = append(k.Logprobs, float(t.Get("logprob")))
 			}
 		case tokens.Kind() == jsonscan.Array:
-			k.Logprobs = d.floats(tokens.Len())
+			k.Logprobs = slices.Grow(k.Logprobs, tokens.Len())
 			for _, t := range tokens.Items() {
 				k.Logprobs = append(k.Logprobs, float(t))
 			}
@@ -388,42 +387,6 @@ func ids(v jsonscan.Value) ([]rollout.TokenID, error) {
 		return nil, broken(nil, "its ids are no token ids: %.60q", bad.Raw())
 	}
 	return out, nil
-}
-
-// roomFor is how many ids or log probabilities of a reply share their memory.
-const roomFor = 64
-
-// ids are those of a choice, few in most events.
-func (d *decoder) ids(v jsonscan.Value) (out []rollout.TokenID, err error) {
-	n := v.Len()
-	if v.IsNull() || n > roomFor/4 {
-		return ids(v)
-	}
-	if cap(d.tokens)-len(d.tokens) < n {
-		d.tokens = make([]rollout.TokenID, 0, roomFor)
-	}
-	at := len(d.tokens)
-	all, bad, ok := v.AppendInt32(d.tokens)
-	if !ok {
-		return nil, broken(nil, "its ids are no token ids: %.60q", bad.Raw())
-	}
-	d.tokens = all
-	return all[at:len(all):len(all)], nil
-}
-
-// floats is room for n log probabilities.
-func (d *decoder) floats(n int) []float32 {
-	switch {
-	case n == 0:
-		return nil
-	case n > roomFor/4:
-		return make([]float32, 0, n)
-	case cap(d.logprobs)-len(d.logprobs) < n:
-		d.logprobs = make([]float32, 0, roomFor)
-	}
-	at := len(d.logprobs)
-	d.logprobs = d.logprobs[:at+n]
-	return d.logprobs[at : at : at+n]
 }
 
 // float is a number, NaN for anything else.
