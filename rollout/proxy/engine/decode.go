@@ -21,52 +21,22 @@ type decoder struct {
 	choices []choice // of the event at hand
 	cuts    cuts
 
-	id, model string      // of the event before
-	rooms     []chunkRoom // for chunks
-	raw       []byte      // room for what strip leaves
+	raw []byte // room for what strip leaves
 }
 
 // decoders are kept for the memory of their documents.
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 func (d *decoder) free() {
-	d.seen, d.id, d.model, d.rooms, d.raw = nil, "", "", nil, nil
+	d.seen, d.raw = nil, nil
 	if d.large {
 		return
 	}
 	decoders.Put(d)
 }
 
-// again is the string v, which is the one before in most events.
-func again(before *string, v jsonscan.Value) string {
-	if !v.Is(*before) {
-		*before = v.String()
-	}
-	return *before
-}
-
 // progress is how far a choice of /generate has come, whose events repeat all of it.
 type progress struct{ ids, text int }
-
-// chunkRoom is a chunk and the one choice that most have.
-type chunkRoom struct {
-	chunk Chunk
-	one   [1]Choice
-}
-
-// chunk is room for one, of which the next ones of a stream share their memory.
-func (d *decoder) chunk(stream bool) *chunkRoom {
-	if len(d.rooms) == 0 {
-		n := 1
-		if stream {
-			n = 8
-		}
-		d.rooms = make([]chunkRoom, n)
-	}
-	room := &d.rooms[0]
-	d.rooms = d.rooms[1:]
-	return room
-}
 
 // members are those of a reply of chat completions or completions, choices aside.
 type members struct{ id, model, prompt, usage, choices, err, version jsonscan.Value }
@@ -188,11 +158,7 @@ func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, erro
 	if err != nil {
 		return nil, err
 	}
-	room := d.chunk(stream)
-	c := &room.chunk
-	if c.ID, c.Model = again(&d.id, reply.id), again(&d.model, reply.model); len(d.choices) > 0 {
-		c.Choices = room.one[:0]
-	}
+	c := &Chunk{ID: reply.id.String(), Model: reply.model.String(), Choices: slices.Grow([]Choice(nil), len(d.choices))}
 	if r.Raw != nil {
 		c.Raw = d.strip(r, &reply, text, stream)
 	}
