@@ -1,22 +1,5 @@
-// Package callrecord finds the token ids and log probabilities that inference engines and
-// harnesses record beside the text of a model call. It knows these spellings, wherever a
-// choice, a message or the response itself carries them:
-//
-//   - vLLM with return_token_ids: prompt_token_ids, choices[0].token_ids, and
-//     logprobs.content[].logprob or, of completions, logprobs.token_logprobs; also tokens
-//     written as "token_id:<n>"
-//   - SGLang: output_ids and meta_info.output_token_logprobs, triples of log
-//     probability, id and text; input_token_logprobs for the prompt
-//   - OpenAI: logprobs.content, which has no ids
-//   - NeMo-Gym: prompt_token_ids, generation_token_ids, generation_log_probs
-//   - OpenHands token events, instrumented vLLM: prompt_token_ids, response_token_ids
-//   - ATIF: metrics.prompt_token_ids, completion_token_ids, logprobs
-//
-// The ids are compared with the engine's usage (prompt_tokens, completion_tokens,
-// input_tokens, output_tokens of a response, of meta_info or of a metrics record):
-// vLLM drops ids in some streams with tool parsers, and what is left is not what was
-// sampled. SGLang's weight_version, in meta_info or metadata, is the policy version;
-// output_versions has one for each token.
+// Package callrecord reads the token fields of one recorded model call out of a
+// parsed JSON value. Package capture is its public face.
 package callrecord
 
 import (
@@ -29,30 +12,19 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Tokens is what one model call recorded. The slices are the caller's.
+// Tokens is capture.Tokens, where the fields are told.
 type Tokens struct {
-	// Present is true when any token field was there, empty ones included.
-	Present bool
-	Prompt  []rollout.TokenID // full prompt, nil when not recorded or empty
-	Output  []rollout.TokenID // sampled ids, nil when not recorded or empty
-	// Logprobs are natural logs, one per sampled token. They may be recorded
-	// without Output; otherwise the lengths are equal.
+	Present      bool
+	Prompt       []rollout.TokenID
+	Output       []rollout.TokenID
 	Logprobs     []float32
-	FinishReason string // of the engine, "" unknown
-	// Clamped counts log probabilities above 0 by rounding (at most 1e-3), which
-	// were set to 0.
-	Clamped int
-	// PromptCount and OutputCount are the tokens that the engine's usage counts, nil
-	// where it counts none. Of several choices OutputCount is the sum.
-	PromptCount, OutputCount *int
-	// Incomplete says how ids differ from what the usage counts: they are not what
-	// was sampled and must not be trained. "" where they agree, or nothing is counted.
-	Incomplete string
-	// Version is the policy version that sampled Output, or its first token where
-	// Versions has several runs; nil unknown.
-	Version  *int32
-	Versions []rollout.VersionRun
-	// OtherVersion is a recorded version that is no number of 0 or more.
+	FinishReason string
+	Clamped      int
+	PromptCount  *int
+	OutputCount  *int
+	Incomplete   string
+	Version      *int32
+	Versions     []rollout.VersionRun
 	OtherVersion string
 }
 
@@ -61,9 +33,7 @@ const maxRounding = 1e-3
 
 // Read reads what v says of choice k of a response, numbered from 0 as they stand
 // there. What the response says of its sampled tokens without naming a choice is
-// that of choice 0. Absent fields give zero Tokens and no error; ids that are not
-// integers, log probabilities that are not finite numbers of at most 0, and columns
-// of unequal length are KindInput errors with the field.
+// that of choice 0.
 func Read(v jsonscan.Value, k int) (Tokens, error) {
 	r := reader{choice: k}
 	if v.Kind() != jsonscan.Object {
