@@ -213,8 +213,8 @@ func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 // command runs a text in the sandbox.
 func (x *run) command(ctx context.Context, text string) (done, error) {
 	c := &x.o.Config
-	if b, ok := x.o.Blocklist.Check(text); !ok {
-		return done{code: 1, output: b.Text()}, nil
+	if answer, ok := x.o.Blocklist.Check(text); !ok {
+		return done{code: 1, output: answer}, nil
 	}
 	r, err := x.task.Sandbox.Exec(ctx, sandbox.Command{Text: text, Dir: c.Dir, Timeout: c.Timeout, Env: c.Env})
 	if err != nil {

@@ -31,10 +31,9 @@ const (
 
 // action is one thing to do.
 type action struct {
-	kind kind
+	work
 	text string // the command, or what stands for it in records
 	call *rollout.ToolCall
-	work work
 }
 
 func (a action) submits() bool {
@@ -68,7 +67,7 @@ func (blocks) read(m *rollout.Message, c *Config) ([]action, string) {
 	if commands[0] == "" {
 		return nil, "0"
 	}
-	return []action{{kind: shell, text: commands[0]}}, ""
+	return []action{{text: commands[0]}}, ""
 }
 
 func (blocks) do(ctx context.Context, x *run, a action) (done, error) { return x.command(ctx, a.text) }

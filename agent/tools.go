@@ -119,7 +119,7 @@ func (h *calls) read(m *rollout.Message, _ *Config) ([]action, string) {
 	for i := range m.ToolCalls {
 		c := &m.ToolCalls[i]
 		w, err := h.meaning(c)
-		a := action{call: c, work: w, kind: w.kind, text: c.Name + " " + w.path}
+		a := action{call: c, work: w, text: c.Name + " " + w.path}
 		switch {
 		case err != nil:
 			a.kind, a.text = refuse, err.Error()
@@ -160,9 +160,9 @@ func (h *calls) do(ctx context.Context, x *run, a action) (done, error) {
 	case a.kind == finish:
 		return done{}, nil
 	case a.kind == shell:
-		return x.command(ctx, a.work.command)
-	case a.work.patch != "":
-		return x.applyPatch(ctx, a.work.patch)
+		return x.command(ctx, a.command)
+	case a.patch != "":
+		return x.applyPatch(ctx, a.patch)
 	}
 	return x.edit(ctx, a.work)
 }

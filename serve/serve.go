@@ -50,7 +50,7 @@ type Groups struct {
 	// called for one group at a time.
 	Rows func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error
 	// Score gives the process rewards of a rollout that ended, nil = none are made. An
-	// error leaves the rollout out, with the reason. As many as Workers run at a time.
+	// error leaves the rollout out, with the reason. Eight run at a time.
 	Score func(ctx context.Context, r *rollout.Rollout) ([]rollout.StepScore, error)
 
 	Size     int           // rollouts of a group, 0 = 8
@@ -70,10 +70,6 @@ type Groups struct {
 	// MaxUndelivered is the number of complete groups, not acknowledged, at which no
 	// session may begin; 0 = 64.
 	MaxUndelivered int
-	Workers        int // rollouts scored at a time, 0 = 8
-	// MaxAnswers is how many answers are kept of rollouts that are delivered, so that an
-	// end that is told again has the same answer; 0 = 100,000.
-	MaxAnswers int
 	// Refused is told of each group of which no batch can be made, and of each failure
 	// after which making one is tried again; nil = nobody.
 	Refused func(key stream.Key, err error)

@@ -240,7 +240,7 @@ func (s *Set) readJournal() (int64, error) {
 			return // made again
 		}
 		id := string(e.id)
-		known := j.known.Place(id)
+		known, _ := j.known.Of(id)
 		switch {
 		case e.shard <= anyShard:
 			known.at, known.size = e.at, uint32(e.keptEnd-e.at)
@@ -253,6 +253,7 @@ func (s *Set) readJournal() (int64, error) {
 			s.seen.Add(s.key("r", id), struct{}{})
 			s.seen.Add(s.key("g", string(e.group)), struct{}{})
 		}
+		j.known.Set(id, known)
 	})
 	for i, n := range rollouts {
 		if n != s.progress.Shards[i].Rollouts {

@@ -159,9 +159,13 @@ func (q *Queue) remember(b *stream.Batch) {
 	}
 }
 
+// maxAnswers is how many answers are kept of rollouts that are delivered, so that an end
+// that is told again has the same answer without a look into the record.
+const maxAnswers = 100_000
+
 func (q *Queue) keep(id string, a pastAnswer) {
 	q.past[id] = a
-	if q.order = append(q.order, id); len(q.order) > q.opts.MaxAnswers {
+	if q.order = append(q.order, id); len(q.order) > maxAnswers {
 		delete(q.past, q.order[0])
 		q.order = q.order[1:]
 	}

@@ -36,8 +36,6 @@ type Settings struct {
 	Folder         bool
 	StepGroups     int
 	MaxUndelivered int
-	Workers        int
-	MaxAnswers     int
 	Refused        func(key stream.Key, err error)
 	Now            func() time.Time
 }
@@ -60,7 +58,7 @@ func (o Options) Validate() error {
 	for _, f := range []struct {
 		name string
 		n    int
-	}{{"Size", o.Size}, {"Least", o.Least}, {"MaxUndelivered", o.MaxUndelivered}, {"Workers", o.Workers}, {"MaxAnswers", o.MaxAnswers}, {"StepGroups", o.StepGroups}, {"Deadline", int(o.Deadline)}} {
+	}{{"Size", o.Size}, {"Least", o.Least}, {"MaxUndelivered", o.MaxUndelivered}, {"StepGroups", o.StepGroups}, {"Deadline", int(o.Deadline)}} {
 		if f.n < 0 {
 			bad(f.name, "is %d, expected 0 for the default or more", f.n)
 		}
@@ -78,8 +76,6 @@ func (o Options) withDefaults() Options {
 	o.Size = cmp.Or(o.Size, 8)
 	o.Least = cmp.Or(o.Least, 1)
 	o.MaxUndelivered = cmp.Or(o.MaxUndelivered, 64)
-	o.Workers = cmp.Or(o.Workers, 8)
-	o.MaxAnswers = cmp.Or(o.MaxAnswers, 100_000)
 	o.Folder = o.Folder || o.StepGroups > 0
 	if o.Now == nil {
 		o.Now = time.Now

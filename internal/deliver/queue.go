@@ -85,13 +85,16 @@ type noted struct {
 	Ending string `json:"ending"`
 }
 
+// maxScoring is how many rollouts are scored at a time.
+const maxScoring = 8
+
 // New makes a queue, which goes on with what the recorder and the stream hold.
 func New(o Options) (*Queue, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
 	o = o.withDefaults()
-	q := &Queue{opts: o, scoring: make(chan struct{}, o.Workers), changed: make(chan struct{}), open: map[string]*group{}, members: map[string]*member{},
+	q := &Queue{opts: o, scoring: make(chan struct{}, maxScoring), changed: make(chan struct{}), open: map[string]*group{}, members: map[string]*member{},
 		names: newNames(maxNames), past: map[string]pastAnswer{}, stats: Stats{LeftOut: map[string]int{}}}
 	q.ctx, q.stop = context.WithCancel(context.Background())
 	if err := q.load(); err != nil {

@@ -76,29 +76,7 @@ func parse(text string, tools bool) (spans []span, calls int) {
 	return spans, calls
 }
 
-// object is a JSON object whose members stand in the order given.
-type object []any
-
-// MarshalJSON writes names and values in turn.
-func (o object) MarshalJSON() ([]byte, error) {
-	b := []byte{'{'}
-	for i := 0; i+1 < len(o); i += 2 {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(strconv.AppendQuote(b, o[i].(string)), ':')
-		if f, ok := o[i+1].(float64); ok && math.IsNaN(f) {
-			b = append(b, `"\u0000NaN"`...)
-			continue
-		}
-		v, err := json.Marshal(o[i+1])
-		if err != nil {
-			return nil, err
-		}
-		b = append(b, v...)
-	}
-	return append(b, '}'), nil
-}
+type object = map[string]any
 
 // encodeJSON writes a value; a NaN is written as Python does.
 func encodeJSON(v any) []byte {
@@ -107,6 +85,14 @@ func encodeJSON(v any) []byte {
 		return []byte(`{"error":{"message":"the fake engine cannot write its reply"}}`)
 	}
 	return bytes.ReplaceAll(b, []byte(`"\u0000NaN"`), []byte("NaN"))
+}
+
+// number is a log probability, of which JSON has no NaN.
+func number(x float64) any {
+	if math.IsNaN(x) {
+		return "\x00NaN"
+	}
+	return x
 }
 
 // pause waits; a client that goes away stops the reply, as it stops an engine.
@@ -166,7 +152,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat, tokens boo
 		return
 	}
 	choices := make([]*sampled, max(1, q.N))
-	usage := object{"prompt_tokens", len(prompt), "completion_tokens", 0, "total_tokens", 0}
+	usage := object{"prompt_tokens": len(prompt)}
 	total := f.Count
 	for i := range choices {
 		if choices[i], err = s.sample(&q, prompt, i); err != nil {
@@ -175,7 +161,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat, tokens boo
 		}
 		total += len(choices[i].ids)
 	}
-	usage[3], usage[5] = total, total+len(prompt)
+	usage["completion_tokens"], usage["total_tokens"] = total, total+len(prompt)
 	left := -1
 	if f.Cut > 0 {
 		left = f.Cut
@@ -237,12 +223,12 @@ type reply struct {
 
 func (r *reply) head(kind string, choices []any) object {
 	if r.tokens {
-		return object{"request_id", r.id, "choices", choices}
+		return object{"request_id": r.id, "choices": choices}
 	}
 	name := map[bool]string{true: "chat." + kind, false: "text_completion"}[r.chat]
-	o := object{"id", r.id, "object", name, "created", 1, "model", r.s.opts.Name, "choices", choices}
+	o := object{"id": r.id, "object": name, "created": 1, "model": r.s.opts.Name, "choices": choices}
 	if v := *r.s.version.Load(); v != "" {
-		o = append(o, "weight_version", v)
+		o["weight_version"] = v
 	}
 	return o
 }
@@ -256,19 +242,15 @@ func (r *reply) logprobs(x *sampled, a, b int) any {
 		tokens, values := []string{}, []any{}
 		for i := a; i < b; i++ {
 			tokens = append(tokens, "token_id:"+strconv.Itoa(int(x.ids[i])))
-			if math.IsNaN(x.logprobs[i]) {
-				values = append(values, "\x00NaN")
-			} else {
-				values = append(values, x.logprobs[i])
-			}
+			values = append(values, number(x.logprobs[i]))
 		}
-		return object{"text_offset", []int{}, "token_logprobs", values, "tokens", tokens, "top_logprobs", []any{}}
+		return object{"text_offset": []int{}, "token_logprobs": values, "tokens": tokens, "top_logprobs": []any{}}
 	}
 	list := []any{}
 	for i := a; i < b; i++ {
-		list = append(list, object{"token", "token_id:" + strconv.Itoa(int(x.ids[i])), "logprob", x.logprobs[i], "bytes", nil, "top_logprobs", []any{}})
+		list = append(list, object{"token": "token_id:" + strconv.Itoa(int(x.ids[i])), "logprob": number(x.logprobs[i]), "bytes": nil, "top_logprobs": []any{}})
 	}
-	return object{"content", list}
+	return object{"content": list}
 }
 
 func (r *reply) tools() bool {
@@ -294,43 +276,43 @@ func (r *reply) whole() {
 	var list []any
 	for i, x := range r.choices {
 		spans, calls := parse(x.text, r.tools())
-		var o object
+		o := object{"index": i}
 		if r.chat {
 			m := map[int]string{}
 			toolCalls := []any{}
 			for _, p := range spans {
 				t := x.text[p.from:p.to]
 				if m[p.kind] += t; p.kind == arguments {
-					toolCalls = append(toolCalls, object{"id", r.callID(i, p.call), "type", "function", "function", object{"name", p.name, "arguments", t}})
+					toolCalls = append(toolCalls, object{"id": r.callID(i, p.call), "type": "function", "function": object{"name": p.name, "arguments": t}})
 				}
 			}
-			message := object{"role", "assistant", "content", nil}
+			message := object{"role": "assistant", "content": nil, "tool_calls": toolCalls}
 			if m[content] != "" {
-				message[3] = m[content]
+				message["content"] = m[content]
 			}
 			if m[reasoning] != "" {
-				message = append(message, "reasoning", m[reasoning])
+				message["reasoning"] = m[reasoning]
 			}
-			o = object{"index", i, "message", append(message, "tool_calls", toolCalls)}
-		} else if o = (object{"index", i}); !r.tokens {
-			o = append(o, "text", x.text)
+			o["message"] = message
+		} else if !r.tokens {
+			o["text"] = x.text
 		}
 		finish, stop := r.finish(x, calls)
-		o = append(o, "logprobs", r.logprobs(x, 0, len(x.ids)), "finish_reason", finish, "stop_reason", stop)
+		o["logprobs"], o["finish_reason"], o["stop_reason"] = r.logprobs(x, 0, len(x.ids)), finish, stop
 		if r.q.IDs {
-			o = append(o, "token_ids", r.ids(x, 0, len(x.ids)))
+			o["token_ids"] = r.ids(x, 0, len(x.ids))
 			if !r.chat && !r.tokens {
-				o = append(o, "prompt_token_ids", r.prompt)
+				o["prompt_token_ids"] = r.prompt
 			}
 		}
 		list = append(list, o)
 	}
 	o := r.head("completion", list)
 	if !r.tokens {
-		o = append(o, "usage", r.usage)
+		o["usage"] = r.usage
 	}
 	if r.chat && r.q.IDs {
-		o = append(o, "prompt_token_ids", r.prompt)
+		o["prompt_token_ids"] = r.prompt
 	}
 	r.w.w.Header().Set("Content-Type", "application/json")
 	r.w.write(encodeJSON(o))
@@ -359,9 +341,9 @@ func (r *reply) stream() {
 	f := &r.s.opts.Faults
 	for i := range r.choices {
 		if r.chat {
-			o := r.head("completion.chunk", []any{object{"index", i, "delta", object{"role", "assistant", "content", ""}, "logprobs", nil, "finish_reason", nil}})
+			o := r.head("completion.chunk", []any{object{"index": i, "delta": object{"role": "assistant", "content": ""}, "logprobs": nil, "finish_reason": nil}})
 			if r.q.IDs {
-				o = append(o, "prompt_token_ids", r.prompt)
+				o["prompt_token_ids"] = r.prompt
 			}
 			r.event(o)
 		}
@@ -377,34 +359,29 @@ func (r *reply) stream() {
 				to-- // the rest of a character comes with its last token
 			}
 			to = max(to, told)
-			var delta, finish, stop any
+			var finish, stop any
 			last := b == len(x.ids)
 			if last {
 				to = len(x.text)
 				finish, stop = r.finish(x, calls)
 			}
+			var delta object
 			if r.chat {
-				var d object
-				d, begun = r.delta(x, i, spans, told, to, begun)
-				if delta = d; len(d) == 0 {
-					delta = object{}
-					if f.Drop && !last && r.tools() {
-						told = to
-						continue
-					}
+				if delta, begun = r.delta(x, i, spans, told, to, begun); len(delta) == 0 && f.Drop && !last && r.tools() {
+					told = to
+					continue
 				}
 			}
-			o := object{"index", i}
+			o := object{"index": i, "logprobs": r.logprobs(x, a, b), "finish_reason": finish, "stop_reason": stop}
 			if r.chat {
-				o = append(o, "delta", delta)
+				o["delta"] = delta
 			} else if !r.tokens {
-				o = append(o, "text", x.text[told:to])
+				o["text"] = x.text[told:to]
 			}
-			o = append(o, "logprobs", r.logprobs(x, a, b), "finish_reason", finish, "stop_reason", stop)
 			if r.q.IDs {
-				o = append(o, "token_ids", r.ids(x, a, b))
+				o["token_ids"] = r.ids(x, a, b)
 				if !r.chat && !r.tokens && a == 0 {
-					o = append(o, "prompt_token_ids", r.prompt)
+					o["prompt_token_ids"] = r.prompt
 				}
 			}
 			told = to
@@ -415,7 +392,9 @@ func (r *reply) stream() {
 		}
 	}
 	if r.q.Options.Usage {
-		r.event(append(r.head("completion.chunk", []any{}), "usage", r.usage))
+		o := r.head("completion.chunk", []any{})
+		o["usage"] = r.usage
+		r.event(o)
 	}
 	r.w.write([]byte("data: [DONE]\n\n"))
 }
@@ -436,20 +415,20 @@ func (r *reply) delta(x *sampled, choice int, spans []span, a, b, begun int) (ob
 		}
 		if begun <= p.call {
 			begun = p.call + 1
-			calls = append(calls, object{"index", p.call, "id", r.callID(choice, p.call), "type", "function", "function", object{"name", p.name, "arguments", t}})
+			calls = append(calls, object{"index": p.call, "id": r.callID(choice, p.call), "type": "function", "function": object{"name": p.name, "arguments": t}})
 		} else {
-			calls = append(calls, object{"index", p.call, "function", object{"arguments", t}})
+			calls = append(calls, object{"index": p.call, "function": object{"arguments": t}})
 		}
 	}
-	var d object
+	d := object{}
 	if t := text[reasoning]; t != "" {
-		d = append(d, "reasoning", t)
+		d["reasoning"] = t
 	}
 	if t := text[content]; t != "" {
-		d = append(d, "content", t)
+		d["content"] = t
 	}
 	if len(calls) > 0 {
-		d = append(d, "tool_calls", calls)
+		d["tool_calls"] = calls
 	}
 	return d, begun
 }

@@ -1,5 +1,5 @@
-// Package keys numbers the keys of very many groups or rollouts. It keeps them in one piece,
-// without a pointer for each: the collector follows every string of a map, over and over.
+// Package keys remembers the keys of very many groups or rollouts, without a pointer for
+// each: the collector follows every string of a map, over and over.
 package keys
 
 import "hash/maphash"
@@ -7,14 +7,11 @@ import "hash/maphash"
 // Keys are numbered from 0 in the order they were added. The zero value is empty; several
 // goroutines may read it.
 type Keys struct {
-	text  []byte // one key after the other
-	ends  []int  // of each, in text
-	slots []slot // a power of two, by hash
-	seed  maphash.Seed
+	text    []byte // one key after the other
+	ends    []int  // of each, in text
+	numbers map[uint64]int32
+	seed    maphash.Seed
 }
-
-// slot holds the number of a key, counted from 1; 0 = free.
-type slot struct{ hash, number uint32 }
 
 // Len is how many keys there are.
 func (k *Keys) Len() int { return len(k.ends) }
@@ -32,53 +29,71 @@ func (k *Keys) at(number int) []byte {
 
 // Of is the number of a key; known is false where it was not added, as in a nil Keys.
 func (k *Keys) Of(key string) (number int, known bool) {
-	if k == nil || len(k.slots) == 0 {
+	if k == nil || len(k.ends) == 0 {
 		return 0, false
 	}
-	s := &k.slots[k.find(key, uint32(maphash.String(k.seed, key)))]
-	return int(s.number) - 1, s.number > 0
+	_, number, known = k.find(key)
+	return number, known
+}
+
+// find is the number of a key, or the hash that is free for it: its own, or where that is
+// another key's the next one.
+func (k *Keys) find(key string) (hash uint64, number int, known bool) {
+	for hash = maphash.String(k.seed, key); ; hash++ {
+		n, taken := k.numbers[hash]
+		if !taken || string(k.at(int(n))) == key {
+			return hash, int(n), taken
+		}
+	}
 }
 
 // Add is the number of a key; added says that it had none yet.
 func (k *Keys) Add(key string) (number int, added bool) {
-	if 2*len(k.ends) >= len(k.slots) {
-		k.grow()
+	if k.numbers == nil {
+		k.numbers, k.seed = map[uint64]int32{}, maphash.MakeSeed()
 	}
-	hash := uint32(maphash.String(k.seed, key))
-	s := &k.slots[k.find(key, hash)]
-	if s.number > 0 {
-		return int(s.number) - 1, false
+	hash, number, known := k.find(key)
+	if !known {
+		number = len(k.ends)
+		k.text = append(k.text, key...)
+		k.ends, k.numbers[hash] = append(k.ends, len(k.text)), int32(number)
 	}
-	k.text = append(k.text, key...)
-	k.ends = append(k.ends, len(k.text))
-	*s = slot{hash, uint32(len(k.ends))}
-	return len(k.ends) - 1, true
+	return number, !known
 }
 
-// find is the slot of a key, or the free one where it would go.
-func (k *Keys) find(key string, hash uint32) int {
-	mask := len(k.slots) - 1
-	for i := int(hash) & mask; ; i = (i + 1) & mask {
-		if s := k.slots[i]; s.number == 0 || s.hash == hash && string(k.at(int(s.number)-1)) == key {
-			return i
-		}
-	}
+// Table holds a value for each of very many keys, which it knows by their 64-bit hash alone:
+// of two keys of one hash the second counts as the first. The zero value is empty; several
+// goroutines may read it.
+type Table[V any] struct {
+	values map[uint64]V
+	seed   maphash.Seed
 }
 
-func (k *Keys) grow() {
-	if len(k.slots) == 0 {
-		k.seed = maphash.MakeSeed()
+// Len is how many keys there are.
+func (t *Table[V]) Len() int { return len(t.values) }
+
+// Of is the value of a key; known is false where it was not added.
+func (t *Table[V]) Of(key string) (value V, known bool) {
+	if len(t.values) == 0 {
+		return value, false
 	}
-	old := k.slots
-	k.slots = make([]slot, max(16, 2*len(old)))
-	mask := len(k.slots) - 1
-	for _, s := range old {
-		if s.number == 0 {
-			continue
-		}
-		i := int(s.hash) & mask
-		for ; k.slots[i].number > 0; i = (i + 1) & mask {
-		}
-		k.slots[i] = s
+	value, known = t.values[maphash.String(t.seed, key)]
+	return value, known
+}
+
+// Add gives a key its value, unless it has one.
+func (t *Table[V]) Add(key string, value V) (added bool) {
+	if _, known := t.Of(key); known {
+		return false
 	}
+	t.Set(key, value)
+	return true
+}
+
+// Set gives a key another value.
+func (t *Table[V]) Set(key string, value V) {
+	if t.values == nil {
+		t.values, t.seed = map[uint64]V{}, maphash.MakeSeed()
+	}
+	t.values[maphash.String(t.seed, key)] = value
 }

@@ -30,15 +30,12 @@ const (
 	StateUnseen     State = "unseen"     // the client was gone when the reply came
 )
 
-// Join says how the prompt of a call goes on from an earlier one.
-type Join string
-
-// The joins.
+// How the prompt of a call goes on from an earlier one.
 const (
-	joinFirst   Join = "first"   // it shares no ids with an earlier call
-	joinExtends Join = "extends" // it begins with all ids of the other call, its reply included
-	joinForks   Join = "forks"   // it shares the beginning: a retry, a subagent, a rewritten history
-	joinDrifts  Join = "drifts"  // it has the other call's reply in other ids
+	joinFirst   = "first"   // it shares no ids with an earlier call
+	joinExtends = "extends" // it begins with all ids of the other call, its reply included
+	joinForks   = "forks"   // it shares the beginning: a retry, a subagent, a rewritten history
+	joinDrifts  = "drifts"  // it has the other call's reply in other ids
 )
 
 // Usage is what the engine counted; 0 = it did not count.
@@ -104,8 +101,8 @@ type CallInfo struct {
 	Why          string        `json:"why,omitempty"` // of a state other than ok
 	Used         bool          `json:"used"`          // a later prompt goes on from the whole reply
 	PromptTokens int           `json:"prompt_tokens"`
-	Kept         int           `json:"kept_tokens"` // of the prompt, held by earlier calls
-	Join         Join          `json:"join,omitempty"`
+	Kept         int           `json:"kept_tokens"`    // of the prompt, held by earlier calls
+	Join         string        `json:"join,omitempty"` // first, extends, forks or drifts
 	Base         string        `json:"base,omitempty"` // the call that it is joined to
 	Drift        int           `json:"drift"`          // ids of that call and its reply that the prompt has otherwise
 	OutputTokens int           `json:"output_tokens"`
@@ -157,12 +154,6 @@ func (c *Call) ID() string {
 		return ""
 	}
 	return c.call.ID
-}
-
-// Sampled is how many ids have come.
-func (c *Call) Sampled() (n int) {
-	_ = c.with(func(_ *run, p *partial) error { n = len(p.output); return nil }) // 0 after its end
-	return n
 }
 
 // with calls do under the lock of the rollout while the call runs.
@@ -291,7 +282,7 @@ const maxRounding = 1e-3
 // End records the reply. It returns when that is durable: only then may the client be
 // told that the reply has ended. When ctx ends before, the reply is recorded all the
 // same, and the error is the context's. A reply whose counts differ is recorded as
-// incomplete, which is no error; see State.
+// incomplete, which is no error: Session.Calls tells.
 func (c *Call) End(ctx context.Context, r Reply) error {
 	return c.finish(ctx, func(g *run, p *partial) (*record.Entry, error) {
 		if n, most := len(r.Blob), g.rec.opts.MaxBlob; n > most {
@@ -342,16 +333,6 @@ func (c *Call) finish(ctx context.Context, make func(g *run, p *partial) (*recor
 		c.session.run.drop(c.call) // what will not be recorded is not trained
 	}
 	return err
-}
-
-// State is the state and, of one other than ok, why.
-func (c *Call) State() (State, string) {
-	if c.call == nil {
-		return "", ""
-	}
-	c.session.run.mu.Lock()
-	defer c.session.run.mu.Unlock()
-	return c.call.State, c.call.Why
 }
 
 // aborted is the record of a call that ends with what came.

@@ -21,8 +21,7 @@
 // usage do not agree is incomplete: kept, counted and never trained, since some engines
 // drop ids of some streams. Aborted calls keep what came; they, and replies that a retry
 // replaced or that nobody saw, are trained only where a later prompt goes on from all of
-// them, which shows that the harness used them ([Options].TrainUnused trains them all).
-// A turn that is not trained says why.
+// them, which shows that the harness used them. A turn that is not trained says why.
 //
 // Subagents are sessions with a parent: their calls are turns of the parent's rollout, and
 // one outcome holds for all.

@@ -35,7 +35,7 @@ type JournalOptions struct {
 
 // validate reports all faults at once.
 func (o JournalOptions) validate() error {
-	err := notNegative(map[string]int{"SegmentBytes": int(o.SegmentBytes), "MaxQueued": int(o.MaxQueued)})
+	err := notNegative(map[string]int64{"SegmentBytes": o.SegmentBytes, "MaxQueued": o.MaxQueued})
 	if o.MaxDelay < 0 || o.MaxDelay > 5*time.Millisecond {
 		err = errors.Join(err, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "MaxDelay"}, "is %s, expected 0 to 5 ms", o.MaxDelay))
 	}

@@ -295,7 +295,7 @@ func TestFullDisk(t *testing.T) {
 		err = c.End(t.Context(), live.Reply{Output: ids{4}, Logprobs: []float32{-1}})
 		require.ErrorIs(t, err, live.ErrUnavailable, "the client must not be told")
 		require.ErrorIs(t, err, rollout.KindInput)
-		state, _ := c.State()
+		state, _ := became(s, c)
 		require.Equal(t, live.StateIncomplete, state)
 		mu.Lock()
 		full = false // too late: what came before the failure is all that counts
@@ -394,7 +394,7 @@ func goesOn(t *testing.T, rec *live.Recorder, s *live.Session, c *live.Call, roo
 	}
 	room()
 	require.NoError(t, <-ended)
-	state, _ := c.State()
+	state, _ := became(s, c)
 	require.Equal(t, live.StateOK, state)
 	ask(t, s, ids{1, 2, 3, 4}, ids{5})
 }

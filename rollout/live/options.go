@@ -41,10 +41,6 @@ type Options struct {
 	// Vocab is the number of token ids of the model: greater ids are no tokens. 0 =
 	// not known.
 	Vocab int
-	// TrainUnused trains what the harness did not go on from, too: replies that a
-	// retry replaced, that nobody saw, and the beginnings of aborted ones. By default
-	// such a reply is trained only where a later prompt goes on from all of it.
-	TrainUnused bool
 
 	// Bounds; 0 = the default. Beyond each is an error of KindLimit.
 	MaxSessions int // sessions held: open, or ended and not delivered; 100,000
@@ -96,7 +92,7 @@ func zeroValue(typ, maker string) error {
 }
 
 // notNegative reports the fields that are negative.
-func notNegative(fields map[string]int) error {
+func notNegative[T int | int64](fields map[string]T) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if n := fields[name]; n < 0 {

@@ -154,7 +154,7 @@ func (h *harness) step() {
 			lie.Usage.CompletionTokens, lie.Logprobs = 0, s.logprobs[1:]
 		}
 		require.NoError(h.t, c.End(h.t.Context(), lie))
-		state, why := c.State()
+		state, why := became(a.session, c)
 		require.Equal(h.t, live.StateIncomplete, state)
 		require.NotEmpty(h.t, why)
 	default:
@@ -165,12 +165,12 @@ func (h *harness) step() {
 }
 
 // expected are the samples to be trained: those that were used, whatever became of the
-// call, and all when unused ones are trained, too.
-func (h *harness) expected(all bool) (out []*sample) {
+// call.
+func (h *harness) expected() (out []*sample) {
 	calls := h.root.Calls()
 	for _, c := range calls {
 		s := h.samples[c.ID]
-		if len(s.output) > 0 && c.State != live.StateIncomplete && (s.trained || all || c.Used) {
+		if len(s.output) > 0 && c.State != live.StateIncomplete && (s.trained || c.Used) {
 			out = append(out, s)
 		}
 		if c.Used {
@@ -216,7 +216,7 @@ func optimum(samples []*sample) int {
 
 func options(seed uint64, j *live.Journal) live.Options {
 	n := 0
-	return live.Options{Journal: j, TrainUnused: seed%2 == 1,
+	return live.Options{Journal: j,
 		NewID: func() string { n++; return fmt.Sprintf("call-%d-%d", seed, n) },
 		Now: func() time.Time { // a clock that jumps both ways
 			n++
@@ -250,10 +250,10 @@ func TestTrainedIsSampled(t *testing.T) {
 		for range 1 + h.rng.IntN(25) {
 			h.step()
 			if h.rng.IntN(8) == 0 { // at any moment
-				h.check(enc, seed%2 == 1)
+				h.check(enc)
 			}
 		}
-		n, m := h.check(enc, seed%2 == 1)
+		n, m := h.check(enc)
 		rows, trained = rows+n, trained+m
 		if j == nil {
 			continue
@@ -289,12 +289,12 @@ func lines(t *testing.T, rollouts ...*rollout.Rollout) string {
 	return string(out)
 }
 
-func (h *harness) check(enc *tokenize.Encoder, all bool) (rows, trained int) {
+func (h *harness) check(enc *tokenize.Encoder) (rows, trained int) {
 	t := h.t
 	r, err := h.root.Rollout()
 	require.NoError(t, err)
 	require.NoError(t, r.Check())
-	want := h.expected(all)
+	want := h.expected()
 	byLogprob := map[float32]*sample{}
 	for _, s := range want {
 		for _, lp := range s.logprobs {

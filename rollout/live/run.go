@@ -202,9 +202,6 @@ func (g *run) join(c *call, t *rollout.Turn) {
 	}
 }
 
-// prompts is room for the ids of whole prompts, which are looked at and let go.
-var prompts = sync.Pool{New: func() any { return new([]rollout.TokenID) }}
-
 // addTurn puts the ids of a turn after those that it shares with earlier ones, and marks
 // the turn whose whole reply its prompt goes on from. Where ids of another turn go on from
 // there already, that is marked, or the reply to a retry begins alike, and nothing says
@@ -216,13 +213,10 @@ func (g *run) addTurn(c *call, t rollout.Turn) error {
 	at := prefix.Place{}
 	if base, ok := t.Prompt.Base.Get(); ok && t.Prompt.Keep > 0 {
 		if at = g.ends[base]; t.Prompt.Keep < g.lengths[base] || !g.prefixes.Has(at) {
-			room := prompts.Get().(*[]rollout.TokenID)
-			defer prompts.Put(room)
-			shared, err := (&rollout.Rollout{ID: g.id, Turns: g.turns}).PromptTokens((*room)[:0], i)
+			shared, err := (&rollout.Rollout{ID: g.id, Turns: g.turns}).PromptTokens(nil, i)
 			if err != nil {
 				return err
 			}
-			*room = shared
 			at, _ = g.prefixes.Match(prefix.Place{}, shared[:t.Prompt.Keep])
 		}
 		if t.Prompt.Keep >= g.lengths[base] && !g.prefixes.Inner(at) {
@@ -342,17 +336,18 @@ func (g *run) snapshot() *rollout.Rollout {
 	}
 	r.Turns = append(make([]rollout.Turn, 0, len(g.turns)), g.turns...)
 	for i := range r.Turns {
-		r.Turns[i].Incomplete = g.owners[i].untrained(g.rec.opts.TrainUnused)
+		r.Turns[i].Incomplete = g.owners[i].untrained()
 	}
 	return &r
 }
 
-// untrained says why the reply is not trained, "" if it is.
-func (c *call) untrained(unused bool) string {
+// untrained says why the reply is not trained, "" if it is: that of an ok call, and of
+// another one where a later prompt goes on from all of it.
+func (c *call) untrained() string {
 	switch {
 	case c.State == StateIncomplete:
 		return c.Why
-	case c.State == StateOK || unused || c.Used:
+	case c.State == StateOK || c.Used:
 		return ""
 	}
 	return string(c.State) + ": " + c.Why

@@ -290,7 +290,6 @@ func (h *Handler) count(w http.ResponseWriter, r *http.Request, c *wire.Call) *w
 func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wire.Dialect, c *wire.Call, body []byte) *wire.Problem {
 	at := digest([]byte(d.Name()), body)
 	k, given := at, r.Header.Get("Idempotency-Key")
-	retry := given != "" || strings.Trim(r.Header.Get("X-Stainless-Retry-Count"), "0") != ""
 	if given != "" {
 		k = digest([]byte(d.Name()), []byte("key"), []byte(given))
 	}
@@ -301,7 +300,7 @@ func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wi
 	case a != nil && a.body != at:
 		s.mu.Unlock()
 		return &wire.Problem{Status: http.StatusConflict, Message: "the Idempotency-Key was used with another body"}
-	case a == nil || h.opts.RepeatSamples && !retry:
+	case a == nil:
 		a = &asked{body: at}
 		s.asked[k] = a
 	}

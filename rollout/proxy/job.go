@@ -30,6 +30,7 @@ type job struct {
 	text    *speller        // of an engine that tells ids alone
 	rest    *rest           // of a reply that a pause may stop
 	why     string          // the reply is incomplete
+	sampled int             // ids that came
 
 	mu      sync.Mutex
 	meta    wire.Meta
@@ -215,6 +216,7 @@ func (j *job) take(c *engine.Chunk) error {
 			if err := j.calls[k.Index].Append(k.IDs, k.Logprobs, version); err != nil {
 				return err
 			}
+			j.sampled += len(k.IDs)
 		}
 		if j.parsers != nil {
 			j.parse(k)
@@ -292,14 +294,8 @@ func (j *job) end() error {
 	unseen := len(j.readers) == 0 && !j.seen
 	j.mu.Unlock()
 	why := j.why
-	if len(j.calls) > 1 && r.Usage.Completion > 0 {
-		sum := 0
-		for _, c := range j.calls {
-			sum += c.Sampled()
-		}
-		if sum != r.Usage.Completion {
-			why = "usage counts " + strconv.Itoa(r.Usage.Completion) + " completion tokens of all choices, " + strconv.Itoa(sum) + " ids are recorded"
-		}
+	if len(j.calls) > 1 && r.Usage.Completion > 0 && j.sampled != r.Usage.Completion {
+		why = "usage counts " + strconv.Itoa(r.Usage.Completion) + " completion tokens of all choices, " + strconv.Itoa(j.sampled) + " ids are recorded"
 	}
 	if unseen {
 		j.h.stats.unseen.Add(1)

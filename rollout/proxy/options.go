@@ -42,9 +42,6 @@ type Options struct {
 	// AbortUnseen stops the engine when the last client of a call is gone, and keeps
 	// what came. Otherwise the reply is recorded to its end.
 	AbortUnseen bool
-	// RepeatSamples: a request with the body of an earlier one is a new sample, unless
-	// it says that it is a retry, by its Idempotency-Key or X-Stainless-Retry-Count.
-	RepeatSamples bool
 
 	KeepAlive time.Duration // of streams; 0 = 5 s
 	MaxBody   int64         // bytes of a request, as sent and decompressed; 0 = 32 MiB

@@ -121,7 +121,7 @@ func (j *job) begin() error {
 		all := maps.Clone(settings)
 		delete(all, "chat_template_kwargs") // it is told apart
 		all[markName] = wire.JSON(own)
-		r := live.Request{Messages: c.Messages, Prompt: c.Prompt, Tools: c.Tools, TemplateKwargs: kwargs(c), Sampling: sampling(c.Fields), Dialect: j.d.Name(), Engine: j.h.opts.Engine.Route(c.Session), Settings: wire.Members(all)}
+		r := live.Request{Messages: c.Messages, Prompt: c.Prompt, Tools: c.Tools, TemplateKwargs: kwargs(c), Sampling: sampling(c.Fields), Dialect: j.d.Name(), Engine: j.h.opts.Engine.Route(c.Session), Settings: wire.JSON(all)}
 		if i == 0 {
 			r.Replaces = j.asked.old
 		}

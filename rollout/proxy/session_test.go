@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -225,9 +226,10 @@ func TestPassedThrough(t *testing.T) {
 	direct := httptest.NewServer(fake)
 	defer direct.Close()
 	w := (&world{t: t, fake: fake}).on(direct.URL, "vllm")
-	id := func(s string) string { // of the reply, which counts requests
-		_, after, _ := strings.Cut(s, `"id":"chatcmpl-`)
-		return strings.ReplaceAll(s, after[:16], "ID")
+	own := regexp.MustCompile(`"id":"chatcmpl-[0-9a-f]{16}"`) // of the reply, which counts requests
+	id := func(s string) string {
+		require.Regexp(t, own, s)
+		return own.ReplaceAllString(s, "ID")
 	}
 	for _, more := range []string{"", `,"stream":true`, `,"stream":true,"stream_options":{"include_usage":true}`, `,"logprobs":true,"return_token_ids":true`, `,"stream":true,"logprobs":true,"return_token_ids":true`} {
 		body := requests["chat"].body + more + "}"

@@ -13,65 +13,58 @@ import (
 // Blocklist names commands that an agent should not run, by class. It is advice to the
 // model and a record for audits, not security: a shell has a thousand spellings of each.
 // What must not happen has to be impossible in the container.
-type Blocklist []Class
+type Blocklist []class
 
-// Class is a kind of command and why it is not for an agent.
-type Class struct {
-	Name     string
-	Patterns []*regexp.Regexp
-	Advice   string // an answer that the model can act on
+// class is a kind of command and why it is not for an agent.
+type class struct {
+	name     string
+	patterns []*regexp.Regexp
+	advice   string // an answer that the model can act on
 }
 
 // DefaultBlocklist has the classes that spoil a rollout most often.
 func DefaultBlocklist() Blocklist {
-	class := func(name, advice string, patterns ...string) Class {
-		c := Class{Name: name, Advice: advice}
+	of := func(name, advice string, patterns ...string) class {
+		c := class{name: name, advice: advice}
 		for _, p := range patterns {
-			c.Patterns = append(c.Patterns, regexp.MustCompile(p))
+			c.patterns = append(c.patterns, regexp.MustCompile(p))
 		}
 		return c
 	}
 	const start = `(?m)(?:^|[;&|(]\s*|\bsudo\s+|\bthen\s+|\bdo\s+)`
 	return Blocklist{
-		class("history", "The repository's later history and its remotes are not part of the task.", start+`git\s+(?:-\S+\s+)*(?:fetch|pull|clone|remote\s+add)\b`, start+`git\s+(?:-\S+\s+)*log\b[^;&|\n]*\s--(?:all|remotes)\b`),
-		class("interactive", "Nobody is there to type: use commands that end by themselves, such as sed or python -c.", start+`(?:vim?|nano|emacs|less|more|top|htop|tmux|screen|ssh)(?:\s|$)`, start+`git\s+(?:rebase|add)\s+(?:-i|--interactive|-p|--patch)\b`),
-		class("machine", "The machine is shared with others: stay inside of the repository.", start+`(?:shutdown|reboot|halt|poweroff|mkfs\S*|insmod|modprobe)(?:\s|$)`, start+`dd\s[^;&|\n]*\bof=/dev/(?:sd|nvme|vd)`),
-		class("wipe", "This removes what the task needs.", start+`rm\s+(?:-\S+\s+)*(?:/|/\*|~|\$HOME)(?:\s|$)`, start+`rm\s+-\S*r\S*\s+(?:\S*/)?\.git/?(?:\s|$)`),
-		class("forkbomb", "This starts processes without end.", `:\s*\(\s*\)\s*\{\s*:\s*\|\s*:`),
+		of("history", "The repository's later history and its remotes are not part of the task.", start+`git\s+(?:-\S+\s+)*(?:fetch|pull|clone|remote\s+add)\b`, start+`git\s+(?:-\S+\s+)*log\b[^;&|\n]*\s--(?:all|remotes)\b`),
+		of("interactive", "Nobody is there to type: use commands that end by themselves, such as sed or python -c.", start+`(?:vim?|nano|emacs|less|more|top|htop|tmux|screen|ssh)(?:\s|$)`, start+`git\s+(?:rebase|add)\s+(?:-i|--interactive|-p|--patch)\b`),
+		of("machine", "The machine is shared with others: stay inside of the repository.", start+`(?:shutdown|reboot|halt|poweroff|mkfs\S*|insmod|modprobe)(?:\s|$)`, start+`dd\s[^;&|\n]*\bof=/dev/(?:sd|nvme|vd)`),
+		of("wipe", "This removes what the task needs.", start+`rm\s+(?:-\S+\s+)*(?:/|/\*|~|\$HOME)(?:\s|$)`, start+`rm\s+-\S*r\S*\s+(?:\S*/)?\.git/?(?:\s|$)`),
+		of("forkbomb", "This starts processes without end.", `:\s*\(\s*\)\s*\{\s*:\s*\|\s*:`),
 	}
 }
 
-// Blocked is a command that the list names.
-type Blocked struct{ Class, Match, Advice string }
-
-// Text is the observation that the model reads in place of the output.
-func (b Blocked) Text() string {
-	return fmt.Sprintf("The command was not run: %q is of the class %s. %s", b.Match, b.Class, b.Advice)
-}
-
-// Check looks a command up; ok means that it may run.
-func (l Blocklist) Check(command string) (b Blocked, ok bool) {
+// Check looks a command up: ok means that it may run. Otherwise the answer is what the
+// model reads in place of the output.
+func (l Blocklist) Check(command string) (answer string, ok bool) {
 	for _, c := range l {
-		for _, p := range c.Patterns {
+		for _, p := range c.patterns {
 			if m := p.FindString(command); m != "" {
-				return Blocked{Class: c.Name, Match: strings.Trim(m, ";&|( \n\t"), Advice: c.Advice}, false
+				return fmt.Sprintf("The command was not run: %q is of the class %s. %s", strings.Trim(m, ";&|( \n\t"), c.name, c.advice), false
 			}
 		}
 	}
-	return Blocked{}, true
+	return "", true
 }
 
 // ParseBlocklist makes a list of patterns by class, as a configuration has them.
 func ParseBlocklist(classes map[string][]string) (Blocklist, error) {
 	var l Blocklist
 	for _, name := range slices.Sorted(maps.Keys(classes)) {
-		c := Class{Name: name, Advice: "Find another way."}
+		c := class{name: name, advice: "Find another way."}
 		for i, p := range classes[name] {
 			re, err := regexp.Compile(p)
 			if err != nil {
 				return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: fmt.Sprintf("/%s/%d", name, i)}, "%w", err).WithFix("write a regular expression of Go's syntax")
 			}
-			c.Patterns = append(c.Patterns, re)
+			c.patterns = append(c.patterns, re)
 		}
 		l = append(l, c)
 	}

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"context"
 	"time"
 )
@@ -35,19 +34,4 @@ type Container struct {
 type Limits struct {
 	Memory    int64 // bytes; 4 GiB if 0
 	Processes int   // 256 if 0
-}
-
-// With is l with its zero fields filled in.
-func (l Limits) With() Limits {
-	return Limits{Memory: cmp.Or(max(l.Memory, 0), 4<<30), Processes: cmp.Or(max(l.Processes, 0), 256)}
-}
-
-// Shell is how drivers run a text: as an argument of bash, or where it is too long for
-// one, and there is no other input, by way of its input.
-func Shell(text string, stdin []byte) (args []string, in []byte) {
-	const longest = 96 << 10 // Linux takes 128 KiB
-	if len(text) > longest && stdin == nil {
-		return []string{"bash", "-lc", `eval "$(cat)"`}, []byte(text)
-	}
-	return []string{"bash", "-lc", text}, stdin
 }

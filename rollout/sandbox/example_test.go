@@ -10,8 +10,8 @@ import (
 func ExampleBlocklist() {
 	list := sandbox.DefaultBlocklist()
 	for _, command := range []string{"git diff", "cd src && vim parser.py"} {
-		if b, ok := list.Check(command); !ok {
-			fmt.Println(b.Text())
+		if answer, ok := list.Check(command); !ok {
+			fmt.Println(answer)
 			continue
 		}
 		fmt.Println("run:", command)

@@ -9,8 +9,7 @@
 //	defer leave()
 //	…                                        // ask the engine; g.Version() sampled it
 //
-// A refusal is a [Refused], which says after what time to ask again; [Answer] gives the
-// HTTP status of any error of a call. Nothing is refused in silence: [Gate.Stats] counts.
+// [Answer] gives the HTTP status of any error of a call, and when to ask again. Nothing is refused in silence: [Gate.Stats] counts.
 //
 // # Pauses
 //

@@ -15,17 +15,12 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// Policy is what a pause does with new calls: with "hold" they wait for Resume, with
-// "reject" they are refused; with "finish" they wait, and Pause waits for those that run;
-// "continue" is finish, and calls that run stop where they can, and go on after Resume from
-// the ids that were sampled.
-type Policy string
-
+// The policies of a pause.
 const (
-	hold       Policy = "hold"
-	reject     Policy = "reject"
-	finish     Policy = "finish"
-	continuing Policy = "continue"
+	hold       = "hold"
+	reject     = "reject"
+	finish     = "finish"
+	continuing = "continue"
 )
 
 // Options of New. The zero value has the default bounds.
@@ -36,8 +31,6 @@ type Options struct {
 	MaxPerSession int
 	// MaxWaiting wait at one time, 0 = 4,096; others are refused.
 	MaxWaiting int
-	// RetryAfter is what a refused client is told, 0 = 2 s.
-	RetryAfter time.Duration
 	// Full says why no session may begin now, "" if one may; nil = always. It must not
 	// block.
 	Full func() string
@@ -56,7 +49,7 @@ type Caps struct {
 func (o Options) validate() error {
 	var errs []error
 	for name, n := range map[string]int64{"MaxCalls": int64(o.MaxCalls), "MaxPerSession": int64(o.MaxPerSession), "MaxWaiting": int64(o.MaxWaiting),
-		"RetryAfter": int64(o.RetryAfter), "Caps.Turns": int64(o.Caps.Turns), "Caps.Tokens": int64(o.Caps.Tokens), "Caps.Time": int64(o.Caps.Time)} {
+		"Caps.Turns": int64(o.Caps.Turns), "Caps.Tokens": int64(o.Caps.Tokens), "Caps.Time": int64(o.Caps.Time)} {
 		if n < 0 {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "is %d, expected 0 for the default or more", n))
 		}
@@ -65,42 +58,35 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Refused is the error of a call or a session that is not taken now, of KindLimit.
-type Refused struct {
-	Reason string        // a word: paused, waiting, full, cap
-	After  time.Duration // to ask again, 0 = never
-	Err    error         // located, with what to do
+// refusal is the error of a call or a session that is not taken now.
+type refusal struct {
+	error               // located, of KindLimit, with what to do
+	after time.Duration // to ask again, 0 = never
 }
 
-// Error says why, and what to do.
-func (e *Refused) Error() string {
-	if e.Err == nil {
-		return "refused: " + e.Reason
-	}
-	return e.Err.Error()
-}
+func (e *refusal) Unwrap() error { return e.error }
 
-// Unwrap gives the located error.
-func (e *Refused) Unwrap() error { return e.Err }
+// retryAfter is when a refused client may ask again.
+const retryAfter = 2 * time.Second
 
 // Answer is the HTTP status that tells a client of an error of a call, and the value of
 // Retry-After, "" for none: 429 for bounds, 503 where the journal cannot record, 409 for a
 // session that has ended, 404 for one that is not known, 400 for other bad input.
-func Answer(err error) (status int, retryAfter string) {
+func Answer(err error) (status int, after string) {
 	const badRequest, notFound, conflict, tooMany, internal, unavailable = 400, 404, 409, 429, 500, 503
-	after := time.Second
-	refused, ok := errors.AsType[*Refused](err)
+	wait := time.Second
+	refused, ok := errors.AsType[*refusal](err)
 	if ok {
-		after = refused.After
+		wait = refused.after
 	}
-	retryAfter = strconv.Itoa(int(max(1, (after+time.Second-1)/time.Second)))
+	after = strconv.Itoa(int(max(1, wait/time.Second)))
 	switch {
-	case ok && after == 0:
+	case ok && wait == 0:
 		return badRequest, "" // asking again changes nothing
 	case errors.Is(err, live.ErrUnavailable):
-		return unavailable, retryAfter
+		return unavailable, after
 	case errors.Is(err, rollout.KindLimit):
-		return tooMany, retryAfter
+		return tooMany, after
 	case errors.Is(err, live.ErrFinished), errors.Is(err, live.ErrConflict):
 		return conflict, ""
 	case errors.Is(err, live.ErrUnknown):
@@ -117,7 +103,7 @@ type Gate struct {
 	opts Options
 
 	mu       sync.Mutex
-	paused   Policy // "" = it runs
+	paused   string // "" = it runs
 	version  *int32
 	running  int
 	engines  map[string]int // calls that run
@@ -153,7 +139,6 @@ func (g *Gate) lock() {
 	o.MaxCalls = cmp.Or(o.MaxCalls, 1024)
 	o.MaxPerSession = cmp.Or(o.MaxPerSession, 64)
 	o.MaxWaiting = cmp.Or(o.MaxWaiting, 4096)
-	o.RetryAfter = cmp.Or(o.RetryAfter, 2*time.Second)
 	g.stop = make(chan struct{})
 	g.engines, g.sessions, g.stats.Refused = map[string]int{}, map[string]int{}, map[string]int64{}
 }
@@ -178,7 +163,7 @@ func (g *Gate) Session() error {
 
 // Enter returns when the call may be sent; it then counts as running until leave is
 // called, once or more. It waits while a pause holds calls or as many as may be run, and
-// is a Refused where as many as may be wait, and the context's error when that ends.
+// is refused where as many as may be wait, and the context's error when that ends.
 func (g *Gate) Enter(ctx context.Context, engine, session string) (leave func(), err error) {
 	return g.enter(ctx, &waiter{engine: engine, session: session, admitted: make(chan struct{})})
 }
@@ -283,7 +268,7 @@ func (g *Gate) next() {
 }
 
 // set changes the policy, "" = none. The lock is held.
-func (g *Gate) set(p Policy) {
+func (g *Gate) set(p string) {
 	switch {
 	case p == continuing && g.paused != continuing:
 		close(g.stop)
@@ -300,9 +285,12 @@ func (g *Gate) Stop() <-chan struct{} {
 	return g.stop
 }
 
-// Pause begins a pause, or changes the policy of one. With finish and continue it returns
-// when no call runs; when ctx ends before, the pause holds all the same.
-func (g *Gate) Pause(ctx context.Context, p Policy) error {
+// Pause begins a pause, or changes the policy of one. Policy p is what it does with new
+// calls: with "hold" they wait for Resume, with "reject" they are refused; with "finish"
+// they wait, and Pause returns when no call runs; "continue" is finish, and calls that run
+// stop where they can, and go on after Resume from the ids that were sampled. When ctx ends
+// before no call runs, the pause holds all the same.
+func (g *Gate) Pause(ctx context.Context, p string) error {
 	if p != hold && p != reject && p != finish && p != continuing {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "policy"}, "found %q, expected hold, reject, finish or continue", p)
 	}
@@ -393,7 +381,7 @@ func (g *Gate) Turn(ctx context.Context, s *live.Session) error {
 	g.lock()
 	defer g.mu.Unlock()
 	g.stats.Refused["cap"]++
-	return &Refused{"cap", 0, rollout.Errorf(rollout.KindLimit, rollout.Where{Rollout: s.ID()}, "the rollout is at its cap: %s", why).WithFix("end it, or raise the cap")}
+	return &refusal{rollout.Errorf(rollout.KindLimit, rollout.Where{Rollout: s.ID()}, "the rollout is at its cap: %s", why).WithFix("end it, or raise the cap"), 0}
 }
 
 func (c Caps) reached(calls []live.CallInfo, now time.Time) string {
@@ -426,16 +414,16 @@ func Truncated(calls []live.CallInfo) string {
 }
 
 // refuse counts and makes a refusal. The lock is held.
-func (g *Gate) refuse(reason, format string, args ...any) *Refused {
+func (g *Gate) refuse(reason, format string, args ...any) *refusal {
 	g.stats.Refused[reason]++
-	return &Refused{reason, g.opts.RetryAfter, rollout.Errorf(rollout.KindLimit, rollout.Where{}, format, args...).WithFix("ask again later")}
+	return &refusal{rollout.Errorf(rollout.KindLimit, rollout.Where{}, format, args...).WithFix("ask again later"), retryAfter}
 }
 
 // Stats says what a gate holds and did.
 type Stats struct {
 	Running int              `json:"running"`
 	Waiting int              `json:"waiting"`
-	Paused  Policy           `json:"paused,omitempty"`
+	Paused  string           `json:"paused,omitempty"`
 	Version *int32           `json:"version,omitempty"`
 	Engines map[string]int   `json:"engines"` // calls that run
 	Entered int64            `json:"entered"` // calls so far

@@ -2,7 +2,6 @@ package gate_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -69,10 +68,10 @@ func TestBounds(t *testing.T) {
 		go g.Enter(ctx, "e", "c")
 		synctest.Wait()
 		_, err = g.Enter(ctx, "e", "d")
-		refused, ok := errors.AsType[*gate.Refused](err)
-		require.True(t, ok)
-		require.Equal(t, "waiting", refused.Reason)
+		require.ErrorContains(t, err, "calls wait, at most")
 		require.ErrorIs(t, err, rollout.KindLimit)
+		status, after := gate.Answer(err)
+		require.Equal(t, []any{429, "2"}, []any{status, after})
 		a()
 		synctest.Wait()
 		require.Equal(t, []string{"b", "a"}, order)

@@ -3,6 +3,7 @@ package engine
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -20,54 +21,22 @@ type decoder struct {
 	choices []choice // of the event at hand
 	cuts    cuts
 
-	id, model string            // of the event before
-	rooms     []chunkRoom       // for chunks
-	raw       []byte            // room for what strip leaves
-	tokens    []rollout.TokenID // and for ids of choices
-	logprobs  []float32
+	raw []byte // room for what strip leaves
 }
 
 // decoders are kept for the memory of their documents.
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 func (d *decoder) free() {
-	d.seen, d.id, d.model, d.rooms, d.raw, d.tokens, d.logprobs = nil, "", "", nil, nil, nil, nil
+	d.seen, d.raw = nil, nil
 	if d.large {
 		return
 	}
 	decoders.Put(d)
 }
 
-// again is the string v, which is the one before in most events.
-func again(before *string, v jsonscan.Value) string {
-	if !v.Is(*before) {
-		*before = v.String()
-	}
-	return *before
-}
-
 // progress is how far a choice of /generate has come, whose events repeat all of it.
 type progress struct{ ids, text int }
-
-// chunkRoom is a chunk and the one choice that most have.
-type chunkRoom struct {
-	chunk Chunk
-	one   [1]Choice
-}
-
-// chunk is room for one, of which the next ones of a stream share their memory.
-func (d *decoder) chunk(stream bool) *chunkRoom {
-	if len(d.rooms) == 0 {
-		n := 1
-		if stream {
-			n = 8
-		}
-		d.rooms = make([]chunkRoom, n)
-	}
-	room := &d.rooms[0]
-	d.rooms = d.rooms[1:]
-	return room
-}
 
 // members are those of a reply of chat completions or completions, choices aside.
 type members struct{ id, model, prompt, usage, choices, err, version jsonscan.Value }
@@ -189,11 +158,7 @@ func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, erro
 	if err != nil {
 		return nil, err
 	}
-	room := d.chunk(stream)
-	c := &room.chunk
-	if c.ID, c.Model = again(&d.id, reply.id), again(&d.model, reply.model); len(d.choices) > 0 {
-		c.Choices = room.one[:0]
-	}
+	c := &Chunk{ID: reply.id.String(), Model: reply.model.String(), Choices: slices.Grow([]Choice(nil), len(d.choices))}
 	if r.Raw != nil {
 		c.Raw = d.strip(r, &reply, text, stream)
 	}
@@ -216,17 +181,17 @@ func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, erro
 		} else if prompt != nil {
 			c.Prompt = prompt
 		}
-		if k.IDs, err = d.ids(x.ids); err != nil {
+		if k.IDs, err = ids(x.ids); err != nil {
 			return nil, err
 		}
 		switch content, tokens := x.logprobs.Get("content"), x.logprobs.Get("token_logprobs"); {
 		case content.Kind() == jsonscan.Array:
-			k.Logprobs = d.floats(content.Len())
+			k.Logprobs = slices.Grow(k.Logprobs, content.Len())
 			for _, t := range content.Items() {
 				k.Logprobs = append(k.Logprobs, float(t.Get("logprob")))
 			}
 		case tokens.Kind() == jsonscan.Array:
-			k.Logprobs = d.floats(tokens.Len())
+			k.Logprobs = slices.Grow(k.Logprobs, tokens.Len())
 			for _, t := range tokens.Items() {
 				k.Logprobs = append(k.Logprobs, float(t))
 			}
@@ -388,42 +353,6 @@ func ids(v jsonscan.Value) ([]rollout.TokenID, error) {
 		return nil, broken(nil, "its ids are no token ids: %.60q", bad.Raw())
 	}
 	return out, nil
-}
-
-// roomFor is how many ids or log probabilities of a reply share their memory.
-const roomFor = 64
-
-// ids are those of a choice, few in most events.
-func (d *decoder) ids(v jsonscan.Value) (out []rollout.TokenID, err error) {
-	n := v.Len()
-	if v.IsNull() || n > roomFor/4 {
-		return ids(v)
-	}
-	if cap(d.tokens)-len(d.tokens) < n {
-		d.tokens = make([]rollout.TokenID, 0, roomFor)
-	}
-	at := len(d.tokens)
-	all, bad, ok := v.AppendInt32(d.tokens)
-	if !ok {
-		return nil, broken(nil, "its ids are no token ids: %.60q", bad.Raw())
-	}
-	d.tokens = all
-	return all[at:len(all):len(all)], nil
-}
-
-// floats is room for n log probabilities.
-func (d *decoder) floats(n int) []float32 {
-	switch {
-	case n == 0:
-		return nil
-	case n > roomFor/4:
-		return make([]float32, 0, n)
-	case cap(d.logprobs)-len(d.logprobs) < n:
-		d.logprobs = make([]float32, 0, roomFor)
-	}
-	at := len(d.logprobs)
-	d.logprobs = d.logprobs[:at+n]
-	return d.logprobs[at : at : at+n]
 }
 
 // float is a number, NaN for anything else.

@@ -170,7 +170,7 @@ func Watch(ctx context.Context, e Engine, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			_ = p.each(func(s *server) error { return s.Health(ctx) }) // Status tells
+			_ = p.each(func(s *server) error { return s.health(ctx) }) // Status tells
 		}
 	}
 }

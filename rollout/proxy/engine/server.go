@@ -36,8 +36,7 @@ type Options struct {
 	// Redirects are not followed.
 	Client *http.Client
 
-	MaxReply int           // bytes of a reply, and of an event of a stream; 0 = 64 MiB
-	Timeout  time.Duration // of what is asked besides replies; 0 = 10 s
+	MaxReply int // bytes of a reply, and of an event of a stream; 0 = 64 MiB
 	// Silence is how long a stream may say nothing until its first and its next event, 0 = 10
 	// min; a reply that is not streamed may take six times as long. Beyond, it is broken.
 	Silence time.Duration
@@ -56,7 +55,7 @@ func (o Options) validate() error {
 	if o.Kind != "" && o.Kind != kindVLLM && o.Kind != kindVLLMTokens && o.Kind != kindSGLang {
 		errs = append(errs, optionError("Kind", "is %q, expected vllm, vllm-tokens or sglang", o.Kind))
 	}
-	if o.MaxReply < 0 || o.Timeout < 0 || o.Silence < 0 {
+	if o.MaxReply < 0 || o.Silence < 0 {
 		errs = append(errs, optionError("MaxReply", "a bound is negative, expected 0 for the default or more"))
 	}
 	return errors.Join(errs...)
@@ -91,8 +90,7 @@ func newServer(o Options) (*server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	o.Kind, o.MaxReply, o.Timeout = cmp.Or(o.Kind, kindVLLM), cmp.Or(o.MaxReply, 64<<20), cmp.Or(o.Timeout, 10*time.Second)
-	o.Silence = cmp.Or(o.Silence, 10*time.Minute)
+	o.Kind, o.MaxReply, o.Silence = cmp.Or(o.Kind, kindVLLM), cmp.Or(o.MaxReply, 64<<20), cmp.Or(o.Silence, 10*time.Minute)
 	s := &server{opts: o, base: strings.TrimSuffix(strings.TrimRight(o.URL, "/"), "/v1")}
 	client := http.Client{}
 	if o.Client != nil {
@@ -389,8 +387,11 @@ func (s *server) read(ctx context.Context, r io.Reader) ([]byte, error) {
 	return data, nil
 }
 
+// askTime is how long what is asked besides replies may take.
+const askTime = 10 * time.Second
+
 func (s *server) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	res, err := s.send(ctx, method, path, body, false)
 	if err != nil {
@@ -471,7 +472,7 @@ func (s *server) probe(ctx context.Context) error {
 	if json.Unmarshal(b, &models) == nil && len(models.Data) > 0 && model == "" {
 		model = models.Data[0].ID
 	}
-	ctx, cancel := context.WithTimeout(ctx, 6*s.opts.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, 6*askTime)
 	defer cancel()
 	return s.Generate(ctx, &Request{
 		Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "Call the function note with the text: ready."}},
@@ -481,8 +482,8 @@ func (s *server) probe(ctx context.Context) error {
 	}, func(*Chunk) error { return nil })
 }
 
-// Health asks the server whether it is up.
-func (s *server) Health(ctx context.Context) error {
+// health asks the server whether it is up.
+func (s *server) health(ctx context.Context) error {
 	_, err := s.ask(ctx, http.MethodGet, "/health", nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()

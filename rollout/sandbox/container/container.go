@@ -24,9 +24,8 @@ const apptainer = "apptainer"
 
 // Options choose an engine and bounds.
 type Options struct {
-	Engine  string // "docker" or "", "podman", "apptainer"
-	Program string // its command, if it is not named as the engine is
-	Limits  sandbox.Limits
+	Engine string // "docker" or "", "podman", "apptainer"; its command has the same name
+	Limits sandbox.Limits
 	// Args are added to those with which a container is made.
 	Args []string
 	// Root is the folder of apptainer's image files; an image that is not there is pulled
@@ -47,11 +46,10 @@ func New(o Options) (sandbox.Driver, error) {
 	if !slices.Contains([]string{"docker", "podman", apptainer}, o.Engine) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Engine"}, "expected docker, podman or apptainer, found %q", o.Engine)
 	}
-	if o.Limits.Memory < 0 || o.Limits.Processes < 0 {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Limits"}, "a bound is negative, expected 0 for the default or more")
+	var err error
+	if o.Limits, err = process.Limits(o.Limits); err != nil {
+		return nil, err
 	}
-	o.Program = cmp.Or(o.Program, o.Engine)
-	o.Limits = o.Limits.With()
 	return &driver{options: o}, nil
 }
 
@@ -64,9 +62,9 @@ func lost(format string, args ...any) error {
 
 // cli runs the engine's program for at most a minute beyond ctx's own bounds.
 func (d *driver) cli(ctx context.Context, args ...string) (sandbox.Result, error) {
-	r, err := process.Run(ctx, process.Options{Args: append([]string{d.options.Program}, args...), MaxOutput: 16 << 20})
+	r, err := process.Run(ctx, process.Options{Args: append([]string{d.options.Engine}, args...), MaxOutput: 16 << 20})
 	if err == nil && r.ExitCode != 0 {
-		err = lost("%s %s: %s", d.options.Program, args[0], strings.TrimSpace(r.Stderr))
+		err = lost("%s %s: %s", d.options.Engine, args[0], strings.TrimSpace(r.Stderr))
 	}
 	return r, err
 }
@@ -139,7 +137,7 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	}
 	c = c.With()
 	mark := fmt.Sprintf("%d-%d", time.Now().UnixNano(), d.commands.Add(1))
-	shell, stdin := sandbox.Shell(c.Text, c.Stdin)
+	shell, stdin := process.Shell(c.Text, c.Stdin)
 	o := process.Options{Stdin: stdin, Timeout: c.Timeout, MaxOutput: c.MaxOutput, Table: &d.table}
 	names := slices.Sorted(maps.Keys(c.Env))
 	if d.options.Engine == apptainer {
@@ -148,10 +146,10 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 		for _, name := range names {
 			o.Env = append(o.Env, "APPTAINERENV_"+name+"="+c.Env[name])
 		}
-		o.Args = []string{d.options.Program, "exec", "--cleanenv", "--pwd", c.Dir, "instance://" + id}
+		o.Args = []string{d.options.Engine, "exec", "--cleanenv", "--pwd", c.Dir, "instance://" + id}
 		o.Limits, o.Mark = d.options.Limits, "SANDBOX_EXEC="+mark
 	} else {
-		o.Args = []string{d.options.Program, "exec", "-w", c.Dir}
+		o.Args = []string{d.options.Engine, "exec", "-w", c.Dir}
 		if stdin != nil {
 			o.Args = append(o.Args, "-i")
 		}

@@ -29,8 +29,8 @@ type Options struct {
 	Env map[string]string
 	// NoLogin runs commands in bash -c: no profile of this machine is read.
 	NoLogin bool
-	// Every is how often memory and processes are looked at; a quarter of a second if 0.
-	Every time.Duration
+
+	every time.Duration // between looks at memory and processes; 0 = that of process.Run, for tests
 }
 
 // driver is a sandbox.Driver. Make one with New.
@@ -46,10 +46,10 @@ func New(o Options) (sandbox.Driver, error) {
 	if o.Root == "" {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Root"}, "it is empty").WithFix("name the folder of the images")
 	}
-	if o.Limits.Memory < 0 || o.Limits.Processes < 0 || o.Every < 0 {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Limits"}, "a bound is negative, expected 0 for the default or more")
-	}
 	var err error
+	if o.Limits, err = process.Limits(o.Limits); err != nil {
+		return nil, err
+	}
 	if o.Root, err = filepath.Abs(o.Root); err != nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Root"}, "%w", err)
 	}
@@ -65,7 +65,6 @@ func New(o Options) (sandbox.Driver, error) {
 	if !plain.MatchString(o.Work) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Work"}, "%q has characters that mean something to a shell", o.Work).WithFix("choose another folder")
 	}
-	o.Limits = o.Limits.With()
 	return &driver{options: o}, nil
 }
 
@@ -187,12 +186,12 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 		// As docker says it: the command fails, the sandbox is well.
 		return sandbox.Result{ExitCode: 126, Stderr: fmt.Sprintf("chdir to cwd (%q) failed: no such directory\n", c.Dir)}, nil
 	}
-	args, stdin := sandbox.Shell(text, c.Stdin)
+	args, stdin := process.Shell(text, c.Stdin)
 	if d.options.NoLogin {
 		args[1] = "-c"
 	}
 	r, err := process.Run(ctx, process.Options{Args: args, Dir: work, Env: list, Stdin: stdin, Timeout: c.Timeout, MaxOutput: c.MaxOutput,
-		Limits: d.options.Limits, Mark: "SANDBOX_EXEC=" + env["SANDBOX_EXEC"], Every: d.options.Every, Table: &d.table})
+		Limits: d.options.Limits, Mark: "SANDBOX_EXEC=" + env["SANDBOX_EXEC"], Every: d.options.every, Table: &d.table})
 	if repo != sandbox.DefaultDir {
 		r.Stdout = strings.ReplaceAll(r.Stdout, repo, sandbox.DefaultDir)
 		r.Stderr = strings.ReplaceAll(r.Stderr, repo, sandbox.DefaultDir)

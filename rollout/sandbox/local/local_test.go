@@ -119,7 +119,7 @@ func TestOutputIsBoundedWhileItStreams(t *testing.T) {
 }
 
 func TestMemoryBeyondTheLimitIsOOM(t *testing.T) {
-	b := box(t, local.Options{Limits: sandbox.Limits{Memory: 100 << 20}, Every: 20 * time.Millisecond})
+	b := box(t, local.Options{Limits: sandbox.Limits{Memory: 100 << 20}}.Every(20*time.Millisecond))
 	r := run(t, b, sandbox.Command{Text: "tail /dev/zero", Timeout: 20 * time.Second}) // it keeps what it reads
 	require.Equal(t, sandbox.EndOOM, r.End)
 	require.Equal(t, 137, r.ExitCode)
@@ -130,7 +130,7 @@ func TestMemoryBeyondTheLimitIsOOM(t *testing.T) {
 }
 
 func TestTooManyProcesses(t *testing.T) {
-	b := box(t, local.Options{Limits: sandbox.Limits{Processes: 20}, Every: 10 * time.Millisecond})
+	b := box(t, local.Options{Limits: sandbox.Limits{Processes: 20}}.Every(10*time.Millisecond))
 	r := run(t, b, sandbox.Command{Text: "for i in $(seq 60); do setsid sleep 50 & done; wait", Timeout: 20 * time.Second})
 	require.Equal(t, sandbox.EndPids, r.End)
 	require.Equal(t, 137, r.ExitCode)

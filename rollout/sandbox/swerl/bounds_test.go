@@ -27,7 +27,10 @@ func TestNegativeBoundsAreRefused(t *testing.T) {
 			_, err := swerl.NewExecServer(context.Background(), swerl.ExecOptions{Driver: driver, Idle: -1})
 			return err
 		},
-		func() error { _, err := local.New(local.Options{Root: t.TempDir(), Every: -1}); return err },
+		func() error {
+			_, err := local.New(local.Options{Root: t.TempDir(), Limits: sandbox.Limits{Processes: -1}})
+			return err
+		},
 		func() error {
 			_, err := container.New(container.Options{Limits: sandbox.Limits{Memory: -1}})
 			return err

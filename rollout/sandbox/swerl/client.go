@@ -150,7 +150,7 @@ func (c *client) once(ctx context.Context, path string, body []byte, timeout tim
 		cause = errFull
 	}
 	again = got.StatusCode >= 500 && (got.Header.Get(kindHeader) == "" || got.StatusCode == http.StatusServiceUnavailable)
-	return a, again, caused{rollout.Errorf(kind, rollout.Where{}, "%s%s: %s: %s", c.options.URL, path, got.Status, a.Error), cause}
+	return a, again, failure(kind, cause, "%s%s: %s: %s", c.options.URL, path, got.Status, a.Error)
 }
 
 // Create leases a container, or makes one.

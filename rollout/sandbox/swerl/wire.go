@@ -119,17 +119,15 @@ var (
 	errNode    = errors.New("node")
 )
 
-// caused is an error whose text does not show the cause.
-type caused struct{ err, cause error }
-
-func (c caused) Error() string { return c.err.Error() }
-
-func (c caused) Is(target error) bool { return target == c.cause }
-
-func (c caused) Unwrap() error { return c.err }
-
+// fault is an error of a cause, which its text does not show.
 func fault(cause error, format string, args ...any) error {
-	return caused{rollout.Errorf(rollout.KindSandbox, rollout.Where{}, format, args...), cause}
+	return failure(rollout.KindSandbox, cause, format, args...)
+}
+
+func failure(kind rollout.Kind, cause error, format string, args ...any) error {
+	e := rollout.Errorf(kind, rollout.Where{}, format, args...)
+	e.Err = cause
+	return e
 }
 
 func input(format string, args ...any) *rollout.Error {

@@ -17,12 +17,12 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/gate"
 )
 
-// Options of New. A nil one is left out of what is served.
+// Options of New, all needed.
 type Options struct {
 	Recorder *live.Recorder
 	Journal  *live.Journal
 	Gate     *gate.Gate
-	// More are the metrics of others, nil = none.
+	// More are the metrics of others.
 	More func() []Metric
 }
 
@@ -45,10 +45,8 @@ func New(o Options) http.Handler {
 
 // session is that of the request; where there is none the client has been told.
 func (c control) session(w http.ResponseWriter, r *http.Request) *live.Session {
-	if c.Recorder != nil {
-		if s, ok := c.Recorder.Session(r.PathValue("id")); ok {
-			return s
-		}
+	if s, ok := c.Recorder.Session(r.PathValue("id")); ok {
+		return s
 	}
 	deliver.Reply(w, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.PathValue("id")}, "it is not known, or delivered: %w", live.ErrUnknown))
 	return nil
@@ -91,7 +89,7 @@ func (c control) calls(w http.ResponseWriter, r *http.Request) {
 
 func (c control) pause(w http.ResponseWriter, r *http.Request) {
 	body := struct {
-		Policy gate.Policy `json:"policy"`
+		Policy string `json:"policy"`
 	}{"hold"}
 	if err := c.steer(r, &body); err != nil {
 		deliver.Reply(w, nil, err)
@@ -126,9 +124,6 @@ func (c control) version(w http.ResponseWriter, r *http.Request) {
 
 // steer reads a request to the gate; no body says nothing.
 func (c control) steer(r *http.Request, to any) error {
-	if c.Gate == nil {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "there is no gate: %w", live.ErrUnknown)
-	}
 	var text bytes.Buffer
 	if _, err := text.ReadFrom(http.MaxBytesReader(nil, r.Body, 1<<16)); err != nil {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request: %v", err)
@@ -140,27 +135,12 @@ func (c control) steer(r *http.Request, to any) error {
 }
 
 func (c control) health(w http.ResponseWriter, _ *http.Request) {
-	var err error
-	if c.Journal != nil {
-		err = c.Journal.Err()
-	}
-	deliver.Reply(w, map[string]string{"status": "ok"}, err)
+	deliver.Reply(w, map[string]string{"status": "ok"}, c.Journal.Err())
 }
 
 func (c control) metrics(w http.ResponseWriter, _ *http.Request) {
-	var all []Metric
-	if c.Recorder != nil {
-		all = append(all, Metrics("turnpack_recorder", "state", c.Recorder.Stats())...)
-	}
-	if c.Journal != nil {
-		all = append(all, Metrics("turnpack_journal", "", c.Journal.Stats())...)
-	}
-	if c.Gate != nil {
-		all = append(all, Metrics("turnpack_gate", "reason", c.Gate.Stats())...)
-	}
-	if c.More != nil {
-		all = append(all, c.More()...)
-	}
+	all := slices.Concat(Metrics("turnpack_recorder", "state", c.Recorder.Stats()), Metrics("turnpack_journal", "", c.Journal.Stats()),
+		Metrics("turnpack_gate", "reason", c.Gate.Stats()), c.More())
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	var out bytes.Buffer
 	writeMetrics(&out, all)
@@ -174,7 +154,7 @@ type Summary struct {
 	Ended      bool               `json:"ended"`
 	Calls      int                `json:"calls"`
 	States     map[live.State]int `json:"states"`
-	Joins      map[live.Join]int  `json:"joins"`
+	Joins      map[string]int     `json:"joins"`
 	Drift      int                `json:"drift"`      // ids that came back otherwise
 	Incomplete int                `json:"incomplete"` // calls
 	Sampled    int                `json:"sampled"`    // ids
@@ -184,7 +164,7 @@ type Summary struct {
 
 // summarize looks over the calls of a session.
 func summarize(s *live.Session) Summary {
-	x := Summary{ID: s.ID(), Ended: s.Ended(), States: map[live.State]int{}, Joins: map[live.Join]int{}, Fidelity: 1}
+	x := Summary{ID: s.ID(), Ended: s.Ended(), States: map[live.State]int{}, Joins: map[string]int{}, Fidelity: 1}
 	trained := 0
 	for i, c := range s.Calls() {
 		if i == 0 {
@@ -221,10 +201,7 @@ var page = template.Must(template.New("").Parse(`<!DOCTYPE html><meta charset="u
 `))
 
 func (c control) sessions(w http.ResponseWriter, r *http.Request) {
-	var all []*live.Session
-	if c.Recorder != nil {
-		all = slices.Collect(c.Recorder.Sessions())
-	}
+	all := slices.Collect(c.Recorder.Sessions())
 	data := struct {
 		Held  int       `json:"held"`
 		Shown []Summary `json:"sessions"`

@@ -107,6 +107,4 @@ func TestHealth(t *testing.T) {
 	h := control.New(control.Options{Journal: j})
 	status, _, _ := ask(h, "GET", "/healthz", "")
 	require.Equal(t, 200, status)
-	status, _, _ = ask(h, "POST", "/version", `{"version":1}`)
-	require.Equal(t, 404, status, "there is no gate")
 }

@@ -159,7 +159,7 @@ func scan(f *os.File, n int, last bool, each func(at Place, body []byte) error) 
 		}
 		if each != nil {
 			if err := each(at, body); err != nil {
-				return end, size, located(err, path, end)
+				return end, size, rollout.In(err, rollout.Where{File: path, Byte: rollout.At(int(end))})
 			}
 		}
 		end += int64(FrameHead + len(body))
@@ -171,11 +171,11 @@ func scan(f *os.File, n int, last bool, each func(at Place, body []byte) error) 
 	if last && later < 0 {
 		return end, size, nil
 	}
-	e := rollout.Errorf(rollout.KindFormat, rollout.Where{File: path, Byte: rollout.At(int(end))}, "the record is damaged")
+	what := "the record is damaged"
 	if later >= 0 {
-		e = rollout.Errorf(rollout.KindFormat, rollout.Where{File: path, Byte: rollout.At(int(end))}, "the record is damaged; whole ones follow at byte %d", later)
+		what += "; whole ones follow at byte " + strconv.FormatInt(later, 10)
 	}
-	return end, size, e.WithFix("restore the file from a copy; this one is left as it is")
+	return end, size, rollout.Errorf(rollout.KindFormat, rollout.Where{File: path, Byte: rollout.At(int(end))}, "%s", what).WithFix("restore the file from a copy; this one is left as it is")
 }
 
 // nextWhole returns where the next whole record begins, −1 where none does.
@@ -191,18 +191,6 @@ func nextWhole(text []byte, n int, from int64) int64 {
 		}
 		from++
 	}
-}
-
-func located(err error, path string, offset int64) error {
-	e, ok := errors.AsType[*rollout.Error](err)
-	if !ok {
-		return err
-	}
-	c := *e
-	if c.Where.File == "" {
-		c.Where.File, c.Where.Byte = path, rollout.At(int(offset))
-	}
-	return &c
 }
 
 // Scan gives the records of all segments in a folder in order. They are those of one

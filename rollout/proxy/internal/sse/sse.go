@@ -15,29 +15,30 @@ var ErrLong = errors.New("an event of the stream is longer than is allowed")
 // Reader reads the data of server-sent events. Event names, ids and comments are passed
 // over: every engine says in the data what they say.
 type Reader struct {
-	r    *bufio.Reader
-	max  int
-	data []byte
-	cr   bool // the line before ended with a carriage return
+	lines *bufio.Scanner
+	room  []byte // of lines
+	max   int
+	data  []byte
+	cr    bool // the line before ended with a carriage return
 }
 
-var buffers = sync.Pool{New: func() any { return &Reader{r: bufio.NewReaderSize(nil, 32<<10)} }}
+var readers = sync.Pool{New: func() any { return &Reader{room: make([]byte, 32<<10)} }}
 
 // NewReader reads from r; an event has at most max bytes.
 func NewReader(r io.Reader, max int) *Reader {
-	x := buffers.Get().(*Reader)
-	x.r.Reset(r)
-	x.max, x.data, x.cr = max, x.data[:0], false
+	x := readers.Get().(*Reader)
+	x.lines, x.max, x.cr = bufio.NewScanner(r), max, false
+	x.lines.Buffer(x.room, max+16) // line refuses a long one before
+	x.lines.Split(x.line)
 	return x
 }
 
 // Free gives the reader's memory to later ones. It must not be used after that.
 func (r *Reader) Free() {
-	r.r.Reset(nil)
-	if cap(r.data) > 64<<10 {
+	if r.lines = nil; cap(r.data) > 64<<10 {
 		r.data = nil
 	}
-	buffers.Put(r)
+	readers.Put(r)
 }
 
 // Next returns the data of the next event, valid until the following call. At the end of
@@ -45,19 +46,10 @@ func (r *Reader) Free() {
 func (r *Reader) Next() ([]byte, error) {
 	r.data = r.data[:0]
 	have := false
-	for {
-		line, err := r.line()
-		if err != nil {
-			if err == io.EOF && (have || len(line) > 0) {
-				err = io.ErrUnexpectedEOF
-			}
-			return nil, err
-		}
-		if len(line) == 0 {
-			if have {
-				return r.data[:len(r.data)-1], nil
-			}
-			continue
+	for r.lines.Scan() {
+		line := r.lines.Bytes()
+		if len(line) == 0 && have {
+			return r.data[:len(r.data)-1], nil
 		}
 		if value, ok := bytes.CutPrefix(line, []byte("data")); ok && (len(value) == 0 || value[0] == ':') {
 			value = bytes.TrimPrefix(bytes.TrimPrefix(value, []byte(":")), []byte(" "))
@@ -68,49 +60,39 @@ func (r *Reader) Next() ([]byte, error) {
 			have = true
 		}
 	}
+	switch err := r.lines.Err(); {
+	case err != nil:
+		return nil, err
+	case have:
+		return nil, io.ErrUnexpectedEOF
+	}
+	return nil, io.EOF
 }
 
-// line reads to the end of a line: \n, \r\n or \r. The line is valid until the next.
-func (r *Reader) line() ([]byte, error) {
-	var long []byte
-	for {
-		part, err := r.r.Peek(1)
-		if err != nil {
-			return long, err
-		}
-		if r.cr && part[0] == '\n' {
-			r.r.Discard(1)
-		}
-		if r.cr {
-			r.cr = false
-			continue
-		}
-		part, _ = r.r.Peek(r.r.Buffered())
-		n := bytes.IndexByte(part, '\n')
-		if n < 0 {
-			n = len(part)
-		}
-		if cr := bytes.IndexByte(part[:n], '\r'); cr >= 0 {
-			n = cr
-		}
-		if n < len(part) {
-			r.cr = part[n] == '\r'
-			line := part[:n]
-			if long != nil {
-				line = append(long, line...)
-			}
-			if len(line) > r.max+8 {
-				return nil, ErrLong
-			}
-			r.r.Discard(n + 1) // the bytes stay until the next read
-			return line, nil
-		}
-		if len(long)+len(part) > r.max+8 {
-			return nil, ErrLong
-		}
-		long = append(long, part...)
-		r.r.Discard(len(part))
+// line finds a line and its end, \n, \r\n or \r, for a bufio.Scanner. What follows a \r is
+// not waited for: the line is told at once.
+func (r *Reader) line(data []byte, atEOF bool) (advance int, line []byte, err error) {
+	from := 0
+	if r.cr && len(data) > 0 && data[0] == '\n' {
+		from = 1
 	}
+	line = data[from:]
+	n := bytes.IndexByte(line, '\n')
+	if cr := bytes.IndexByte(line[:max(n, 0)], '\r'); cr >= 0 {
+		n = cr
+	} else if n < 0 {
+		n = bytes.IndexByte(line, '\r')
+	}
+	switch {
+	case n > r.max+8, n < 0 && len(line) > r.max+8:
+		return 0, nil, ErrLong
+	case n >= 0:
+		r.cr = line[n] == '\r'
+		return from + n + 1, line[:n], nil
+	case atEOF && len(line) > 0:
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	return 0, nil, nil
 }
 
 // Append appends an event: its name, none = "", and its data, which has no line ends.

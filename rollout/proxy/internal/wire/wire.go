@@ -5,9 +5,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -93,23 +91,6 @@ func JSON(v any) []byte {
 		return []byte("null")
 	}
 	return b
-}
-
-// Members writes an object of values that are JSON, by the names of its members.
-func Members(m map[string]json.RawMessage) []byte {
-	n := 2
-	for k, v := range m {
-		n += len(k) + len(v) + 4
-	}
-	b := append(make([]byte, 0, n), '{')
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-		b = append(jsonscan.AppendEscaped(append(b, '"'), k), `":`...)
-		b = append(b, m[k]...)
-	}
-	return append(b, '}')
 }
 
 // Kind is the class of a status in the words that OpenAI and Anthropic share.
