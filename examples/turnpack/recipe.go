@@ -17,15 +17,15 @@ type recipeCmd struct {
 }
 
 // Run lists the recipes, or prints one.
-func (c *recipeCmd) Run(p *program) error {
+func (c *recipeCmd) Run(p *cli.Program) error {
 	if c.Name == "" {
-		return shape.List(p.out, c.JSON)
+		return shape.List(p.Out, c.JSON)
 	}
 	r, err := recipe.Named(c.Name)
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return cli.Mistake(err)
 	}
-	return shape.Print(p.out, r, c.JSON)
+	return shape.Print(p.Out, r, c.JSON)
 }
 
 // shape gives p the rules, and its estimator what of them is its own.

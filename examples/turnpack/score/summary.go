@@ -44,12 +44,8 @@ type summary struct {
 }
 
 // scale is how the summary combines outcomes and step scores.
-func (c *config) scale() reward.OutcomePolicy {
-	coef := 1.0
-	if c.Coef != nil {
-		coef = *c.Coef
-	}
-	return reward.OutcomePolicy{StepCoef: coef, StepsOptional: true}
+func (c *Cmd) scale() reward.OutcomePolicy {
+	return reward.OutcomePolicy{StepCoef: c.Coef, StepsOptional: true}
 }
 
 // add takes one scored rollout. Rewards are summed up where the dump knows the

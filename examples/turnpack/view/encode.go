@@ -79,7 +79,7 @@ const (
 
 // vocabulary numbers the ids in use, ascending, and packs id, facts and bytes
 // of each.
-func (b *Builder) vocabulary() (string, error) {
+func (b *builder) vocabulary() (string, error) {
 	ids := slices.Sorted(maps.Keys(b.used))
 	var text, facts []byte
 	at := make([]uint32, 1, len(ids)+1)
@@ -116,7 +116,7 @@ type message struct {
 }
 
 // row packs the columns of a row and its outline.
-func (b *Builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
+func (b *builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
 	columns := make([]column, 0, 6)
 	if len(b.used) <= 1<<16 {
 		columns = append(columns, numbers("tokens", "u16", entries[uint16](b, s)))
@@ -166,7 +166,7 @@ func (b *Builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
 }
 
 // entries are the tokens of a row by their numbers on the page.
-func entries[T uint16 | uint32](b *Builder, s *rollout.Sample) []T {
+func entries[T uint16 | uint32](b *builder, s *rollout.Sample) []T {
 	out := make([]T, s.Len())
 	for t, id := range s.IDs {
 		out[t] = T(b.used[id])
@@ -183,7 +183,7 @@ const (
 // recorded gives for each token the field it is recorded in, by its number among
 // names, and the bytes [offset, until) there. A name in "~" stands for bytes
 // that are spelled otherwise. names is nil where the record is not known.
-func (b *Builder) recorded(ctx context.Context, s *rollout.Sample) (columns []column, names []string, err error) {
+func (b *builder) recorded(ctx context.Context, s *rollout.Sample) (columns []column, names []string, err error) {
 	var tracer *tokens.Tracer
 	if b.trace != nil {
 		tracer = b.trace(s)
