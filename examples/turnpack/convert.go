@@ -108,7 +108,7 @@ func (c *convertCmd) Run(p *cli.Program) error {
 		return errors.Join(err, unjoined(src.Report()))
 	}
 	if c.JSON {
-		err = s.json(p.Out)
+		err = p.JSON(s)
 	} else {
 		err = s.table(p.Out)
 	}
@@ -204,7 +204,7 @@ func (c *convertCmd) nothingToDo(p *cli.Program, made *record, dst place.Place) 
 	var err error
 	if c.JSON {
 		made.Summary.Output, made.Summary.Complete = dst.String(), true
-		err = made.Summary.json(p.Out)
+		err = p.JSON(&made.Summary)
 	} else {
 		_, err = fmt.Fprintf(p.Out, "%s is already complete: %s rows, %s trained tokens, same options and input%s. Nothing to do; --force makes it again.\n",
 			rollout.Printable(dst.String()), cli.Number(made.Summary.Rows), cli.Number(made.Summary.Trained), cli.LeftOut(made.Summary.Target))

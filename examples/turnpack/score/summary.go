@@ -75,7 +75,7 @@ func (s *summary) add(r *rollout.Rollout) {
 
 func (s *summary) finish(st openai.Stats, p *progress, took time.Duration) {
 	s.Agreement = s.tally.Agreement()
-	s.VotesAsked, s.VotesResumed, s.VotesSpared = p.asked, p.resumed, p.spared
+	s.VotesAsked, s.VotesResumed, s.VotesSpared = p.asked.Load(), p.resumed.Load(), p.spared.Load()
 	s.Requests, s.Retries, s.RateLimited, s.FailedRequests = st.Requests, st.Retries, st.RateLimited, st.Failures
 	s.PromptTokens, s.CompletionTokens, s.Cost = st.PromptTokens, st.CompletionTokens, st.Cost
 	s.Seconds = took.Seconds()
