@@ -156,10 +156,8 @@ func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *ahead.Sour
 	if err != nil {
 		return nil, err
 	}
-	if c.source = rec.source(); !c.one() {
-		c.counts = filepath.Join(dst.Dir(), rec.beside("weights"))
-	} else {
-		c.marker = filepath.Join(dst.Dir(), rec.beside("begun"))
+	if c.source = rec.source(); c.one() {
+		c.marker = filepath.Join(dst.Dir(), rec.marker())
 		_, err := os.Lstat(c.marker)
 		c.begun = err == nil
 	}
@@ -170,16 +168,12 @@ func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *ahead.Sour
 		}
 		if made != nil {
 			c.unmark() // a run that was killed after its last word left it
-			c.uncount()
 			return nil, c.nothingToDo(p, made, dst)
 		}
 	}
 	s, files, err := c.convert(p, model, src, dst.Dir())
 	if err != nil {
-		switch _, cut := os.Stat(filepath.Join(dst.Join(""), shard.ProgressName)); {
-		case cut != nil:
-			c.uncount()
-		case p.Ctx.Err() != nil:
+		if _, cut := os.Stat(filepath.Join(dst.Join(""), shard.ProgressName)); cut == nil && p.Ctx.Err() != nil {
 			fmt.Fprintln(p.Err, "the shards that are done stay: the same command goes on from there")
 		}
 		return nil, err
@@ -194,7 +188,6 @@ func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *ahead.Sour
 		return nil, err
 	}
 	c.unmark()
-	c.uncount()
 	s.Output = dst.Join(s.Output)
 	return s, dst.Publish(files)
 }
@@ -244,7 +237,7 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 		unweighed.MeanOverRollouts, unweighed.TotalsOf = false, nil
 		counted, err := target.New(c.Target, unweighed)
 		if err == nil {
-			err = weights.Count(p.Ctx, pipe, src, counted, c.counts)
+			err = weights.Count(p.Ctx, pipe, src, counted)
 		}
 		if err != nil {
 			done()
@@ -255,11 +248,6 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 		}
 	}
 	dst, undo, err := c.destination(dir, trainer, rules, opts, weights, p.Err)
-	if err == nil && weights != nil {
-		if err = weights.Save(c.counts); err != nil {
-			err = errors.Join(err, dst.Abort())
-		}
-	}
 	if err != nil {
 		undo()
 		return nil, nil, err
@@ -316,11 +304,6 @@ func (c *convertCmd) destination(dir string, t *target.Target, o target.Options,
 // unmark removes the marker of a run that ends.
 func (c *convertCmd) unmark() {
 	_ = os.Remove(c.marker) // "" for none; one that stays lets the same run replace its own batch
-}
-
-// uncount removes what --weights counted.
-func (c *convertCmd) uncount() {
-	_ = os.Remove(c.counts) // "" for none; one that stays is read by the same run alone
 }
 
 // noRow is the error of a run that would write nothing.

@@ -3,15 +3,12 @@ package weigh
 
 import (
 	"context"
-	"encoding/json"
-	"os"
 	"strings"
 
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/step"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/target"
-	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/reward/weights"
 	"github.com/turnpack/turnpack/rollout"
@@ -25,13 +22,7 @@ type Weigher struct {
 	perStep int            // groups of a step, 0 = all
 	stepOf  map[string]int // group → step
 	steps   []stepCounts
-	counted counted
-}
-
-// counted is all that was counted, from which a run that goes on begins.
-type counted struct {
-	Columns *export.Columns // of the first row, with weights
-	Rows    []weights.Row
+	columns *export.Columns // of the first row, with weights
 }
 
 type stepCounts struct {
@@ -68,18 +59,8 @@ func New(name string, perStep int) (*Weigher, error) {
 	return w, nil
 }
 
-// Count goes through the rows of src that t takes, or takes what an earlier run kept at path.
-func (w *Weigher) Count(ctx context.Context, pipe turnpack.Pipeline, src turnpack.Source, t *target.Target, path string) error {
-	var before counted
-	if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &before) == nil && before.Columns != nil {
-		w.counted.Columns = before.Columns
-		for _, row := range before.Rows {
-			if err := w.add(row); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+// Count goes through the rows of src that t takes.
+func (w *Weigher) Count(ctx context.Context, pipe turnpack.Pipeline, src turnpack.Source, t *target.Target) error {
 	rows := &step.Groups{Target: t, To: counter{w}}
 	if _, err := pipe.Run(ctx, src, rows); err != nil {
 		return err
@@ -88,19 +69,7 @@ func (w *Weigher) Count(ctx context.Context, pipe turnpack.Pipeline, src turnpac
 }
 
 // Columns are those of the first row that was counted, with weights.
-func (w *Weigher) Columns() *export.Columns { return w.counted.Columns }
-
-// Save keeps what was counted at path, "" for nowhere.
-func (w *Weigher) Save(path string) error {
-	if path == "" {
-		return nil
-	}
-	text, err := json.Marshal(&w.counted)
-	if err != nil {
-		return err
-	}
-	return atomic.WriteFile(path, text, true)
-}
+func (w *Weigher) Columns() *export.Columns { return w.columns }
 
 type counter struct{ *Weigher }
 
@@ -119,39 +88,33 @@ func (c counter) Close() error { return nil }
 func (c counter) Abort() error { return nil }
 
 func (c counter) row(r *spool.Row) error {
-	if c.counted.Columns == nil {
+	if c.columns == nil {
 		has := export.ColumnsOf(&r.Sample)
 		has.Weights = true
-		c.counted.Columns = &has
+		c.columns = &has
 	}
-	return c.add(weighed(r))
-}
-
-// weighed is what weights depend on.
-func weighed(r *spool.Row) weights.Row {
-	return weights.Row{Trained: r.Trained(), Length: r.Len(), Prompt: r.Group, Rollout: r.Rollout}
-}
-
-// add counts a row.
-func (w *Weigher) add(row weights.Row) error {
-	step, ok := w.stepOf[row.Prompt]
+	step, ok := c.stepOf[r.Group]
 	if !ok {
-		if w.perStep > 0 {
-			step = len(w.stepOf) / w.perStep
+		if c.perStep > 0 {
+			step = len(c.stepOf) / c.perStep
 		}
-		w.stepOf[row.Prompt] = step
-		if step == len(w.steps) {
-			w.steps = append(w.steps, stepCounts{})
+		c.stepOf[r.Group] = step
+		if step == len(c.steps) {
+			c.steps = append(c.steps, stepCounts{})
 		}
 	}
-	n := &w.steps[step]
+	n, row := &c.steps[step], weighed(r)
 	n.target.Trained += int64(row.Trained)
 	if n.last != row.Rollout {
 		n.target.Rollouts++
 		n.last = row.Rollout
 	}
-	w.counted.Rows = append(w.counted.Rows, row)
 	return n.weights.Add(row)
+}
+
+// weighed is what weights depend on.
+func weighed(r *spool.Row) weights.Row {
+	return weights.Row{Trained: r.Trained(), Length: r.Len(), Prompt: r.Group, Rollout: r.Rollout}
 }
 
 // Mean says whether the weights are those that a target brings into the form its
