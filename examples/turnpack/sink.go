@@ -34,18 +34,12 @@ type output struct {
 // shards knows it.
 func (o *output) resumable() turnpack.Sink {
 	if o.set == nil {
-		return struct{ rows }{o.Sink}
+		return step.Rows{To: o.Sink}
 	}
 	return struct {
-		rows
+		step.Rows
 		keeper
-	}{o.Sink, o.set}
-}
-
-// rows is the part of a sink that takes rows.
-type rows interface {
-	Write(rollout.Sample) error
-	WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error
+	}{step.Rows{To: o.Sink}, o.set}
 }
 
 // fail ends the output after an error. Where no shard is done nothing stays, so that other
@@ -179,7 +173,7 @@ func (f *outputFlags) rows(dir string, opts export.Options) (output, error) {
 		if err != nil {
 			return output{}, err
 		}
-		return output{w, name, func() []string { return []string{name} }, w.Abort, nil, nil}, nil
+		return output{step.Files{Writer: w}, name, func() []string { return []string{name} }, w.Abort, nil, nil}, nil
 	}
 	so := shard.Options{Export: opts, RowsPerShard: f.RowsPerShard, BytesPerShard: f.BytesPerShard, GroupsPerShard: f.GroupsPerStep, Source: f.source, Force: opts.Force}
 	if f.steps() {
@@ -196,7 +190,7 @@ func (f *outputFlags) shards(dir string, o shard.Options) (output, error) {
 	if err != nil {
 		return output{}, err
 	}
-	return output{set, "", func() []string {
+	return output{step.Files{Writer: set}, "", func() []string {
 		var files []string
 		for _, s := range set.Manifest().Shards {
 			for _, file := range s.Files() {

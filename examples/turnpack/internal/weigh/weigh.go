@@ -62,7 +62,7 @@ func New(name string, perStep int) (*Weigher, error) {
 // Count goes through the rows of src that t takes.
 func (w *Weigher) Count(ctx context.Context, pipe turnpack.Pipeline, src turnpack.Source, t *target.Target) error {
 	rows := &step.Groups{Target: t, To: counter{w}}
-	if _, err := pipe.Run(ctx, src, rows); err != nil {
+	if _, err := pipe.Run(ctx, src, step.Rows{To: rows}); err != nil {
 		return err
 	}
 	return rows.Close()
@@ -73,21 +73,14 @@ func (w *Weigher) Columns() *export.Columns { return w.columns }
 
 type counter struct{ *Weigher }
 
-// Write counts a row.
-func (c counter) Write(s rollout.Sample) error { return c.row(&spool.Row{Sample: s}) }
-
-// WriteRuns counts a row given as runs.
-func (c counter) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, _ []float32) error {
-	return c.row(&spool.Row{Sample: s, Lens: lens, Tokens: ids})
-}
-
 // Close does nothing.
 func (c counter) Close() error { return nil }
 
 // Abort does nothing.
 func (c counter) Abort() error { return nil }
 
-func (c counter) row(r *spool.Row) error {
+// Row counts a row.
+func (c counter) Row(r spool.Row) error {
 	if c.columns == nil {
 		has := export.ColumnsOf(&r.Sample)
 		has.Weights = true
@@ -103,7 +96,7 @@ func (c counter) row(r *spool.Row) error {
 			c.steps = append(c.steps, stepCounts{})
 		}
 	}
-	n, row := &c.steps[step], weighed(r)
+	n, row := &c.steps[step], weighed(&r)
 	n.target.Trained += int64(row.Trained)
 	if n.last != row.Rollout {
 		n.target.Rollouts++
@@ -132,33 +125,15 @@ type Weighing struct {
 	step.Sink
 }
 
-// Write passes on the weighted row.
-func (w Weighing) Write(s rollout.Sample) error {
-	err := w.weigh(&spool.Row{Sample: s}, &s)
-	if err != nil {
-		return err
+// Row passes on the weighted row.
+func (w Weighing) Row(r spool.Row) error {
+	if step, ok := w.stepOf[r.Group]; ok { // else the target leaves it out
+		if factor := w.steps[step].weights.Weight(weighed(&r), w.how); factor != 0 { // 0 is this rollout of the group
+			var err error
+			if r.Sequence, err = weights.Apply(r.Sequence, factor); err != nil {
+				return err
+			}
+		}
 	}
-	return w.Sink.Write(s)
-}
-
-// WriteRuns passes on the weighted row.
-func (w Weighing) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
-	err := w.weigh(&spool.Row{Sample: s, Lens: lens, Tokens: ids}, &s)
-	if err != nil {
-		return err
-	}
-	return w.Sink.WriteRuns(s, lens, ids, logprobs)
-}
-
-func (w Weighing) weigh(r *spool.Row, s *rollout.Sample) (err error) {
-	step, ok := w.stepOf[s.Group]
-	if !ok {
-		return nil // the target leaves it out
-	}
-	factor := w.steps[step].weights.Weight(weighed(r), w.how)
-	if factor == 0 {
-		return nil // this rollout of the group
-	}
-	s.Sequence, err = weights.Apply(s.Sequence, factor)
-	return err
+	return w.Sink.Row(r)
 }
