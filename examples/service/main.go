@@ -25,7 +25,6 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/stream"
-	"github.com/turnpack/turnpack/internal/flagfile"
 	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
@@ -83,7 +82,7 @@ func parse(args []string, help io.Writer) (config, error) {
 	fs.IntVar(&c.Gate.Caps.Tokens, "max-tokens", 0, "sampled tokens after which a rollout is truncated; 0 = any")
 	fs.DurationVar(&c.Gate.Caps.Time, "max-time", 0, "`time` after which a rollout is truncated; 0 = any")
 	fs.BoolVar(&c.Proxy.TokenOnly, "token-only", false, "the id of a session opens nothing, its token is needed")
-	if err := flagfile.Parse(fs, args); err != nil {
+	if err := parseFlags(fs, args); err != nil {
 		return c, err
 	}
 	if c.Prompt.Keep = *keep; *keep == "none" {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,28 +30,25 @@ func (c *certifyCmd) Help() string {
 
 // Run certifies a model's chat template; a needed property that fails is an
 // error.
-func (c *certifyCmd) Run(p *program) error {
+func (c *certifyCmd) Run(p *cli.Program) error {
 	model, err := modelfolder.Load(c.Model, c.Template, c.Engine)
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return cli.Mistake(err)
 	}
 	mode := tokenize.Mode(c.Mode)
-	cert, err := certify.Model(p.ctx, model)
+	cert, err := certify.Model(p.Ctx, model)
 	if e, ok := errors.AsType[*rollout.Error](err); ok && (e.Kind == rollout.KindTemplate || e.Kind == rollout.KindLimit) {
 		none := *e
 		none.Where.File = c.Model
-		return &cli.UsageError{Err: &none}
+		return cli.Mistake(&none)
 	}
 	if err != nil {
 		return err
 	}
 	if c.JSON {
-		e := json.NewEncoder(p.out)
-		e.SetIndent("", "  ")
-		e.SetEscapeHTML(false)
-		err = e.Encode(cert)
+		err = p.JSON(cert)
 	} else {
-		_, err = io.WriteString(p.out, certificates(cert, mode))
+		_, err = io.WriteString(p.Out, certificates(cert, mode))
 	}
 	if err != nil {
 		return err

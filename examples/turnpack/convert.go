@@ -12,7 +12,6 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/turnpack/turnpack"
-	"github.com/turnpack/turnpack/examples/turnpack/internal/ahead"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/place"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
@@ -82,24 +81,16 @@ type convertCmd struct {
 }
 
 // Run converts.
-func (c *convertCmd) Run(p *program) error {
-	if err := c.Faults(); err != nil {
-		return &cli.UsageError{Err: err}
-	}
+func (c *convertCmd) Run(p *cli.Program) error {
 	dumps, err := c.dumps()
 	if err != nil {
 		return err
 	}
 	in := append(c.In, c.More...)
-	out := c.Out
-	if c.Force { // what is there spares nothing
-		out = ""
-	}
-	src, err := ahead.New(p.ctx, in, dumps, out)
+	src, err := traj.NewSource(in, dumps)
 	if err != nil {
 		return err
 	}
-	defer src.Stop()
 	var model *tokenize.Model // nil: recorded ids alone
 	if c.Model != "" {
 		if model, err = modelfolder.Load(c.Model, c.Template, c.Engine); err != nil {
@@ -111,34 +102,27 @@ func (c *convertCmd) Run(p *program) error {
 		return errors.Join(err, unjoined(src.Report()))
 	}
 	if c.JSON {
-		err = s.json(p.out)
+		err = p.JSON(s)
 	} else {
-		err = s.table(p.out)
+		err = s.table(p.Out)
 	}
 	return errors.Join(err, c.short(s))
 }
 
-// leftOutError says that a batch is whole but for records and files that are listed.
-type leftOutError struct{ left, of, unread int }
-
-func (e *leftOutError) Error() string {
-	var what []string
-	if e.left > 0 {
-		what = append(what, fmt.Sprintf("%s of %s records were left out and listed", cli.Number(e.left), cli.Number(e.of)))
-	}
-	if e.unread > 0 {
-		what = append(what, fmt.Sprintf("%s files of the folders were not read and are listed", cli.Number(e.unread)))
-	}
-	return strings.Join(what, ", ") + ": mend them or move them away, or accept that with --on-error skip (exit status 0); --on-error stop ends at the first bad record"
-}
-
-// short is the error of a batch that lacks records or files, unless that was
-// accepted.
+// short is the error of a batch that is whole but for records and files that are listed,
+// unless that was accepted.
 func (c *convertCmd) short(s *summary) error {
 	if s.LeftOut+s.Unread == 0 || c.OnError == "skip" {
 		return nil
 	}
-	return &leftOutError{s.LeftOut, s.Read, s.Unread}
+	var what []string
+	if s.LeftOut > 0 {
+		what = append(what, fmt.Sprintf("%s of %s records were left out and listed", cli.Number(s.LeftOut), cli.Number(s.Read)))
+	}
+	if s.Unread > 0 {
+		what = append(what, fmt.Sprintf("%s files of the folders were not read and are listed", cli.Number(s.Unread)))
+	}
+	return &cli.ExitError{Code: exitLeftOut, Err: errors.New(strings.Join(what, ", ") + ": mend them or move them away, or accept that with --on-error skip (exit status 0); --on-error stop ends at the first bad record")}
 }
 
 // unjoined says that rewards were given and fit no rollout.
@@ -152,12 +136,12 @@ func unjoined(r *traj.Report) error {
 
 // into makes the batch where --out says, unless the same run has made it
 // already; then there is no summary.
-func (c *convertCmd) into(p *program, model *tokenize.Model, src *ahead.Source, in []string) (*summary, error) {
+func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *traj.Source, in []string) (*summary, error) {
 	if c.DryRun {
 		s, _, err := c.convert(p, model, src, "")
-		return s.read(src.Source, c), err
+		return s.read(src, c), err
 	}
-	dst, err := place.Open(p.ctx, c.Out, p.errOut)
+	dst, err := place.Open(p.Ctx, c.Out, p.Err)
 	if err != nil {
 		return nil, err
 	}
@@ -166,10 +150,8 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *ahead.Source, 
 	if err != nil {
 		return nil, err
 	}
-	if c.source = rec.source(); !c.one() {
-		c.counts = filepath.Join(dst.Dir(), rec.beside("weights"))
-	} else {
-		c.marker = filepath.Join(dst.Dir(), rec.beside("begun"))
+	if c.source = rec.source(); c.one() {
+		c.marker = filepath.Join(dst.Dir(), rec.marker())
 		_, err := os.Lstat(c.marker)
 		c.begun = err == nil
 	}
@@ -180,21 +162,17 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *ahead.Source, 
 		}
 		if made != nil {
 			c.unmark() // a run that was killed after its last word left it
-			c.uncount()
 			return nil, c.nothingToDo(p, made, dst)
 		}
 	}
 	s, files, err := c.convert(p, model, src, dst.Dir())
 	if err != nil {
-		switch _, cut := os.Stat(filepath.Join(dst.Join(""), shard.ProgressName)); {
-		case cut != nil:
-			c.uncount()
-		case p.ctx.Err() != nil:
-			fmt.Fprintln(p.errOut, "the shards that are done stay: the same command goes on from there")
+		if _, cut := os.Stat(filepath.Join(dst.Join(""), shard.ProgressName)); cut == nil && p.Ctx.Err() != nil {
+			fmt.Fprintln(p.Err, "the shards that are done stay: the same command goes on from there")
 		}
 		return nil, err
 	}
-	s.read(src.Source, c)
+	s.read(src, c)
 	if c.Force {
 		if err := replace(dst, files); err != nil {
 			return nil, err
@@ -204,19 +182,18 @@ func (c *convertCmd) into(p *program, model *tokenize.Model, src *ahead.Source, 
 		return nil, err
 	}
 	c.unmark()
-	c.uncount()
 	s.Output = dst.Join(s.Output)
 	return s, dst.Publish(files)
 }
 
 // nothingToDo tells that the batch is there.
-func (c *convertCmd) nothingToDo(p *program, made *record, dst place.Place) error {
+func (c *convertCmd) nothingToDo(p *cli.Program, made *record, dst place.Place) error {
 	var err error
 	if c.JSON {
 		made.Summary.Output, made.Summary.Complete = dst.String(), true
-		err = made.Summary.json(p.out)
+		err = p.JSON(&made.Summary)
 	} else {
-		_, err = fmt.Fprintf(p.out, "%s is already complete: %s rows, %s trained tokens, same options and input%s. Nothing to do; --force makes it again.\n",
+		_, err = fmt.Fprintf(p.Out, "%s is already complete: %s rows, %s trained tokens, same options and input%s. Nothing to do; --force makes it again.\n",
 			rollout.Printable(dst.String()), cli.Number(made.Summary.Rows), cli.Number(made.Summary.Trained), cli.LeftOut(made.Summary.Target))
 	}
 	return errors.Join(err, c.short(&made.Summary))
@@ -224,8 +201,8 @@ func (c *convertCmd) nothingToDo(p *program, made *record, dst place.Place) erro
 
 // convert writes the batch into dir, nothing on a dry run, and returns what was
 // made; the summary's output is named as seen from dir.
-func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Source, dir string) (*summary, []string, error) {
-	pipe, err := c.pipeline(p.ctx, model)
+func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack.Source, dir string) (*summary, []string, error) {
+	pipe, err := c.pipeline(p.Ctx, model)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -239,7 +216,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 	}
 	done := func() {}
 	if !c.Quiet && !c.JSON {
-		pipe.Progress, done = progress(p.errOut)
+		pipe.Progress, done = progress(p.Err)
 	}
 	start := time.Now()
 	opts := c.exported(model)
@@ -254,7 +231,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		unweighed.MeanOverRollouts = nil
 		counted, err := target.New(c.Target, unweighed)
 		if err == nil {
-			err = weights.Count(p.ctx, pipe, src, counted, c.counts)
+			err = weights.Count(p.Ctx, pipe, src, counted)
 		}
 		if err != nil {
 			done()
@@ -264,17 +241,12 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 			opts.Columns = weights.Columns()
 		}
 	}
-	dst, undo, err := c.destination(dir, trainer, rules, opts, weights, p.errOut)
-	if err == nil && weights != nil {
-		if err = weights.Save(c.counts); err != nil {
-			err = errors.Join(err, dst.Abort())
-		}
-	}
+	dst, undo, err := c.destination(dir, trainer, rules, opts, weights, p.Err)
 	if err != nil {
 		undo()
 		return nil, nil, err
 	}
-	report, err := pipe.Run(p.ctx, src, dst.resumable())
+	report, err := pipe.Run(p.Ctx, src, dst.resumable())
 	done()
 	if err != nil {
 		err = c.skippable(lacking(err, &report))
@@ -284,7 +256,7 @@ func (c *convertCmd) convert(p *program, model *tokenize.Model, src turnpack.Sou
 		err = lacking(dst.Close(), &report) // of the last group
 	}
 	if err != nil {
-		err = errors.Join(err, dst.fail(p.ctx.Err() != nil))
+		err = errors.Join(err, dst.fail(p.Ctx.Err() != nil))
 		undo()
 		return nil, nil, err
 	}
@@ -326,11 +298,6 @@ func (c *convertCmd) destination(dir string, t *target.Target, o target.Options,
 // unmark removes the marker of a run that ends.
 func (c *convertCmd) unmark() {
 	_ = os.Remove(c.marker) // "" for none; one that stays lets the same run replace its own batch
-}
-
-// uncount removes what --weights counted.
-func (c *convertCmd) uncount() {
-	_ = os.Remove(c.counts) // "" for none; one that stays is read by the same run alone
 }
 
 // noRow is the error of a run that would write nothing.

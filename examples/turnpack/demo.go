@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/place"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/show"
 	"github.com/turnpack/turnpack/export"
@@ -25,7 +26,7 @@ type demoCmd struct {
 }
 
 // Run converts the sample dump with the embedded model and shows a row.
-func (c *demoCmd) Run(p *program) error {
+func (c *demoCmd) Run(p *cli.Program) error {
 	dumps := filepath.Join(c.Out, "dumps")
 	if err := copyDumps(dumps); err != nil {
 		return err
@@ -34,7 +35,7 @@ func (c *demoCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "turnpack convert --model <embedded> --in %s --out %s\n\n", rollout.Printable(dumps), rollout.Printable(c.Out))
+	fmt.Fprintf(p.Out, "turnpack convert --model <embedded> --in %s --out %s\n\n", rollout.Printable(dumps), rollout.Printable(c.Out))
 	src, err := traj.NewSource([]string{dumps}, traj.Options{})
 	if err != nil {
 		return err
@@ -50,19 +51,19 @@ func (c *demoCmd) Run(p *program) error {
 	}
 	path := filepath.Join(c.Out, s.Output)
 	s.Output = ""
-	if err := s.table(p.out); err != nil {
+	if err := s.table(p.Out); err != nil {
 		return err
 	}
 	rows, _, err := export.ReadAll(path)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(p.out)
+	fmt.Fprintln(p.Out)
 	look := showCmd{Color: "auto"}
-	if err := (show.Printer{By: "mask", Color: look.color(p.out), Width: look.width(p.out)}).Row(p.out, model, &rows[0]); err != nil {
+	if err := (show.Printer{By: "mask", Color: look.color(p.Out), Width: look.width(p.Out)}).Row(p.Out, model, &rows[0]); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "\nThe batch: %s\n", rollout.Printable(path))
+	fmt.Fprintf(p.Out, "\nThe batch: %s\n", rollout.Printable(path))
 	return nil
 }
 

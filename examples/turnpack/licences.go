@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"io"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/internal/modelfolder"
 )
 
@@ -15,7 +16,7 @@ var notices string
 type licencesCmd struct{}
 
 // Run prints the licences.
-func (licencesCmd) Run(p *program) error {
-	_, err := io.WriteString(p.out, notices+modelfolder.Notices())
+func (licencesCmd) Run(p *cli.Program) error {
+	_, err := io.WriteString(p.Out, notices+modelfolder.Notices())
 	return err
 }

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 )
 
 // TestLicences: the command prints the terms of every module it is made of.
 func TestLicences(t *testing.T) {
 	var out, errOut bytes.Buffer
-	require.Equal(t, exitOK, run(&program{ctx: t.Context(), in: strings.NewReader(""), out: &out, errOut: &errOut}, []string{"licences"}), errOut.String())
+	require.Equal(t, exitOK, run(&cli.Program{Ctx: t.Context(), In: strings.NewReader(""), Out: &out, Err: &errOut}, []string{"licences"}), errOut.String())
 	require.Contains(t, out.String(), "Apache License")
 	require.Contains(t, out.String(), "\nthe Go standard library\n")
 	info, ok := debug.ReadBuildInfo()

@@ -33,7 +33,6 @@ type outputFlags struct {
 	source string // what the batch is made of, as a digest
 	begun  bool   // a run like this one was killed before it could tell what it made
 	marker string // file by which that is known, "" for batches of several files
-	counts string // file that keeps what --weights counted, "" for a batch of one file
 }
 
 // traced says whether rows tell where their tokens are from. Trainers read none

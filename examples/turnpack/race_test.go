@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/kit"
 )
@@ -20,7 +21,7 @@ const runAs = "TURNPACK_TEST_RUN"
 // TestMain runs the command in place of the tests where the environment says so.
 func TestMain(m *testing.M) {
 	if args := os.Getenv(runAs); args != "" {
-		os.Exit(run(&program{context.Background(), os.Stdin, os.Stdout, os.Stderr}, strings.Split(args, "\n")))
+		os.Exit(run(&cli.Program{Ctx: context.Background(), In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, strings.Split(args, "\n")))
 	}
 	os.Exit(m.Run())
 }

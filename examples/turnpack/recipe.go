@@ -17,15 +17,15 @@ type recipeCmd struct {
 }
 
 // Run lists the recipes, or prints one.
-func (c *recipeCmd) Run(p *program) error {
+func (c *recipeCmd) Run(p *cli.Program) error {
 	if c.Name == "" {
-		return shape.List(p.out, c.JSON)
+		return shape.List(p.Out, c.JSON)
 	}
 	r, err := recipe.Named(c.Name)
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return cli.Mistake(err)
 	}
-	return shape.Print(p.out, r, c.JSON)
+	return shape.Print(p.Out, r, c.JSON)
 }
 
 // shape gives p the rules, and its estimator what of them is its own.
@@ -36,8 +36,7 @@ func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 	errs := []error{err}
 	clip, err := shape.Interval("--advantage-clip", c.AdvantageClip)
 	errs = append(errs, err)
-	masked, err := shape.Choice("--masked", c.Masked, "preset", "stay", "leave")
-	errs = append(errs, err)
+	masked, set := map[string]reward.Choice{"stay": "", "leave": "leave"}[c.Masked]
 	over := reward.Override{InvalidToolCall: c.InvalidCall.Number, MalformedThinking: c.MalformedThinking.Number}
 	if c.Target == "megatron" {
 		lost := func(flag string) {
@@ -51,7 +50,7 @@ func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 			lost("--advantage-clip")
 		}
 	}
-	if over == (reward.Override{}) && clip == nil && masked == 0 || p.NoAdvantages {
+	if over == (reward.Override{}) && clip == nil && !set || p.NoAdvantages {
 		return errors.Join(errs...)
 	}
 	if p.Tokens != nil {
@@ -63,8 +62,8 @@ func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 		e = *known
 	}
 	e.Override, e.Clip = over, clip
-	if masked > 0 {
-		e.Masked = []reward.Choice{"", "leave"}[masked-1]
+	if set {
+		e.Masked = masked
 	}
 	p.Estimator = &e
 	return errors.Join(append(errs, e.Validate())...)

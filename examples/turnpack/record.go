@@ -96,10 +96,9 @@ func (r *record) source() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// beside names a file that stands beside a batch while it is made. What a killed run
-// left is the same run's by that name: .begun tells so of a batch of one file, .weights
-// holds what --weights counted for one of several.
-func (r *record) beside(what string) string { return ".turnpack." + r.source()[:12] + "." + what }
+// marker names the file that stands beside a batch of one file while it is made. What a
+// killed run left is the same run's by that name.
+func (r *record) marker() string { return ".turnpack." + r.source()[:12] + ".begun" }
 
 // differs says in words how the run that made a batch differs from r.
 func (r *record) differs(made *record) []string {

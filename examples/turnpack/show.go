@@ -25,7 +25,7 @@ type showCmd struct {
 }
 
 // Run prints one row.
-func (c *showCmd) Run(p *program) error {
+func (c *showCmd) Run(p *cli.Program) error {
 	var err error
 	if c.File, err = cli.One(c.File); err != nil {
 		return err
@@ -44,20 +44,20 @@ func (c *showCmd) Run(p *program) error {
 		return err
 	}
 	if note := rows.Note(c.Model); note != "" {
-		fmt.Fprintln(p.errOut, note)
+		fmt.Fprintln(p.Err, note)
 	}
 	if c.Token < 0 {
-		return show.Printer{By: c.By, Color: c.color(p.out), Width: c.width(p.out)}.Row(p.out, model, &row)
+		return show.Printer{By: c.By, Color: c.color(p.Out), Width: c.width(p.Out)}.Row(p.Out, model, &row)
 	}
 	var src *show.Source
-	sources, err := sourcesOf(p.ctx, model, c.File, c.In, map[string]bool{row.Rollout: true})
+	sources, err := sourcesOf(p.Ctx, model, c.File, c.In, map[string]bool{row.Rollout: true})
 	if sources != nil {
 		src, err = sources(&row)
 	}
 	if err != nil {
 		return err
 	}
-	return show.Token(p.ctx, p.out, model, &row, c.Token, src)
+	return show.Token(p.Ctx, p.Out, model, &row, c.Token, src)
 }
 
 func (c *showCmd) color(w io.Writer) bool {

@@ -17,21 +17,12 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// sink is where the rows of a conversion go. Close makes the output visible,
-// Abort leaves none that looks whole.
-type sink interface {
-	Write(rollout.Sample) error
-	WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error
-	Close() error
-	Abort() error
-}
-
 // output is a sink with what it makes: name stands for the batch in the
 // summary, files are its files once it is closed, both as seen from the folder.
 // discard is an Abort that leaves nothing that a later run could go on from. set is
 // the set that the files belong to, nil for one file; groups knows what a target left out.
 type output struct {
-	sink
+	step.Sink
 	name    string
 	files   func() []string
 	discard func() error
@@ -39,26 +30,16 @@ type output struct {
 	groups  *step.Groups // nil = all rows are written
 }
 
-// resumable is what a run writes to: one that goes on from finished shards knows it.
+// resumable is what a run writes to, and does not abort: one that goes on from finished
+// shards knows it.
 func (o *output) resumable() turnpack.Sink {
 	if o.set == nil {
-		return rows{o.sink}
+		return step.Rows{To: o.Sink}
 	}
 	return struct {
-		rows
+		step.Rows
 		keeper
-	}{rows{o.sink}, o.set}
-}
-
-// rows is a sink that a run does not abort.
-type rows struct{ to sink }
-
-// Write passes on a row.
-func (r rows) Write(s rollout.Sample) error { return r.to.Write(s) }
-
-// WriteRuns passes on a row.
-func (r rows) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
-	return r.to.WriteRuns(s, lens, ids, logprobs)
+	}{step.Rows{To: o.Sink}, o.set}
 }
 
 // fail ends the output after an error. Where no shard is done nothing stays, so that other
@@ -89,11 +70,11 @@ func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts 
 // weighed is out for rows with their weights and, where its files hold rows of tokens
 // alone, without those of very many.
 func (f *outputFlags) weighed(out output, w *weigh.Weigher) output {
-	if out.sink != nil && w != nil && !w.Mean() {
-		out.sink = weigh.Weighing{Weigher: w, Sink: out.sink}
+	if out.Sink != nil && w != nil && !w.Mean() {
+		out.Sink = weigh.Weighing{Weigher: w, Sink: out.Sink}
 	}
-	if out.sink != nil && (f.packs() || f.Pt) {
-		out.sink = step.Whole{Sink: out.sink}
+	if out.Sink != nil && (f.packs() || f.Pt) {
+		out.Sink = step.Whole{Sink: out.Sink}
 	}
 	return out
 }
@@ -111,12 +92,12 @@ func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts
 		out, err = f.rows(dir, opts)
 	}
 	if err == nil && (f.Target != "none" || o.MeanOverRollouts != nil || o.MaxTokens > 0 || f.RolloutsPerStep > 0 || f.GroupSize > 0) {
-		g := &step.Groups{Target: t, To: out.sink, PerStep: f.RolloutsPerStep}
+		g := &step.Groups{Target: t, To: out.Sink, PerStep: f.RolloutsPerStep}
 		if out.set != nil {
 			g.EndStep = out.set.EndStep
 			g.GoOn(out.set.Shards())
 		}
-		out.sink, out.groups = g, g
+		out.Sink, out.groups = g, g
 	}
 	return out, err
 }
@@ -129,7 +110,7 @@ func (f *outputFlags) try(t *target.Target, opts export.Options, w *weigh.Weighe
 	}
 	check, err := export.NewChecker(opts)
 	g := &step.Groups{Target: t, To: step.Checked{Checker: check}, PerStep: f.RolloutsPerStep}
-	out := output{sink: g, groups: g, files: func() []string { return nil }}
+	out := output{Sink: g, groups: g, files: func() []string { return nil }}
 	out.discard = out.Abort
 	return f.weighed(out, w), err
 }
@@ -182,7 +163,7 @@ func (f *outputFlags) rows(dir string, opts export.Options) (output, error) {
 		if err != nil {
 			return output{}, err
 		}
-		return output{w, name, func() []string { return []string{name} }, w.Abort, nil, nil}, nil
+		return output{step.Files{Writer: w}, name, func() []string { return []string{name} }, w.Abort, nil, nil}, nil
 	}
 	so := shard.Options{Export: opts, RowsPerShard: f.RowsPerShard, BytesPerShard: f.BytesPerShard, GroupsPerShard: f.GroupsPerStep, Source: f.source, Force: opts.Force}
 	if f.steps() {
@@ -199,7 +180,7 @@ func (f *outputFlags) shards(dir string, o shard.Options) (output, error) {
 	if err != nil {
 		return output{}, err
 	}
-	return output{set, "", func() []string {
+	return output{step.Files{Writer: set}, "", func() []string {
 		var files []string
 		for _, s := range set.Manifest().Shards {
 			for _, file := range s.Files() {

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"reflect"
 	"strings"
 	"time"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/show"
@@ -23,6 +22,9 @@ import (
 
 // summary is what a conversion prints at its end.
 type summary struct {
+	tokenize.Report                  // Rows and Trained are those below
+	Window          ctxwindow.Report `json:"window,omitzero"`
+
 	Read          int            `json:"records"`
 	Rollouts      int            `json:"rollouts"`
 	Groups        int            `json:"groups"`
@@ -53,30 +55,6 @@ type summary struct {
 	LeftOut       int            `json:"records_left_out"`
 	Skipped       []skipLine     `json:"skipped,omitempty"`
 	Untrained     []skipLine     `json:"turns_with_unknown_context,omitempty"`
-	Unknown       int            `json:"unknown_context_turns"`
-	Incomplete    int            `json:"incomplete_turns"`
-	Unmarked      int            `json:"unmarked_replies"`
-	Joins         map[string]int `json:"joins,omitempty"`
-	Breaks        map[string]int `json:"breaks,omitempty"`
-	Segments      map[string]int `json:"tokens_by_segment,omitempty"`
-	Sampled       int            `json:"sampled_tokens"`
-	Captured      int            `json:"captured_tokens"`
-	Rendered      int            `json:"rendered_tokens"`
-	Exact         int            `json:"exact_tokens"`
-	Dropped       int            `json:"dropped_tokens"`
-	DroppedBy     map[string]int `json:"dropped_tokens_by_reason,omitempty"`
-	Substituted   int            `json:"substituted_tokens"`
-	Rewrites      int            `json:"stop_rewrites"`
-	Stops         int            `json:"stop_tokens"`
-	StopsLost     int            `json:"stop_tokens_lost"`
-	LostReasoning int            `json:"lost_reasoning_turns"`
-	LostContent   int            `json:"lost_content_turns"`
-	OpenReasoning int            `json:"open_reasoning_turns"`
-	LostCalls     int            `json:"lost_call_turns"`
-	Unwritten     int            `json:"unwritten_messages"`
-	Turns         int            `json:"turns"`
-	Window        windowCounts   `json:"window,omitzero"`
-	Unattributed  int            `json:"unattributed_turns"`
 	LostColumns   []string       `json:"columns_left_out,omitempty"`
 	LostWhy       []string       `json:"columns_left_out_why,omitempty"`
 	Seconds       float64        `json:"seconds"`
@@ -91,8 +69,6 @@ type summary struct {
 	Target  map[string]int  `json:"target_left_out,omitempty"` // rollouts and rows
 	// Unscored counts sampled tokens of steps without an advantage.
 	Unscored int64 `json:"unscored_tokens,omitempty"`
-	// UnwrittenAt lists the first messages that the template left out.
-	UnwrittenAt []tokenize.Unwritten `json:"unwritten_at,omitempty"`
 	// Complete says that an earlier run made the batch and this one nothing.
 	Complete bool `json:"already_complete,omitempty"`
 
@@ -100,14 +76,6 @@ type summary struct {
 	undated  bool // the template may write a date that nobody gave
 	idsAlone bool // no model was given
 	unfilled bool // a file of slime holds as many rollouts as there are
-}
-
-// windowCounts is what a context window did to the turns.
-type windowCounts struct {
-	Turns     int `json:"turns"`
-	Omitted   int `json:"omitted"`
-	Shortened int `json:"shortened"`
-	Emptied   int `json:"emptied"`
 }
 
 type skipLine struct {
@@ -120,27 +88,19 @@ type skipLine struct {
 
 func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 	s := &summary{
+		Report: r.Encode, Window: r.Window,
 		Read: r.Read, Rollouts: r.Rollouts, Groups: r.Groups, ZeroSpread: r.Reward.Constant, Singletons: r.Reward.Singletons,
-		Rows: r.Rows, Tokens: r.Tokens, Trained: r.Trained, Status: r.Status, Verdicts: r.Verdicts, WithoutRows: r.WithoutRows, MaskedRows: r.MaskedRows, Notes: r.Notes,
-		Joins: named(r.Encode.Joins), Breaks: named(r.Encode.Breaks), Segments: named(r.Encode.Segments),
-		Sampled: r.Encode.Sampled, Captured: r.Encode.Captured, Rendered: r.Encode.Rendered, Exact: r.Encode.Exact,
-		Dropped: r.Encode.Dropped, DroppedBy: r.Encode.DroppedBy, Substituted: r.Encode.Substituted, Rewrites: r.Encode.Rewrites, Stops: r.Encode.Stops, StopsLost: r.Encode.StopsLost, LostReasoning: r.Encode.LostReasoning, LostContent: r.Encode.LostContent, OpenReasoning: r.Encode.OpenReasoning, LostCalls: r.Encode.LostCalls,
-		Turns: r.Encode.Turns, Unattributed: r.Encode.Unattributed,
-		Unwritten: r.Encode.Unwritten, UnwrittenAt: r.Encode.UnwrittenAt, Seconds: took.Seconds(), Output: output,
+		Rows: r.Rows, Tokens: r.Tokens, Trained: r.Trained, Unscored: r.Unscored, Status: r.Status, Verdicts: r.Verdicts, Notes: r.Notes,
+		WithoutRows: r.WithoutRows, WithoutRowsAt: skipLines(r.WithoutRowsAt), MaskedRows: r.MaskedRows, Faults: r.Faults,
+		OutOf: r.Reward.Excluded, OutOfAt: skipLines(r.OutOfStatistics), LeftOut: r.LeftOut, Skipped: skipLines(r.Skips), Untrained: skipLines(r.Untrained),
+		Batch: shape.Of(&r.Overview), Judge: r.Judge, Seconds: took.Seconds(), Output: output,
 	}
-	s.Window = windowCounts{r.Window.Windowed, r.Window.Omitted, r.Window.Shortened, r.Window.Emptied}
 	for _, c := range droppedColumns(&r) {
 		s.LostColumns, s.LostWhy = append(s.LostColumns, c.name), append(s.LostWhy, c.why())
 	}
-	s.Batch = shape.Of(&r.Overview)
-	if s.Judge = r.Judge; !reflect.DeepEqual(r.Shaping, shaping.Report{}) {
+	if !reflect.DeepEqual(r.Shaping, shaping.Report{}) {
 		s.Shaping = &r.Shaping
 	}
-	s.LeftOut, s.Unscored = r.LeftOut, r.Unscored
-	s.Faults = r.Faults
-	s.OutOf, s.OutOfAt = r.Reward.Excluded, skipLines(r.OutOfStatistics)
-	s.Skipped, s.Untrained, s.Unknown, s.WithoutRowsAt = skipLines(r.Skips), skipLines(r.Untrained), r.Encode.UnknownContext, skipLines(r.WithoutRowsAt)
-	s.Incomplete, s.Unmarked = r.Encode.Incomplete, r.Encode.Unmarked
 	if took > 0 {
 		s.TokensPerSec = float64(r.Tokens) / took.Seconds()
 	}
@@ -189,15 +149,6 @@ func skipLines(skips []turnpack.Skip) []skipLine {
 	return out
 }
 
-// named is counts by the names of their keys, never nil.
-func named[K ~string](counts map[K]int) map[string]int {
-	out := make(map[string]int, len(counts))
-	for k, n := range counts {
-		out[string(k)] = n
-	}
-	return out
-}
-
 // read adds what the dump reader passed over.
 func (s *summary) read(src *traj.Source, c *convertCmd) *summary {
 	if s == nil {
@@ -216,13 +167,6 @@ func (s *summary) read(src *traj.Source, c *convertCmd) *summary {
 		s.Repeats = append(s.Repeats, fmt.Sprintf("%s equals %s", show.Place(x.This), show.Place(x.Of)))
 	}
 	return s
-}
-
-func (s *summary) json(w io.Writer) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(s)
 }
 
 // maxListed bounds the skips that the table lists; --json has more.

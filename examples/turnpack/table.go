@@ -102,8 +102,8 @@ func (s *summary) batchRows(t *table) {
 		t.row("row starts", "%s", cli.Counts(s.Breaks))
 		t.row("turn joins", "%s", cli.Counts(s.Joins))
 	}
-	if x := s.Window; x.Turns > 0 {
-		t.row("context window", "cuts the history of %s turns: %s turns of it left out, %s messages shortened, %s of them to the note alone", cli.Number(x.Turns), cli.Number(x.Omitted), cli.Number(x.Shortened), cli.Number(x.Emptied))
+	if x := s.Window; x.Windowed > 0 {
+		t.row("context window", "cuts the history of %s turns: %s turns of it left out, %s messages shortened, %s of them to the note alone", cli.Number(x.Windowed), cli.Number(x.Omitted), cli.Number(x.Shortened), cli.Number(x.Emptied))
 	}
 	t.row("tokens", "%s, %s of them trained (%s)", cli.Number(s.Tokens), cli.Number(s.Trained), cli.Share(s.Trained, s.Tokens))
 	t.counts("", s.Segments)
@@ -158,8 +158,8 @@ func (s *summary) leftOutRows(t *table) {
 	}
 	if n := len(s.Untrained); n > 0 {
 		var why []string
-		if s.Unknown > 0 {
-			why = append(why, cli.Number(s.Unknown)+": what the model saw is not known")
+		if s.UnknownContext > 0 {
+			why = append(why, cli.Number(s.UnknownContext)+": what the model saw is not known")
 		}
 		if s.Incomplete > 0 {
 			why = append(why, cli.Number(s.Incomplete)+": the record is not what was sampled (ids, log probabilities and usage differ)")

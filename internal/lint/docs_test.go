@@ -113,7 +113,7 @@ func TestCommands(t *testing.T) {
 			for _, m := range command.FindAllStringSubmatch(strings.ReplaceAll(f[1], "\\\n", " "), -1) {
 				seen++
 				verb := m[1]
-				if !strings.Contains(code, `{"`+verb+`", "`) && !regexp.MustCompile("(?i)\\b"+verb+"\\s+\\w+\\s+`cmd").MatchString(code) {
+				if !regexp.MustCompile("(?i)\\b" + verb + "\\s+[\\w.]+\\s+`cmd").MatchString(code) {
 					t.Errorf("%s: turnpack has no command %q", page, verb)
 				}
 				for _, o := range option.FindAllStringSubmatch(m[2], -1) {

@@ -89,7 +89,7 @@ func (s source) library() bool {
 		return false
 	}
 	own, _, _ := strings.Cut(strings.TrimPrefix(s.dir, "internal/"), "/")
-	return top(s.dir) != "internal" || !slices.Contains([]string{"demo", "devtools", "fakeengine", "flagfile", "kit", "libtokenizers", "lint", "oracle", "plumb"}, own)
+	return top(s.dir) != "internal" || !slices.Contains([]string{"demo", "devtools", "fakeengine", "kit", "libtokenizers", "lint", "oracle", "plumb"}, own)
 }
 
 func imports(s source) []string {

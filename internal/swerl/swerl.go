@@ -2,7 +2,6 @@ package swerl
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -13,15 +12,10 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// Name is the name of the preset.
-const Name = "swe-rl@0d034dd"
-
 // Options are the settings of a run. The zero value cuts nothing.
 type Options struct {
 	// MaxContext is max_context_len, the most tokens of a sample; 0 for no limit.
 	MaxContext int
-	// Kwargs are template variables as JSON values.
-	Kwargs map[string]json.RawMessage
 }
 
 // Validate reports all faults of o.
@@ -35,19 +29,25 @@ func (o Options) Validate() error {
 // Sample is a training sample: tokens end with the response, and LossMask has
 // one entry (0 or 1) per response token.
 type Sample struct {
-	Tokens         []rollout.TokenID
-	LossMask       []int8
-	ResponseLength int
-	Status         rollout.Status // completed, or truncated when the single sample was cut
+	Tokens         []rollout.TokenID `json:"tokens"`
+	LossMask       []int8            `json:"loss_mask"`
+	ResponseLength int               `json:"response_length"`
+	Status         rollout.Status    `json:"status"` // completed, or truncated when the single sample was cut
 }
 
 // Step is the sample of one reply (dynamic_history).
 type Step struct {
-	Index   int               // position among the replies
-	Context []rollout.Message // what the model saw; nil: all messages before, untouched
-	Shown   int               // messages that the model saw
-	Text    string            // the reply
+	Index   int       `json:"step_index"`     // position among the replies
+	Context []Message `json:"context"`        // what the model saw; nil: all messages before, untouched
+	Shown   int       `json:"context_len"`    // messages that the model saw
+	Text    string    `json:"assistant_text"` // the reply
 	Sample
+}
+
+// Message is a message as the template is given it.
+type Message struct {
+	Role    rollout.Role `json:"role"`
+	Content string       `json:"content"`
 }
 
 // Result is what the reference makes of one rollout. The caller owns it.
@@ -146,13 +146,6 @@ func newEncoder(ctx context.Context, model *tokenize.Model, o Options) (*encoder
 	for k, text := range model.SpecialTokens {
 		e.kwargs[k] = chat.String(text)
 	}
-	for k, raw := range o.Kwargs {
-		v, err := chat.ParseJSON(raw)
-		if err != nil {
-			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "kwargs/" + k}, "not a JSON value: %w", err)
-		}
-		e.kwargs[k] = v
-	}
 	stock, err := e.ids(e.stock, false)
 	if err != nil {
 		return nil, err
@@ -239,18 +232,21 @@ func (e *encoder) step(r *rollout.Rollout, i int, t *rollout.Turn) (Step, error)
 	s := Step{Index: i, Text: m.Content, Shown: t.Message}
 	shown := r.Messages[:t.Message]
 	if t.Context.Parts != nil {
-		s.Context = []rollout.Message{}
+		shown = nil
 		for _, p := range t.Context.Parts {
 			switch {
 			case p.Message != nil:
-				s.Context = append(s.Context, *p.Message)
+				shown = append(shown, *p.Message)
 			case p.From < 0 || p.From > p.To || p.To > len(r.Messages):
 				return Step{}, rollout.Errorf(rollout.KindInput, where, "the context names messages [%d, %d) of %d", p.From, p.To, len(r.Messages))
 			default:
-				s.Context = append(s.Context, r.Messages[p.From:p.To]...)
+				shown = append(shown, r.Messages[p.From:p.To]...)
 			}
 		}
-		shown, s.Shown = s.Context, len(s.Context)
+		s.Shown = len(shown)
+		for _, m := range shown {
+			s.Context = append(s.Context, Message{m.Role, m.Content})
+		}
 	}
 	prompt, err := e.ids(shown, true)
 	if err != nil {

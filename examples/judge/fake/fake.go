@@ -10,14 +10,11 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
-	"time"
 )
 
 // Options shape the server's manners. The zero value answers at once and never
 // fails.
 type Options struct {
-	// Delay before every answer.
-	Delay time.Duration
 	// FailEvery n-th request is answered with status 503; 0 never.
 	FailEvery int
 	// NoBatches refuses requests for more than one choice.
@@ -82,13 +79,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.o.NoBatches && req.N > 1 {
 		fail(w, http.StatusBadRequest, "n must be 1")
 		return
-	}
-	if s.o.Delay > 0 {
-		select {
-		case <-time.After(s.o.Delay):
-		case <-r.Context().Done():
-			return
-		}
 	}
 	if s.o.FailEvery > 0 && n%int64(s.o.FailEvery) == 0 {
 		fail(w, http.StatusServiceUnavailable, "overloaded")

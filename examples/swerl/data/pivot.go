@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/prm/openai"
@@ -333,9 +332,7 @@ func (f *pivotFlags) split(steps []step, m *manifest) (files, error) {
 		rows[name]++
 		instances[name][s.instance] = true
 	}
-	names := []string{"train.jsonl", "validation.jsonl"}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range []string{"train.jsonl", "validation.jsonl"} {
 		sum := sha256.Sum256(made[name])
 		m.Files = append(m.Files, madeFile{name, rows[name], len(instances[name]), hex.EncodeToString(sum[:])})
 	}

@@ -291,28 +291,6 @@ func settle(ctx context.Context, to *live.Recorder, s *live.Session, r *rollout.
 	return to.Deliver(ctx, live.Batch{Key: s.ID(), Digest: s.ID(), Sessions: []string{s.ID()}})
 }
 
-// each calls do for 0 … n-1, so many at a time, until the first error.
-func each(ctx context.Context, n, concurrent int, do func(ctx context.Context, i int) error) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(concurrent)
-	for i := range n {
-		g.Go(func() error {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return do(ctx, i)
-		})
-	}
-	return g.Wait()
-}
-
-// say writes a line of progress; who reads them may be gone.
-func say(out io.Writer, mu *sync.Mutex, format string, args ...any) {
-	mu.Lock()
-	defer mu.Unlock()
-	fmt.Fprintf(out, format+"\n", args...)
-}
-
 // attempts are the n attempts at each task, of which each is made once.
 type attempts struct {
 	*settings
@@ -337,7 +315,7 @@ func (a *attempts) make(ctx context.Context) error {
 			todo = append(todo, i)
 		}
 	}
-	say(a.out, &a.mu, "%d attempts at %d tasks, %d are there", total, len(a.tasks), total-len(todo))
+	fmt.Fprintf(a.out, "%d attempts at %d tasks, %d are there\n", total, len(a.tasks), total-len(todo))
 	if len(todo) == 0 {
 		return nil
 	}
@@ -365,19 +343,26 @@ func (a *attempts) make(ctx context.Context) error {
 		return err
 	}
 	done := 0
-	return each(ctx, len(todo), a.concurrent, func(ctx context.Context, i int) error {
-		t, k := a.tasks[todo[i]/a.n], todo[i]%a.n
-		said, err := a.one(ctx, t, k, func(task agent.Task) (*agent.Attempt, error) { return a.attempt(ctx, policy, boxes, task) })
-		if err != nil {
-			return fmt.Errorf("%s, attempt %d: %w", t.instance.InstanceID, k, err)
-		}
-		a.mu.Lock()
-		done++
-		n := done
-		a.mu.Unlock()
-		say(a.out, &a.mu, "%d/%d %s", n, len(todo), said)
-		return nil
-	})
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(a.concurrent)
+	for _, i := range todo {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			t, k := a.tasks[i/a.n], i%a.n
+			said, err := a.one(ctx, t, k, func(task agent.Task) (*agent.Attempt, error) { return a.attempt(ctx, policy, boxes, task) })
+			if err != nil {
+				return fmt.Errorf("%s, attempt %d: %w", t.instance.InstanceID, k, err)
+			}
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			done++
+			fmt.Fprintf(a.out, "%d/%d %s\n", done, len(todo), said) // who reads it may be gone
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // servedModel is the first model that an engine lists.

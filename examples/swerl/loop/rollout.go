@@ -277,7 +277,9 @@ func (c *training) group(ctx context.Context, t task) error {
 		return err
 	})
 	if err == nil && b.Seq > 0 {
-		say(c.attempts.out, &c.attempts.mu, "batch %d: group %s, %d rows, %d tokens, %d trained", b.Seq, b.Group, b.Rows, b.Tokens, b.Trained)
+		c.attempts.mu.Lock()
+		defer c.attempts.mu.Unlock()
+		fmt.Fprintf(c.attempts.out, "batch %d: group %s, %d rows, %d tokens, %d trained\n", b.Seq, b.Group, b.Rows, b.Tokens, b.Trained)
 	}
 	return err
 }

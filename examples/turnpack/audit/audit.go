@@ -1,85 +1,72 @@
-// Package audit holds the subcommands audit and diff.
+// Package audit holds the commands audit and diff.
 package audit
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/export/audit"
+	"github.com/turnpack/turnpack/internal/modelfolder"
 )
 
-// ModelLoader makes the facts about a tokenizer from a model folder and the chat
-// template to take in it ("" for its own choice). The
-// command that wires this package gives one, so that it needs no tokenizer of
-// its own.
-type ModelLoader func(dir, template string) (*audit.Model, error)
-
-const auditAbout = `Reads training batches by anyone (Parquet and Arrow of this module, slime .pt,
-prime-rl .bin, SkyRL- and verl-style Parquet, Parquet and JSON Lines with ids
-and a mask) and says what would crash a trainer or train wrongly. Exit status 1
-means findings of the --fail-on severity or worse, 2 that the audit could not be
-made.`
-
-type auditFlags struct {
-	Files    []string `arg:"" optional:"" name:"batch" help:"Batch files, or folders of them."`
+// Cmd is the command audit.
+type Cmd struct {
+	Files    []string `arg:"" name:"batch" help:"Batch files, or folders of them."`
 	Model    string   `help:"Model folder: also looks for what only a tokenizer shows." placeholder:"FOLDER"`
 	Template string   `help:"With --model: chat template of the folder by its name, or a file in its place." placeholder:"NAME"`
 	JSON     bool     `name:"json" help:"Write the report as JSON."`
 	Examples int      `help:"Places shown per rule." default:"3" placeholder:"N"`
-	FailOn   string   `name:"fail-on" help:"Severity that makes the exit status 1: error, warn or info." default:"error" placeholder:"SEVERITY"`
+	FailOn   string   `name:"fail-on" help:"Severity that makes the exit status 1: error, warn or info." enum:"error,warn,info" default:"error" placeholder:"SEVERITY"`
 }
 
-// Main runs "audit" and returns the exit code.
-func Main(ctx context.Context, args []string, load ModelLoader, stdout, stderr io.Writer) int {
-	var f auditFlags
-	code, done := cli.Parse("audit", auditAbout, &f, args, stdout, stderr)
-	if done {
-		return code
+// Help is the long help.
+func (*Cmd) Help() string {
+	return `Reads training batches by anyone (Parquet and Arrow of this module, slime .pt, prime-rl .bin, SkyRL- and verl-style Parquet, Parquet and JSON Lines with ids and a mask) and says what would crash a trainer or train wrongly. Exit status 1 means findings of the --fail-on severity or worse, 2 that the audit could not be made.`
+}
+
+// Faults says what is wrong with the flags together.
+func (c *Cmd) Faults() error {
+	if c.Template != "" && c.Model == "" {
+		return errors.New("--template is of a model folder: name one with --model")
 	}
-	limits := map[string]audit.Severity{"info": audit.Info, "warn": audit.Warn, "error": audit.Error}
-	limit, known := limits[f.FailOn]
-	switch {
-	case len(f.Files) == 0:
-		return cli.Mistake("audit", stderr, errors.New("no batch file is named"))
-	case f.Template != "" && f.Model == "":
-		return cli.Mistake("audit", stderr, errors.New("--template is of a model folder: name one with --model"))
-	case !known:
-		return cli.Mistake("audit", stderr, fmt.Errorf("--fail-on is %q, expected error, warn or info", f.FailOn))
+	return nil
+}
+
+// Run audits the files.
+func (c *Cmd) Run(p *cli.Program) error {
+	r, err := c.report(p)
+	if err != nil {
+		return cli.Mistake(err)
 	}
-	o := audit.Options{Examples: f.Examples}
-	if f.Model != "" {
-		var err error
-		if o.Model, err = load(f.Model, f.Template); err != nil {
-			fmt.Fprintln(stderr, "turnpack audit:", cli.Reason(err))
-			return cli.Usage
+	if c.JSON {
+		err = r.JSON(p.Out)
+	} else {
+		err = r.Table(p.Out)
+	}
+	if err != nil {
+		return cli.Mistake(err)
+	}
+	if r.Worst() >= map[string]audit.Severity{"info": audit.Info, "warn": audit.Warn, "error": audit.Error}[c.FailOn] {
+		return &cli.ExitError{Code: cli.Failed}
+	}
+	return nil
+}
+
+func (c *Cmd) report(p *cli.Program) (*audit.Report, error) {
+	o := audit.Options{Examples: c.Examples}
+	if c.Model != "" {
+		model, err := modelfolder.Load(c.Model, c.Template, "")
+		if err != nil {
+			return nil, err
+		}
+		if o.Model, err = tokens.Facts(p.Ctx, model); err != nil {
+			return nil, err
 		}
 	}
-	worst, err := run(ctx, f.Files, o, f.JSON, stdout)
+	files, err := cli.Batches(c.Files)
 	if err != nil {
-		fmt.Fprintln(stderr, "turnpack audit:", cli.Reason(err))
-		return cli.Usage
+		return nil, err
 	}
-	if worst >= limit {
-		return cli.Failed
-	}
-	return cli.OK
-}
-
-// run audits files and prints the report.
-func run(ctx context.Context, files []string, o audit.Options, asJSON bool, stdout io.Writer) (audit.Severity, error) {
-	files, err := cli.Batches(files)
-	if err != nil {
-		return 0, err
-	}
-	r, err := audit.Run(ctx, files, o)
-	if err != nil {
-		return 0, err
-	}
-	if asJSON {
-		return r.Worst(), r.JSON(stdout)
-	}
-	return r.Worst(), r.Table(stdout)
+	return audit.Run(p.Ctx, files, o)
 }

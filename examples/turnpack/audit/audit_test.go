@@ -2,9 +2,7 @@ package audit_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,11 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	command "github.com/turnpack/turnpack/examples/turnpack/audit"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export"
-	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/rollout"
 )
+
+// run runs a command line.
+func run(t *testing.T, out, errs *bytes.Buffer, args ...string) int {
+	line := struct {
+		Audit command.Cmd  `cmd:""`
+		Diff  command.Diff `cmd:""`
+	}{}
+	return cli.Main(&line, &cli.Program{Ctx: t.Context(), Out: out, Err: errs}, args)
+}
 
 func file(t *testing.T, ids ...[]int32) string {
 	t.Helper()
@@ -38,34 +45,36 @@ func file(t *testing.T, ids ...[]int32) string {
 func TestAudit(t *testing.T) {
 	var out, errs bytes.Buffer
 	good := file(t, []int32{1, 2, 3}, []int32{1, 2, 4})
-	require.Equal(t, 0, command.Main(context.Background(), []string{good}, nil, &out, &errs), errs.String())
+	require.Equal(t, 0, run(t, &out, &errs, "audit", good), errs.String())
 	require.Contains(t, out.String(), "no findings")
 
 	bad := filepath.Join(t.TempDir(), "bad.jsonl")
 	require.NoError(t, os.WriteFile(bad, []byte(`{"input_ids":[1,2],"loss_mask":[1,1]}`), 0o600))
 	out.Reset()
-	require.Equal(t, 1, command.Main(context.Background(), []string{"--json", bad}, nil, &out, &errs))
+	require.Equal(t, 1, run(t, &out, &errs, "audit", "--json", bad))
 	var r map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &r))
 	require.Equal(t, "first-token-trained", r["findings"].([]any)[0].(map[string]any)["rule"])
 
-	require.Equal(t, 2, command.Main(context.Background(), []string{"none.parquet"}, nil, &out, &errs))
+	require.Equal(t, 2, run(t, &out, &errs, "audit", "none.parquet"))
 	require.Contains(t, errs.String(), "none.parquet")
-	require.Equal(t, 2, command.Main(context.Background(), nil, nil, &out, &errs))
-	require.Equal(t, 2, command.Main(context.Background(), []string{"--fail-on", "x", good}, nil, &out, &errs))
-	require.Equal(t, 2, command.Main(context.Background(), []string{"--model", "m", good}, func(string, string) (*audit.Model, error) { return nil, errors.New("no folder") }, &out, &errs))
+	require.Equal(t, 2, run(t, &out, &errs, "audit"))
+	require.Equal(t, 2, run(t, &out, &errs, "audit", "--fail-on", "x", good))
+	require.Equal(t, 2, run(t, &out, &errs, "audit", "--model", filepath.Join(t.TempDir(), "no folder"), good))
 	require.Contains(t, errs.String(), "no folder")
-	require.Equal(t, 1, command.Main(context.Background(), []string{"--model", "m", good}, func(string, string) (*audit.Model, error) { return &audit.Model{Vocab: 2}, nil }, &out, &errs))
+	beyond := file(t, []int32{1, 2, 1 << 30})
+	require.Equal(t, 0, run(t, &out, &errs, "audit", beyond), errs.String())
+	require.Equal(t, 1, run(t, &out, &errs, "audit", "--model", "../../tutorial/model", beyond))
 }
 
 func TestDiff(t *testing.T) {
 	a, b := file(t, []int32{1, 2, 3, 4, 5, 6, 7, 8}, []int32{9, 9}), file(t, []int32{1, 2, 3, 4, 5, 0, 7, 8}, []int32{9, 9}, []int32{3, 3})
 	var out, errs bytes.Buffer
-	require.Equal(t, 1, command.Diff(context.Background(), []string{"--context", "2", a, b}, &out, &errs))
+	require.Equal(t, 1, run(t, &out, &errs, "diff", "--context", "2", a, b))
 	require.Equal(t, "a#0:\n  input_ids differ from token 5 on\n    4 5 [6] 7 8\n    4 5 [0] 7 8\nc#0: only in "+b+"\n1 rows equal, 1 differ, 0 only in "+a+", 1 only in "+b+"\n", out.String())
-	require.Equal(t, 0, command.Diff(context.Background(), []string{a, a}, &out, &errs))
-	require.Equal(t, 2, command.Diff(context.Background(), []string{a, "none"}, &out, &errs))
-	require.Equal(t, 2, command.Diff(context.Background(), []string{a}, &out, &errs))
+	require.Equal(t, 0, run(t, &out, &errs, "diff", a, a))
+	require.Equal(t, 2, run(t, &out, &errs, "diff", a, "none"))
+	require.Equal(t, 2, run(t, &out, &errs, "diff", a))
 }
 
 // Files of a set that is not complete are compared, and named once each.
@@ -80,11 +89,11 @@ func TestDiffOfUnfinishedSet(t *testing.T) {
 	}
 	a := filepath.Join(dir, "data", "part-00000.parquet")
 	var out, errs bytes.Buffer
-	require.Equal(t, 0, command.Diff(context.Background(), []string{a, a}, &out, &errs))
+	require.Equal(t, 0, run(t, &out, &errs, "diff", a, a))
 	require.Equal(t, 1, strings.Count(errs.String(), export.ErrUnfinished.Error()), errs.String())
 	errs.Reset()
 	require.NoError(t, set.Close())
-	require.Equal(t, 0, command.Diff(context.Background(), []string{a, a}, &out, &errs))
+	require.Equal(t, 0, run(t, &out, &errs, "diff", a, a))
 	require.Empty(t, errs.String())
 }
 
@@ -109,7 +118,7 @@ func TestDiffOfTraces(t *testing.T) {
 		file(t, []int32{1, 2}):         "sources and flags: null in one of them",
 	} {
 		var out, errs bytes.Buffer
-		command.Diff(context.Background(), []string{a, b}, &out, &errs)
+		run(t, &out, &errs, "diff", a, b)
 		require.Contains(t, out.String(), want, errs.String())
 	}
 }

@@ -14,51 +14,40 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-const diffAbout = `Compares two export files, or those of two folders, row by row, rows matched by
-sample_id, and shows the first differing token of each differing row with its
-surroundings. Exit status 1 means that they differ, 2 that they could not be
-compared.`
-
-type diffFlags struct {
-	Files   []string `arg:"" optional:"" name:"batch" help:"The two files or folders."`
-	Context int      `help:"Tokens shown on each side." default:"4" placeholder:"N"`
+// Diff is the command diff.
+type Diff struct {
+	A       string `arg:"" name:"batch" help:"A file or folder."`
+	B       string `arg:"" name:"other" help:"Another."`
+	Context uint   `help:"Tokens shown on each side." default:"4" placeholder:"N"`
 }
 
-// Diff runs "diff" and returns the exit code.
-func Diff(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	var f diffFlags
-	code, done := cli.Parse("diff", diffAbout, &f, args, stdout, stderr)
-	if done {
-		return code
-	}
-	files := f.Files
-	if len(files) != 2 {
-		return cli.Mistake("diff", stderr, fmt.Errorf("expected two files, found %d", len(files)))
-	}
-	if f.Context < 0 {
-		return cli.Mistake("diff", stderr, fmt.Errorf("--context is %d, expected 0 or more", f.Context))
-	}
-	d := differ{out: stdout, around: f.Context}
-	a, errA := cli.One(files[0])
-	b, errB := cli.One(files[1])
+// Help is the long help.
+func (*Diff) Help() string {
+	return `Compares two export files, or those of two folders, row by row, rows matched by sample_id, and shows the first differing token of each differing row with its surroundings. Exit status 1 means that they differ, 2 that they could not be compared.`
+}
+
+// Run compares the two.
+func (c *Diff) Run(p *cli.Program) error {
+	d := differ{out: p.Out, around: int(c.Context)}
+	a, errA := cli.One(c.A)
+	b, errB := cli.One(c.B)
 	err := errors.Join(errA, errB)
 	if err == nil {
 		for _, path := range slices.Compact([]string{a, b}) {
 			if begun := shard.Unfinished(path); begun != nil {
-				fmt.Fprintln(stderr, "turnpack diff:", begun)
+				fmt.Fprintln(p.Err, "turnpack:", begun)
 			}
 		}
-		err = d.files(ctx, a, b)
+		err = d.files(p.Ctx, a, b)
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "turnpack diff:", cli.Reason(err))
-		return cli.Usage
+		return cli.Mistake(err)
 	}
-	fmt.Fprintf(stdout, "%d rows equal, %d differ, %d only in %s, %d only in %s\n", d.equal, d.differ, d.onlyA, rollout.Printable(files[0]), d.onlyB, rollout.Printable(files[1]))
+	fmt.Fprintf(p.Out, "%d rows equal, %d differ, %d only in %s, %d only in %s\n", d.equal, d.differ, d.onlyA, rollout.Printable(c.A), d.onlyB, rollout.Printable(c.B))
 	if d.differ+d.onlyA+d.onlyB > 0 {
-		return cli.Failed
+		return &cli.ExitError{Code: cli.Failed}
 	}
-	return cli.OK
+	return nil
 }
 
 type differ struct {

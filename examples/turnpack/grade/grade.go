@@ -19,14 +19,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-const about = `Grades test logs of SWE-bench, SWE-Gym or SWE-rebench instances by their lists of
-tests, as the official harness does, and writes report.json (a report for each instance),
-summary.json (the report of the run) and results.jsonl, which convert --rewards joins.
-A log is a file INSTANCE.log or INSTANCE.txt, or test_output.txt in a folder named after
-the instance, anywhere in --logs. Exit status 1 means that instances could not be graded:
-they are listed, and in results.jsonl they have a verdict of the infrastructure.`
-
-type flags struct {
+// Cmd is the command grade.
+type Cmd struct {
 	Instances   string `help:"Instances: JSONL or a JSON list." required:"" type:"path" placeholder:"FILE"`
 	Predictions string `help:"Predictions: JSONL, a JSON list, or an object by instance." required:"" type:"path" placeholder:"FILE"`
 	Logs        string `help:"Folder of test logs." required:"" type:"path" placeholder:"DIR"`
@@ -42,24 +36,24 @@ type result struct {
 	Reason     string `json:"reason,omitempty"`
 }
 
-// Main runs "grade" and returns the exit code.
-func Main(ctx context.Context, args []string, _ io.Reader, out, errOut io.Writer) int {
-	var f flags
-	if code, done := cli.Parse("grade", about, &f, args, out, errOut); done {
-		return code
+// Help is the long help.
+func (*Cmd) Help() string {
+	return `Grades test logs of SWE-bench, SWE-Gym or SWE-rebench instances by their lists of tests, as the official harness does, and writes report.json (a report for each instance), summary.json (the report of the run) and results.jsonl, which convert --rewards joins.
+
+A log is a file INSTANCE.log or INSTANCE.txt, or test_output.txt in a folder named after the instance, anywhere in --logs. Exit status 1 means that instances could not be graded: they are listed, and in results.jsonl they have a verdict of the infrastructure.`
+}
+
+// Run grades a run.
+func (f *Cmd) Run(p *cli.Program) error {
+	failed, err := f.grade(p.Ctx, p.Out, p.Err)
+	if err == nil && failed > 0 {
+		return &cli.ExitError{Code: cli.Failed}
 	}
-	failed, err := f.grade(ctx, out, errOut)
-	if err != nil {
-		fmt.Fprintln(errOut, "turnpack grade:", cli.Reason(err))
-	}
-	if err != nil || failed > 0 {
-		return cli.Failed
-	}
-	return cli.OK
+	return err
 }
 
 // grade writes the three files and counts the instances that could not be graded.
-func (f *flags) grade(ctx context.Context, out, errOut io.Writer) (failed int, err error) {
+func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err error) {
 	instances, errI := read(f.Instances, swebench.ReadInstances)
 	predictions, errP := read(f.Predictions, swebench.ReadPredictions)
 	logs, errL := findLogs(f.Logs)
@@ -93,7 +87,7 @@ func (f *flags) grade(ctx context.Context, out, errOut io.Writer) (failed int, e
 		res, err := verdict(byID[p.InstanceID], p, logs[p.InstanceID], reports)
 		if err != nil {
 			failed++
-			fmt.Fprintf(errOut, "turnpack grade: %s: %v\n", rollout.Printable(p.InstanceID), cli.Reason(err))
+			fmt.Fprintf(errOut, "turnpack: %s: %v\n", rollout.Printable(p.InstanceID), cli.Reason(err))
 			res = result{InstanceID: p.InstanceID, Verdict: rollout.VerdictInfraError.String(), Reason: err.Error()}
 		}
 		if _, hasLog := logs[p.InstanceID]; hasLog && err == nil {
@@ -107,7 +101,7 @@ func (f *flags) grade(ctx context.Context, out, errOut io.Writer) (failed int, e
 		}
 	}
 	if unmarked > 0 && unmarked == graded {
-		fmt.Fprintf(errOut, "turnpack grade: none of %d test logs has the marks of the test output (>>>>> Start Test Output), so that all count as unresolved: harnesses of SWE-bench before 3.0 write none\n", graded)
+		fmt.Fprintf(errOut, "turnpack: none of %d test logs has the marks of the test output (>>>>> Start Test Output), so that all count as unresolved: harnesses of SWE-bench before 3.0 write none\n", graded)
 	}
 	summary := swebench.Summarize(instances, predictions, reports, text)
 	var report bytes.Buffer

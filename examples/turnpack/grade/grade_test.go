@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward/swebench"
 )
@@ -23,7 +24,9 @@ PASSED tests/test_a.py::test_new
 
 func run(t *testing.T, args ...string) (int, string, string) {
 	var out, errOut bytes.Buffer
-	code := Main(t.Context(), args, nil, &out, &errOut)
+	code := cli.Main(&struct {
+		Grade Cmd `cmd:""`
+	}{}, &cli.Program{Ctx: t.Context(), Out: &out, Err: &errOut}, append([]string{"grade"}, args...))
 	return code, out.String(), errOut.String()
 }
 

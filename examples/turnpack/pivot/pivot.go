@@ -18,14 +18,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-const about = `pivot score compares the step that a model took with the step that was recorded, as
-the pivot stage of Nemotron 3 does, and writes every line again with its reward.
-A line is a data row of NeMo-Gym with the model's answer: expected_action (or
-expected_answer, or metadata.expected_action) and response.output, or response_output. Its
-reward becomes "reward", what the verifier saw "pivot_score"; all else stays as it is. Lines
-that cannot be scored are listed and written without a reward, and the exit status is 1.`
-
-type flags struct {
+// Cmd is the command pivot.
+type Cmd struct {
 	Verb   string   `arg:"" help:"score." enum:"score"`
 	Files  []string `arg:"" optional:"" name:"rollouts" help:"JSONL files; none or - reads standard input."`
 	Out    string   `help:"File to write; none writes standard output." type:"path" placeholder:"FILE"`
@@ -38,42 +32,48 @@ type flags struct {
 // maxLine bounds a line, which holds a conversation.
 const maxLine = 1 << 28
 
-// Main runs "pivot" and returns the exit code.
-func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
-	var f flags
-	if code, done := cli.Parse("pivot", about, &f, args, out, errOut); done {
-		return code
+// Help is the long help.
+func (*Cmd) Help() string {
+	return `pivot score compares the step that a model took with the step that was recorded, as the pivot stage of Nemotron 3 does, and writes every line again with its reward.
+
+A line is a data row of NeMo-Gym with the model's answer: expected_action (or expected_answer, or metadata.expected_action) and response.output, or response_output. Its reward becomes "reward", what the verifier saw "pivot_score"; all else stays as it is. Lines that cannot be scored are listed and written without a reward, and the exit status is 1.`
+}
+
+func (c *Cmd) scorer() scorer {
+	return scorer{Cmd: c, swe: pivot.SWE{Mode: c.Mode}, comparator: pivot.Comparator{WordThreshold: c.Words}}
+}
+
+// Faults says what is wrong with the flags together.
+func (c *Cmd) Faults() error {
+	s := c.scorer()
+	return errors.Join(s.swe.Validate(), s.comparator.Validate())
+}
+
+// Run scores the lines.
+func (c *Cmd) Run(p *cli.Program) error {
+	s := c.scorer()
+	s.errOut = p.Err
+	err := s.all(p.Ctx, p.In)
+	if err != nil {
+		return err
 	}
-	s := scorer{flags: f, errOut: errOut}
-	s.swe.Mode, s.comparator.WordThreshold = f.Mode, f.Words
-	if err := errors.Join(s.swe.Validate(), s.comparator.Validate()); err != nil {
-		return cli.Mistake("pivot", errOut, err)
-	}
-	err := s.all(ctx, in)
-	if err == nil {
-		if f.Out == "" {
-			_, err = out.Write(s.lines.Bytes())
-		} else {
-			err = atomic.WriteFile(f.Out, s.lines.Bytes(), f.Force)
-		}
+	if c.Out == "" {
+		_, err = p.Out.Write(s.lines.Bytes())
+	} else {
+		err = atomic.WriteFile(c.Out, s.lines.Bytes(), c.Force)
 	}
 	if err != nil {
-		fmt.Fprintln(errOut, "turnpack pivot:", cli.Reason(err))
-		return cli.Failed
+		return err
 	}
-	mean := 0.0
-	if s.scored > 0 {
-		mean = s.sum / float64(s.scored)
-	}
-	fmt.Fprintf(errOut, "%d steps scored, mean reward %.4f, %d not scored\n", s.scored, mean, s.failed)
+	fmt.Fprintf(p.Err, "%d steps scored, mean reward %.4f, %d not scored\n", s.scored, s.sum/float64(max(1, s.scored)), s.failed)
 	if s.failed > 0 {
-		return cli.Failed
+		return &cli.ExitError{Code: cli.Failed}
 	}
-	return cli.OK
+	return nil
 }
 
 type scorer struct {
-	flags
+	*Cmd
 	swe            pivot.SWE
 	comparator     pivot.Comparator
 	errOut         io.Writer
@@ -128,7 +128,7 @@ func (s *scorer) line(text []byte, where rollout.Where) error {
 	value, detail, err := s.score(text)
 	if err != nil {
 		s.failed++
-		fmt.Fprintf(s.errOut, "turnpack pivot: %v: %v\n", where, cli.Reason(err))
+		fmt.Fprintf(s.errOut, "turnpack: %v: %v\n", where, cli.Reason(err))
 	} else {
 		s.scored++
 		s.sum += value

@@ -11,12 +11,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
 func run(t *testing.T, in string, args ...string) (int, string, string) {
 	var out, errOut bytes.Buffer
-	code := Main(t.Context(), args, strings.NewReader(in), &out, &errOut)
+	code := cli.Main(&struct {
+		Pivot Cmd `cmd:""`
+	}{}, &cli.Program{Ctx: t.Context(), In: strings.NewReader(in), Out: &out, Err: &errOut}, append([]string{"pivot"}, args...))
 	return code, out.String(), errOut.String()
 }
 

@@ -4,32 +4,18 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/prm/openai"
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// config is a parsed command line.
-type config struct {
-	scoreFlags
-	judge   openai.Options
-	options prm.Options
-}
-
-const about = `Scores every step of every rollout with an LLM judge. API keys come from the
-environment (--key-env). With --journal, the same command goes on where a
-stopped one was. Exit status 0: every step has a score, 1: some have none, 2:
-the command line is wrong or the run failed.`
-
-// scoreFlags is what kong parses.
-type scoreFlags struct {
+// Cmd is the command score.
+type Cmd struct {
 	Files []string `arg:"" optional:"" name:"dumps" help:"Rollouts or dumps to read, as with --in."`
 
 	Judge   []string `help:"Base URL of an OpenAI-compatible server, such as http://host:8000/v1; again or with commas for several." placeholder:"URL"`
@@ -50,13 +36,13 @@ type scoreFlags struct {
 	Quorum    int    `help:"Least number of valid votes for a score." default:"1" placeholder:"N"`
 	Seed      int64  `help:"Base of all vote seeds." default:"0" placeholder:"N"`
 
-	Prompt      string `help:"Limits of the prompt sections: default or swe-rl." default:"default"`
+	Prompt      string `help:"Limits of the prompt sections: default or swe-rl." enum:"default,swe-rl" default:"default"`
 	SystemFile  string `name:"system-file" help:"File with another system prompt (text/template over prm.View)." placeholder:"FILE"`
 	UserFile    string `name:"user-file" help:"File with another user prompt." placeholder:"FILE"`
 	IssueKey    string `name:"issue-key" help:"Metadata key whose text is the task (default: problem_statement where it is there, else the first user message)." placeholder:"KEY"`
 	RubricKey   string `name:"rubric-key" help:"Metadata key whose text is shown as rubric." placeholder:"KEY"`
-	CommandLess string `name:"command-less" help:"Steps without a command: judge, skip or neutral." default:"judge"`
-	Submit      string `help:"Steps that hand in the work: judge, skip or neutral." default:"judge"`
+	CommandLess string `name:"command-less" help:"Steps without a command: judge, skip or neutral." enum:"judge,skip,neutral" default:"judge"`
+	Submit      string `help:"Steps that hand in the work: judge, skip or neutral." enum:"judge,skip,neutral" default:"judge"`
 
 	Temperature *float64 `help:"Sampling temperature (default: the server's)." placeholder:"NUMBER"`
 	TopP        *float64 `name:"top-p" help:"Sampling top-p (default: the server's)." placeholder:"NUMBER"`
@@ -71,41 +57,39 @@ type scoreFlags struct {
 	StopAfter       int           `name:"stop-after" help:"End the run after this many failed votes in a row; 0 never." default:"100" placeholder:"N"`
 	PricePrompt     float64       `name:"price-prompt" help:"Price of a million prompt tokens."`
 	PriceCompletion float64       `name:"price-completion" help:"Price of a million completion tokens."`
-	Coef            *float64      `help:"Weight of the mean step score in the summary's rewards (default 1)." placeholder:"NUMBER"`
+	Coef            float64       `help:"Weight of the mean step score in the summary's rewards." default:"1" placeholder:"NUMBER"`
 	Progress        time.Duration `help:"Time between progress lines off a terminal; 0 none." default:"30s"`
+
+	judge   openai.Options
+	options prm.Options
 }
 
-// parse reads the command line. done says that the command ends with code.
-func parse(args []string, stdout, stderr io.Writer) (_ *config, code int, done bool) {
-	var c config
-	f := &c.scoreFlags
-	if code, done = cli.Parse("score", about, f, args, stdout, stderr); done {
-		return nil, code, true
+// Help is the long help.
+func (*Cmd) Help() string {
+	return `Scores every step of every rollout with an LLM judge. API keys come from the environment (--key-env). With --journal, the same command goes on where a stopped one was. Exit status 0: every step has a score, 1: some have none, 2: the command line is wrong or the run failed.`
+}
+
+// Faults reads the flags, and reports all that are wrong.
+func (c *Cmd) Faults() error {
+	if c.In = append(parts(c.In), c.Files...); len(c.In) == 0 {
+		c.In = []string{"-"}
 	}
-	if f.In = append(parts(f.In), f.Files...); len(f.In) == 0 {
-		f.In = []string{"-"}
-	}
-	c.judge = openai.Options{Endpoints: parts(f.Judge), Model: f.Model, KeyEnv: f.KeyEnv, Temperature: f.Temperature, TopP: f.TopP, MaxTokens: f.MaxTokens,
-		OneByOne: f.OneByOne, Concurrency: f.Concurrency, Timeout: f.Timeout, Patience: f.Patience, Retries: f.Retries}
-	c.judge.Price.Prompt, c.judge.Price.Completion = f.PricePrompt, f.PriceCompletion
-	c.options = prm.Options{Votes: f.Votes, Seed: f.Seed, StopAfter: f.StopAfter, Concurrency: f.Concurrency}
-	c.options.Aggregate.Quorum = f.Quorum
-	if f.Retries == 0 {
+	c.judge = openai.Options{Endpoints: parts(c.Judge), Model: c.Model, KeyEnv: c.KeyEnv, Temperature: c.Temperature, TopP: c.TopP, MaxTokens: c.MaxTokens,
+		OneByOne: c.OneByOne, Concurrency: c.Concurrency, Timeout: c.Timeout, Patience: c.Patience, Retries: c.Retries}
+	c.judge.Price.Prompt, c.judge.Price.Completion = c.PricePrompt, c.PriceCompletion
+	if c.Retries == 0 {
 		c.judge.Retries = -1 // 0 is the client's default
 	}
-	if f.Structured {
-		f.Rule, c.judge.Schema = "json", voteSchema(strings.Split(cmp.Or(f.Field, "score"), "."))
+	if c.Structured {
+		c.Rule, c.judge.Schema = "json", voteSchema(strings.Split(cmp.Or(c.Field, "score"), "."))
 	}
-	c.options.Aggregate.Method = f.Aggregate
-	c.options.Steps.CommandLess, c.options.Steps.Submit = f.CommandLess, f.Submit
-	err := errors.Join(f.bounds(), c.rule(), c.prompt(), policy("command-less", f.CommandLess), policy("submit", f.Submit))
-	if err == nil {
-		err = errors.Join(c.judge.Validate(), c.options.Validate(), c.scale().Validate())
+	c.options = prm.Options{Votes: c.Votes, Seed: c.Seed, StopAfter: c.StopAfter, Concurrency: c.Concurrency,
+		Aggregate: prm.Aggregate{Method: c.Aggregate, Quorum: c.Quorum}, Steps: prm.StepOptions{CommandLess: c.CommandLess, Submit: c.Submit},
+		Rule: prm.Rule{Kind: c.Rule, Pattern: c.Pattern, Field: c.Field}}
+	if err := errors.Join(c.bounds(), c.votes(), c.prompt()); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, cli.Mistake("score", stderr, err), true
-	}
-	return &c, 0, false
+	return errors.Join(c.judge.Validate(), c.options.Validate(), c.scale().Validate())
 }
 
 // parts are the values of a flag without blanks around them, and without empty ones.
@@ -119,7 +103,7 @@ func parts(values []string) (out []string) {
 }
 
 // bounds refuses zeros, which the options underneath take for their defaults.
-func (f *scoreFlags) bounds() error {
+func (c *Cmd) bounds() error {
 	var faults []error
 	for _, b := range []struct {
 		flag string
@@ -127,13 +111,13 @@ func (f *scoreFlags) bounds() error {
 		is   any
 		want string
 	}{
-		{"judge", len(parts(f.Judge)) > 0, strings.Join(f.Judge, ","), "the base URL of a server, such as http://host:8000/v1"},
-		{"model", f.Model != "", f.Model, "the name of the judge model"},
-		{"votes", f.Votes > 0, f.Votes, "1 or more"},
-		{"concurrency", f.Concurrency > 0, f.Concurrency, "1 or more"},
-		{"retries", f.Retries >= -1, f.Retries, "0 (none) or more"},
-		{"timeout", f.Timeout > 0, f.Timeout, "a time above 0, such as 2m"},
-		{"patience", f.Patience > 0, f.Patience, "a time above 0, such as 10m"},
+		{"judge", len(c.judge.Endpoints) > 0, strings.Join(c.Judge, ","), "the base URL of a server, such as http://host:8000/v1"},
+		{"model", c.Model != "", c.Model, "the name of the judge model"},
+		{"votes", c.Votes > 0, c.Votes, "1 or more"},
+		{"concurrency", c.Concurrency > 0, c.Concurrency, "1 or more"},
+		{"retries", c.Retries >= -1, c.Retries, "0 (none) or more"},
+		{"timeout", c.Timeout > 0, c.Timeout, "a time above 0, such as 2m"},
+		{"patience", c.Patience > 0, c.Patience, "a time above 0, such as 10m"},
 	} {
 		if !b.ok {
 			faults = append(faults, wrong(b.flag, fmt.Sprint(b.is), b.want))
@@ -146,37 +130,34 @@ func wrong(flagName, found, expected string) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--" + flagName}, "found %q, expected %s", found, expected)
 }
 
-func (c *config) rule() error {
-	c.options.Rule = prm.Rule{Kind: c.Rule, Pattern: c.Pattern, Field: c.Field}
-	if c.Rule == "regex" {
-		c.options.Prompt.Verdict = "End your answer with a mark in a form that this expression matches: " + c.Pattern
-	}
+// votes takes the numbers that are votes.
+func (c *Cmd) votes() error {
+	to := &c.options.Rule.Scale
 	switch lo, hi, isRange := strings.Cut(c.Scale, ":"); {
 	case c.Scale == "sign":
-		c.options.Rule.Scale = prm.ScoreRange{Values: []float64{-1, 1}}
+		to.Values = []float64{-1, 1}
 	case c.Scale == "ternary":
-		c.options.Rule.Scale = prm.ScoreRange{Values: []float64{-1, 0, 1}}
+		to.Values = []float64{-1, 0, 1}
 	case isRange:
-		min, err1 := strconv.ParseFloat(lo, 64)
-		max, err2 := strconv.ParseFloat(hi, 64)
-		if err1 != nil || err2 != nil || !(min < max) {
+		var err1, err2 error
+		to.Min, err1 = strconv.ParseFloat(lo, 64)
+		to.Max, err2 = strconv.ParseFloat(hi, 64)
+		if err1 != nil || err2 != nil || !(to.Min < to.Max) {
 			return wrong("scale", c.Scale, "MIN:MAX with MIN below MAX")
 		}
-		c.options.Rule.Scale = prm.ScoreRange{Min: min, Max: max}
 	default:
 		return wrong("scale", c.Scale, "sign, ternary or MIN:MAX")
 	}
 	return nil
 }
 
-func (c *config) prompt() error {
+func (c *Cmd) prompt() error {
 	p := &c.options.Prompt
-	switch c.Prompt {
-	case "default":
-	case "swe-rl":
+	if c.Prompt == "swe-rl" {
 		p.Limits = prm.SWERL().Limits
-	default:
-		return wrong("prompt", c.Prompt, "default or swe-rl")
+	}
+	if c.Rule == "regex" {
+		p.Verdict = "End your answer with a mark in a form that this expression matches: " + c.Pattern
 	}
 	for _, f := range []struct {
 		path string
@@ -196,13 +177,6 @@ func (c *config) prompt() error {
 	}
 	if c.RubricKey != "" {
 		p.Rubric = func(r *rollout.Rollout) string { return text(r.Metadata[c.RubricKey]) }
-	}
-	return nil
-}
-
-func policy(flagName, name string) error {
-	if name != "judge" && name != "skip" && name != "neutral" {
-		return wrong(flagName, name, "judge, skip or neutral")
 	}
 	return nil
 }

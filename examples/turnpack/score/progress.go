@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -15,87 +16,64 @@ import (
 // progress shows how far a run is: a bar on a terminal, a line now and then
 // elsewhere, nothing when neither is wanted.
 type progress struct {
-	w     io.Writer
 	stats func() openai.Stats
 	fault func() error // the last failed request since the line before
 	total int64        // planned votes, −1 unknown
 	began time.Time
-	bar   *progressbar.ProgressBar
+	bar   *progressbar.ProgressBar // silent where it is not drawn
 	stop  chan struct{}
 	idle  sync.WaitGroup
 
-	mu             sync.Mutex
-	asked, resumed int64
-	spared         int64 // planned votes that an early stop made needless
+	asked, resumed, spared atomic.Int64 // spared: planned votes that an early stop made needless
 }
 
 func newProgress(w io.Writer, terminal bool, every time.Duration, total int64, stats func() openai.Stats, fault func() error) *progress {
-	p := &progress{w: w, stats: stats, fault: fault, total: total, began: time.Now(), stop: make(chan struct{})}
+	p := &progress{stats: stats, fault: fault, total: total, began: time.Now(), stop: make(chan struct{}), bar: progressbar.DefaultSilent(total)}
+	show := func() { fmt.Fprintln(w, p.line()) }
 	if terminal {
 		p.bar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(w), progressbar.OptionShowCount(), progressbar.OptionSetWidth(30),
 			progressbar.OptionThrottle(200*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(false))
-		every = time.Second
+		every, show = time.Second, func() { p.bar.Describe(p.line()) }
 	}
 	if every > 0 {
-		p.idle.Add(1)
-		go p.loop(every)
+		p.idle.Go(func() {
+			tick := time.NewTicker(every)
+			defer tick.Stop()
+			for {
+				select {
+				case <-p.stop:
+					return
+				case <-tick.C:
+					show()
+				}
+			}
+		})
 	}
 	return p
 }
 
-func (p *progress) loop(every time.Duration) {
-	defer p.idle.Done()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-p.stop:
-			return
-		case <-tick.C:
-			if p.bar != nil {
-				p.bar.Describe(p.line())
-			} else {
-				fmt.Fprintln(p.w, p.line())
-			}
-		}
-	}
-}
-
 // vote takes one vote.
 func (p *progress) vote(resumed bool) {
-	p.mu.Lock()
 	if resumed {
-		p.resumed++
+		p.resumed.Add(1)
 	} else {
-		p.asked++
+		p.asked.Add(1)
 	}
-	p.mu.Unlock()
-	p.advance(1)
+	_ = p.bar.Add(1) // a bar that cannot be drawn is no reason to stop
 }
 
 // spare takes votes that were planned and are not needed.
 func (p *progress) spare(n int) {
-	p.mu.Lock()
-	p.spared += int64(n)
-	p.mu.Unlock()
-	p.advance(n)
-}
-
-func (p *progress) advance(n int) {
-	if p.bar != nil && n > 0 {
-		// A bar that cannot be drawn is no reason to stop.
-		_ = p.bar.Add(n)
-	}
+	p.spared.Add(int64(n))
+	_ = p.bar.Add(n)
 }
 
 // line sums the run up: votes, rate, time left, cost.
 func (p *progress) line() string {
-	p.mu.Lock()
-	asked, done := p.asked, p.asked+p.resumed+p.spared
-	p.mu.Unlock()
-	elapsed := time.Since(p.began)
-	rate := float64(asked) / max(elapsed.Seconds(), 1e-3)
+	asked := p.asked.Load()
+	done := asked + p.resumed.Load() + p.spared.Load()
+	rate := float64(asked) / max(time.Since(p.began).Seconds(), 1e-3)
 	s := fmt.Sprintf("%d votes", done)
 	if p.total > 0 {
 		s = fmt.Sprintf("%d of %d votes", done, p.total)
@@ -118,7 +96,5 @@ func (p *progress) line() string {
 func (p *progress) close() {
 	close(p.stop)
 	p.idle.Wait()
-	if p.bar != nil {
-		_ = p.bar.Finish()
-	}
+	_ = p.bar.Finish()
 }

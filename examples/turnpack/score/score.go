@@ -4,7 +4,6 @@ package score
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,36 +23,29 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// Main runs the subcommand and returns the exit status: 0 every step has a
-// score, 1 some input or some step failed, 2 usage or the run itself failed.
-func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c, code, done := parse(args, stdout, stderr)
-	if done {
-		return code
-	}
-	s, err := c.run(ctx, stdin, stdout, stderr)
+// Run scores the rollouts.
+func (c *Cmd) Run(p *cli.Program) error {
+	s, err := c.run(p)
 	if s != nil {
-		s.print(stderr)
+		s.print(p.Err)
 		if c.Summary != "" {
 			err = errors.Join(err, s.write(c.Summary))
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "turnpack score: %v\n", cli.Reason(err))
-		if ctx.Err() != nil && c.Journal != "" {
-			fmt.Fprintln(stderr, "the votes so far are in the journal; the same command goes on from there")
+		if p.Ctx.Err() != nil && c.Journal != "" {
+			fmt.Fprintln(p.Err, "the votes so far are in the journal; the same command goes on from there")
 		}
-		return 2
+		return cli.Mistake(err)
 	}
 	if s.SkippedInput > 0 || s.Agreement.NotComputed > 0 {
-		return 1
+		return &cli.ExitError{Code: cli.Failed}
 	}
-	return 0
+	return nil
 }
 
-func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer) (_ *summary, err error) {
-	terminal := cli.Terminal(stderr)
-	stderr = &lines{w: stderr}
+func (c *Cmd) run(p *cli.Program) (_ *summary, err error) {
+	stderr := &lines{w: p.Err}
 	seen := &watch{w: stderr, patience: c.judge.Patience}
 	c.judge.Hook = seen
 	client, err := openai.New(c.judge)
@@ -72,31 +64,31 @@ func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 			fmt.Fprintf(stderr, "cut %d torn bytes off the end of %s; their votes are asked again\n", torn, c.Journal)
 		}
 	}
-	total, err := c.planned(stdin)
+	total, err := c.planned(p.In)
 	if err != nil {
 		return nil, err
 	}
-	p := newProgress(stderr, terminal, c.Progress, total, client.Stats, seen.take)
-	defer p.close()
-	o.OnVote = func(_ prm.VoteID, _ rollout.Vote, resumed bool) { p.vote(resumed) }
+	votes := newProgress(stderr, cli.Terminal(p.Err), c.Progress, total, client.Stats, seen.take)
+	defer votes.close()
+	o.OnVote = func(_ prm.VoteID, _ rollout.Vote, resumed bool) { votes.vote(resumed) }
 	scorer, err := prm.NewScorer(client, o)
 	if err != nil {
 		return nil, err
 	}
-	in, err := c.open(stdin)
+	in, err := c.open(p.In)
 	if err != nil {
 		return nil, err
 	}
-	out, err := create(c.Out, stdout, stderr)
+	out, err := create(c.Out, p.Out, stderr)
 	if err != nil {
 		return nil, err
 	}
 	s := &summary{Model: c.judge.Model, scale: c.scale()}
 	began := time.Now()
-	err = scorer.ScoreAll(ctx, in.All(), func(r *rollout.Rollout, steps []rollout.StepScore) error {
+	err = scorer.ScoreAll(p.Ctx, in.All(), func(r *rollout.Rollout, steps []rollout.StepScore) error {
 		for _, step := range steps {
 			if step.Votes != nil {
-				p.spare(o.Votes - len(step.Votes))
+				votes.spare(o.Votes - len(step.Votes))
 			}
 		}
 		scored := *r
@@ -112,17 +104,17 @@ func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	if err == nil && s.Rollouts == 0 && s.SkippedInput > 0 {
 		err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout could be read")
 	}
-	s.finish(client.Stats(), p, time.Since(began))
+	s.finish(client.Stats(), votes, time.Since(began))
 	return s, errors.Join(err, in.Close(), out.close(err == nil))
 }
 
-func (c *config) open(stdin io.Reader) (*traj.Reader, error) {
+func (c *Cmd) open(stdin io.Reader) (*traj.Reader, error) {
 	return traj.Open(c.In, traj.Options{Format: c.Format, Stdin: stdin})
 }
 
 // planned counts the votes that the input asks for, −1 when it can be read only
 // once.
-func (c *config) planned(stdin io.Reader) (int64, error) {
+func (c *Cmd) planned(stdin io.Reader) (int64, error) {
 	if slices.Contains(c.In, "-") {
 		return -1, nil
 	}

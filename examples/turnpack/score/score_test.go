@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/examples/judge/fake"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/prm/openai"
 	"github.com/turnpack/turnpack/rollout/jsonl"
 )
@@ -36,7 +37,9 @@ func sample(t *testing.T) string {
 func runScore(t *testing.T, ctx context.Context, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Main(ctx, args, strings.NewReader(stdin), &out, &errs)
+	code = cli.Main(&struct {
+		Score Cmd `cmd:""`
+	}{}, &cli.Program{Ctx: ctx, In: strings.NewReader(stdin), Out: &out, Err: &errs}, append([]string{"score"}, args...))
 	return code, out.String(), errs.String()
 }
 

@@ -44,12 +44,8 @@ type summary struct {
 }
 
 // scale is how the summary combines outcomes and step scores.
-func (c *config) scale() reward.OutcomePolicy {
-	coef := 1.0
-	if c.Coef != nil {
-		coef = *c.Coef
-	}
-	return reward.OutcomePolicy{StepCoef: coef, StepsOptional: true}
+func (c *Cmd) scale() reward.OutcomePolicy {
+	return reward.OutcomePolicy{StepCoef: c.Coef, StepsOptional: true}
 }
 
 // add takes one scored rollout. Rewards are summed up where the dump knows the
@@ -79,7 +75,7 @@ func (s *summary) add(r *rollout.Rollout) {
 
 func (s *summary) finish(st openai.Stats, p *progress, took time.Duration) {
 	s.Agreement = s.tally.Agreement()
-	s.VotesAsked, s.VotesResumed, s.VotesSpared = p.asked, p.resumed, p.spared
+	s.VotesAsked, s.VotesResumed, s.VotesSpared = p.asked.Load(), p.resumed.Load(), p.spared.Load()
 	s.Requests, s.Retries, s.RateLimited, s.FailedRequests = st.Requests, st.Retries, st.RateLimited, st.Failures
 	s.PromptTokens, s.CompletionTokens, s.Cost = st.PromptTokens, st.CompletionTokens, st.Cost
 	s.Seconds = took.Seconds()

@@ -26,8 +26,7 @@ func TestMeanReward(t *testing.T) {
 		"infrastructure failure":  {rollout.Rollout{Outcome: rollout.Outcome{Verdict: rollout.VerdictInfraError, Reward: new(-1.0)}, Steps: steps}, nil},
 		"failure with a resolved": {rollout.Rollout{Status: rollout.StatusFailed, Failure: &rollout.Failure{Reason: "oom"}, Outcome: rollout.Outcome{Resolved: &resolved}}, nil},
 	} {
-		coef := 2.0
-		s := summary{scale: (&config{scoreFlags: scoreFlags{Coef: &coef}}).scale()}
+		s := summary{scale: (&Cmd{Coef: 2}).scale()}
 		s.add(&c.r)
 		if c.want == nil {
 			require.Zero(t, s.rewarded, name)

@@ -217,7 +217,7 @@ func written(t *testing.T, path string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "page.html")
 	var stdout, stderr bytes.Buffer
-	require.Zero(t, view.Main(t.Context(), []string{path, "--out", out}, nil, &stdout, &stderr), stderr.String())
+	require.Zero(t, run(t, view.Cmd{}, []string{path, "--out", out}, &stdout, &stderr), stderr.String())
 	return out
 }
 

@@ -33,8 +33,9 @@ type column struct {
 	data []byte
 }
 
-func pack(describe func([]column) any, columns []column) (string, error) {
-	text, err := json.Marshal(describe(columns))
+// pack makes a block of columns; description names them first.
+func pack(description any, columns []column) (string, error) {
+	text, err := json.Marshal(description)
 	if err != nil {
 		return "", rollout.Errorf(rollout.KindInternal, rollout.Where{}, "description of a block: %w", err)
 	}
@@ -47,17 +48,11 @@ func pack(describe func([]column) any, columns []column) (string, error) {
 		buf = append(buf, c.data...)
 	}
 	var out bytes.Buffer
-	w, err := flate.NewWriter(&out, 6)
-	if err != nil {
-		return "", rollout.Errorf(rollout.KindInternal, rollout.Where{}, "deflate: %w", err)
-	}
+	w, _ := flate.NewWriter(&out, 6) // fails for levels that are none
 	if _, err = w.Write(buf); err == nil {
 		err = w.Close()
 	}
-	if err != nil {
-		return "", rollout.Errorf(rollout.KindInternal, rollout.Where{}, "deflate: %w", err)
-	}
-	return base64.StdEncoding.EncodeToString(out.Bytes()), nil
+	return base64.StdEncoding.EncodeToString(out.Bytes()), err
 }
 
 func u8(name string, v []byte) column     { return column{name, "u8", len(v), v} }
@@ -79,7 +74,7 @@ const (
 
 // vocabulary numbers the ids in use, ascending, and packs id, facts and bytes
 // of each.
-func (b *Builder) vocabulary() (string, error) {
+func (b *builder) vocabulary() (string, error) {
 	ids := slices.Sorted(maps.Keys(b.used))
 	var text, facts []byte
 	at := make([]uint32, 1, len(ids)+1)
@@ -99,11 +94,8 @@ func (b *Builder) vocabulary() (string, error) {
 		text, facts = append(text, spelling...), append(facts, fact)
 		at = append(at, uint32(len(text)))
 	}
-	return pack(func(c []column) any {
-		return struct {
-			Columns []column `json:"columns"`
-		}{c}
-	}, []column{i32("ids", ids), u32("at", at), u8("facts", facts), u8("bytes", text)})
+	columns := []column{i32("ids", ids), u32("at", at), u8("facts", facts), u8("bytes", text)}
+	return pack(map[string]any{"columns": columns}, columns)
 }
 
 // message is an entry of a row's outline.
@@ -116,14 +108,11 @@ type message struct {
 }
 
 // row packs the columns of a row and its outline.
-func (b *Builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
-	columns := make([]column, 0, 6)
-	if len(b.used) <= 1<<16 {
-		columns = append(columns, numbers("tokens", "u16", entries[uint16](b, s)))
-	} else {
-		columns = append(columns, numbers("tokens", "u32", entries[uint32](b, s)))
+func (b *builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
+	columns := []column{numbers("tokens", "u16", entries[uint16](b, s)), weights(s.Weight)}
+	if len(b.used) > 1<<16 {
+		columns[0] = u32("tokens", entries[uint32](b, s))
 	}
-	columns = append(columns, weights(s.Weight))
 	if s.Logprob != nil {
 		columns = append(columns, f32("logprob", s.Logprob))
 	}
@@ -151,22 +140,20 @@ func (b *Builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
 	for _, m := range b.cut.Messages(s) {
 		outline = append(outline, outlined(s, m))
 	}
-	return pack(func(c []column) any {
-		return struct {
-			Columns     []column        `json:"columns"`
-			Messages    []message       `json:"messages"`
-			PromptLen   int             `json:"prompt"`
-			Temperature *float64        `json:"temperature"`
-			IsLast      bool            `json:"last"`
-			SampleIndex int             `json:"index"`
-			Fields      []string        `json:"fields,omitempty"`
-			Metadata    json.RawMessage `json:"metadata,omitempty"`
-		}{c, outline, s.PromptLen, finite32(s.Temperature), s.IsLast, s.SampleIndex, fields, validJSON(s.Metadata)}
-	}, columns)
+	return pack(struct {
+		Columns     []column        `json:"columns"`
+		Messages    []message       `json:"messages"`
+		PromptLen   int             `json:"prompt"`
+		Temperature *float64        `json:"temperature"`
+		IsLast      bool            `json:"last"`
+		SampleIndex int             `json:"index"`
+		Fields      []string        `json:"fields,omitempty"`
+		Metadata    json.RawMessage `json:"metadata,omitempty"`
+	}{columns, outline, s.PromptLen, finite(new(float64(s.Temperature))), s.IsLast, s.SampleIndex, fields, validJSON(s.Metadata)}, columns)
 }
 
 // entries are the tokens of a row by their numbers on the page.
-func entries[T uint16 | uint32](b *Builder, s *rollout.Sample) []T {
+func entries[T uint16 | uint32](b *builder, s *rollout.Sample) []T {
 	out := make([]T, s.Len())
 	for t, id := range s.IDs {
 		out[t] = T(b.used[id])
@@ -183,7 +170,7 @@ const (
 // recorded gives for each token the field it is recorded in, by its number among
 // names, and the bytes [offset, until) there. A name in "~" stands for bytes
 // that are spelled otherwise. names is nil where the record is not known.
-func (b *Builder) recorded(ctx context.Context, s *rollout.Sample) (columns []column, names []string, err error) {
+func (b *builder) recorded(ctx context.Context, s *rollout.Sample) (columns []column, names []string, err error) {
 	var tracer *tokens.Tracer
 	if b.trace != nil {
 		tracer = b.trace(s)
@@ -223,20 +210,12 @@ func (b *Builder) recorded(ctx context.Context, s *rollout.Sample) (columns []co
 	return []column{u32("field", field), i32("offset", offset), i32("until", until)}, names, nil
 }
 
-func finite32(v float32) *float64 {
-	wide := float64(v)
-	return finite(&wide)
-}
-
 // validJSON is raw, or raw as a string where it is not JSON.
 func validJSON(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || json.Valid(raw) {
 		return raw
 	}
-	quoted, err := json.Marshal(string(raw))
-	if err != nil {
-		return nil
-	}
+	quoted, _ := json.Marshal(string(raw)) // fails for no string
 	return quoted
 }
 

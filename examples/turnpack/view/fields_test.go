@@ -52,7 +52,7 @@ func TestFields(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "page.html")
 	var out, errs bytes.Buffer
-	require.Zero(t, view.Main(t.Context(), []string{batch, "--model", filepath.Join(tutorial, "model"), "--in", "dumps", "--out", file}, tracers, &out, &errs), errs.String())
+	require.Zero(t, run(t, view.Cmd{Tracers: tracers}, []string{batch, "--model", filepath.Join(tutorial, "model"), "--in", "dumps", "--out", file}, &out, &errs), errs.String())
 
 	rows, _, err := export.ReadAll(batch)
 	require.NoError(t, err)

@@ -17,6 +17,7 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/view"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/rollout"
@@ -106,11 +107,19 @@ func sample(t *testing.T, m *tokenize.Model, rng *rand.Rand, i int, long bool) r
 	return s
 }
 
+// run runs the command line of a command.
+func run(t *testing.T, c view.Cmd, args []string, out, errs *bytes.Buffer) int {
+	line := struct {
+		View view.Cmd `cmd:""`
+	}{c}
+	return cli.Main(&line, &cli.Program{Ctx: t.Context(), Out: out, Err: errs}, append([]string{"view"}, args...))
+}
+
 // page runs the command and returns the page.
 func page(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	require.Zero(t, view.Main(t.Context(), append(args, "--out", "-"), nil, &out, &errs), errs.String())
+	require.Zero(t, run(t, view.Cmd{}, append(args, "--out", "-"), &out, &errs), errs.String())
 	return out.String()
 }
 

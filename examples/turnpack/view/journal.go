@@ -20,7 +20,7 @@ func journal(path string) bool {
 
 // recorded writes what the journal holds now, open sessions included, as a batch into dir,
 // and returns its path.
-func (c *config) recorded(ctx context.Context, dir string) (path string, err error) {
+func (c *Cmd) recorded(ctx context.Context, dir string) (path string, err error) {
 	model, err := tokens.ModelOf(c.Model, c.Template, "")
 	if err != nil {
 		return "", err

@@ -11,7 +11,6 @@ import (
 	"html"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
@@ -26,16 +25,13 @@ var assets embed.FS
 // maxPage is the size from which browsers refuse or crawl.
 const maxPage = 384 << 20
 
-// Options says what a page shows.
-type Options struct {
-	Title    string
-	From, To int // rows [From, To) of the file are given; To −1 = to the end
-}
+// maxFindings is how many places of one rule a page marks; the number of rows
+// and tokens that it strikes is told in full.
+const maxFindings = 2000
 
-// Builder writes a page in two passes over the rows: Scan sees each, then
-// Begin, Row for each again, End.
-type Builder struct {
-	opts    Options
+// builder writes a page in two passes over the rows: scan sees each, then
+// begin, write for each again, end.
+type builder struct {
 	model   *tokenize.Model
 	spell   *tokens.Speller
 	cut     *tokens.Boundaries
@@ -50,14 +46,14 @@ type Builder struct {
 
 // head is what the page knows of the batch without opening a row.
 type head struct {
-	Title    string    `json:"title"`
-	Note     string    `json:"note"` // what a file by others lacks, and that its set is not complete
-	From     int       `json:"from"` // row of the file that row 0 of the page is
-	Rows     []rowHead `json:"rows"`
-	Report   *report   `json:"report,omitempty"`
-	Findings []Finding `json:"findings"`
-	Audited  bool      `json:"audited"`
-	Vocab    int       `json:"vocab"` // entries in the vocabulary block
+	Title    string        `json:"title"`
+	Note     string        `json:"note"` // what a file by others lacks, and that its set is not complete
+	From     int           `json:"from"` // row of the file that row 0 of the page is
+	Rows     []rowHead     `json:"rows"`
+	Report   *report       `json:"report,omitempty"`
+	Findings []audit.Group `json:"findings"`
+	Audited  bool          `json:"audited"`
+	Vocab    int           `json:"vocab"` // entries in the vocabulary block
 }
 
 // rowHead is one entry of the list of rows.
@@ -82,42 +78,26 @@ type rowHead struct {
 	Beyond *float64 `json:"beyond,omitempty"`
 }
 
-// NewBuilder returns a builder of a page over rows made with model.
-func NewBuilder(model *tokenize.Model, o Options) *Builder {
-	return &Builder{opts: o, model: model, spell: tokens.NewSpeller(model.Tokenizer), cut: tokens.NewBoundaries(model),
-		used: map[rollout.TokenID]int{}, head: head{Title: o.Title, From: o.From, Rows: []rowHead{}, Findings: []Finding{}}}
+// newBuilder returns a builder of a page over rows made with model, the first of which is
+// row from of the file.
+func newBuilder(model *tokenize.Model, title string, from int) *builder {
+	return &builder{model: model, spell: tokens.NewSpeller(model.Tokenizer), cut: tokens.NewBoundaries(model),
+		used: map[rollout.TokenID]int{}, head: head{Title: title, From: from, Rows: []rowHead{}, Findings: []audit.Group{}}}
 }
 
-// Rows is the number of rows scanned.
-func (b *Builder) Rows() int { return len(b.head.Rows) }
-
-// rollouts are those of the rows scanned.
-func (b *Builder) rollouts() map[string]bool {
-	out := map[string]bool{}
-	for _, r := range b.head.Rows {
-		out[r.Rollout] = true
-	}
-	return out
-}
-
-// Scan takes the facts of the next row.
-func (b *Builder) Scan(s *rollout.Sample) {
+// scan takes the facts of the next row, and what a trainer computed for it, nil = nothing.
+func (b *builder) scan(s *rollout.Sample, d *audit.Drift) {
 	b.cut.Learn(s.IDs)
 	for _, id := range s.IDs {
 		b.used[id] = 0
 	}
-	b.head.Rows = append(b.head.Rows, rowHead{ID: s.ID, Group: s.Group, Rollout: s.Rollout, Tokens: s.Len(), Trained: s.Trained(),
+	row := rowHead{ID: s.ID, Group: s.Group, Rollout: s.Rollout, Tokens: s.Len(), Trained: s.Trained(),
 		FirstStep: s.FirstStep, LastStep: s.LastStep, Reward: finite(&s.Reward), Outcome: finite(&s.OutcomeReward), StepReward: finite(s.StepReward),
-		Advantage: finite(s.Advantage), Status: s.Status.String(), Finish: s.FinishReason, MaskReason: s.MaskReason})
-}
-
-// Drift adds to the row that was scanned last what a trainer computed, nil = nothing.
-func (b *Builder) Drift(d *audit.Drift) {
+		Advantage: finite(s.Advantage), Status: s.Status.String(), Finish: s.FinishReason, MaskReason: s.MaskReason}
 	if d != nil {
-		share := d.Share()
-		r := &b.head.Rows[len(b.head.Rows)-1]
-		r.Drift, r.Beyond = finite(&d.Mean), &share
+		row.Drift, row.Beyond = finite(&d.Mean), new(d.Share())
 	}
+	b.head.Rows = append(b.head.Rows, row)
 }
 
 // finite is v where JSON can say it.
@@ -128,26 +108,27 @@ func finite(v *float64) *float64 {
 	return v
 }
 
-// Note sets what the page says of a file that is not of the row schema, or whose set is
-// not complete.
-func (b *Builder) Note(text string) { b.head.Note = text }
-
-// Findings adds what an audit found; rows are counted in the file.
-func (b *Builder) Findings(all []Finding) {
+// findings adds what an audit found of the rows on the page and of the file.
+func (b *builder) findings(all []audit.Group) {
 	b.head.Audited = true
-	for _, f := range all {
-		f.Places = slices.DeleteFunc(slices.Clone(f.Places), func(p Place) bool {
-			return p.Row >= 0 && (p.Row < b.opts.From || p.Row >= b.opts.From+len(b.head.Rows))
-		})
-		if f.Places == nil {
-			f.Places = []Place{}
+	for _, g := range all {
+		places := []audit.Finding{}
+		for _, f := range g.Examples {
+			if f.Row >= 0 && (f.Row < b.head.From || f.Row >= b.head.From+len(b.head.Rows)) {
+				continue
+			}
+			if f.Row < 0 && f.Sample != "" {
+				f.Text = f.Sample + ": " + f.Text
+			}
+			places = append(places, audit.Finding{Row: f.Row, Token: f.Token, Text: f.Text})
 		}
-		b.head.Findings = append(b.head.Findings, f)
+		g.Examples = places
+		b.head.Findings = append(b.head.Findings, g)
 	}
 }
 
-// Begin writes the page up to the rows.
-func (b *Builder) Begin(w io.Writer) error {
+// begin writes the page up to the rows.
+func (b *builder) begin(w io.Writer) error {
 	b.out = bufio.NewWriterSize(w, 1<<20)
 	vocab, err := b.vocabulary()
 	if err != nil {
@@ -161,13 +142,13 @@ func (b *Builder) Begin(w io.Writer) error {
 	style, script := asset("page.css"), script()
 	page := asset("page.html")
 	top, _, _ := strings.Cut(page, "<!--rows-->")
-	top = strings.NewReplacer("{{title}}", html.EscapeString(b.opts.Title), "{{style}}", style,
+	top = strings.NewReplacer("{{title}}", html.EscapeString(b.head.Title), "{{style}}", style,
 		"{{policy}}", fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'", hash(script), hash(style))).Replace(top)
 	return b.print(top, block("head", "application/json", string(data)), block("vocab", "text/plain", vocab))
 }
 
-// Row writes the next row.
-func (b *Builder) Row(ctx context.Context, s *rollout.Sample) error {
+// write writes the next row.
+func (b *builder) write(ctx context.Context, s *rollout.Sample) error {
 	data, err := b.row(ctx, s)
 	if err != nil {
 		return err
@@ -176,8 +157,8 @@ func (b *Builder) Row(ctx context.Context, s *rollout.Sample) error {
 	return b.print(block(fmt.Sprintf("row-%d", b.at-1), "text/plain", data))
 }
 
-// End writes the rest of the page.
-func (b *Builder) End() error {
+// end writes the rest of the page.
+func (b *builder) end() error {
 	_, rest, _ := strings.Cut(asset("page.html"), "<!--rows-->")
 	if err := b.print(strings.Replace(rest, "{{script}}", script(), 1)); err != nil {
 		return err
@@ -185,7 +166,7 @@ func (b *Builder) End() error {
 	return b.out.Flush()
 }
 
-func (b *Builder) print(parts ...string) error {
+func (b *builder) print(parts ...string) error {
 	for _, p := range parts {
 		b.written += int64(len(p))
 		if b.written > maxPage {

@@ -27,10 +27,13 @@ type head struct {
 		ID, Group, Rollout string
 		Tokens, Trained    int
 	}
-	Findings []view.Finding
-	From     int
-	Audited  bool
-	Report   json.RawMessage
+	Findings []struct {
+		Rule     string
+		Examples []struct{ Row int }
+	}
+	From    int
+	Audited bool
+	Report  json.RawMessage
 }
 
 func headOf(t *testing.T, p string) head {
@@ -150,7 +153,7 @@ func TestRows(t *testing.T) {
 		require.Equal(t, c.from, h.From)
 	}
 	var out, errs bytes.Buffer
-	require.Equal(t, 1, view.Main(t.Context(), []string{path, "--out", "-", "--rows", "9:"}, nil, &out, &errs))
+	require.Equal(t, 1, run(t, view.Cmd{}, []string{path, "--out", "-", "--rows", "9:"}, &out, &errs))
 	require.Contains(t, errs.String(), "the file has 9 rows")
 }
 
@@ -184,10 +187,10 @@ func TestFindings(t *testing.T) {
 		i++
 	}
 	require.Less(t, i, len(h.Findings), "%v", h.Findings)
-	require.Equal(t, 1, h.Findings[i].Places[0].Row)
+	require.Equal(t, 1, h.Findings[i].Examples[0].Row)
 	require.False(t, headOf(t, page(t, path, "--no-audit")).Audited)
 	for _, f := range headOf(t, page(t, path, "--rows", "0:1")).Findings {
-		for _, p := range f.Places {
+		for _, p := range f.Examples {
 			require.Less(t, p.Row, 1, "rows that are not on the page are not marked")
 		}
 	}
@@ -197,7 +200,7 @@ func TestCommand(t *testing.T) {
 	path, _ := batch(t, 2, -1)
 	call := func(args ...string) (int, string) {
 		var out, errs bytes.Buffer
-		return view.Main(t.Context(), args, nil, &out, &errs), errs.String()
+		return run(t, view.Cmd{}, args, &out, &errs), errs.String()
 	}
 	code, errs := call(path)
 	require.Zero(t, code, errs)

@@ -12,11 +12,6 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-type seedMessage struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
-
 type seedCase struct {
 	ID     string `json:"id"`
 	Config struct {
@@ -24,29 +19,18 @@ type seedCase struct {
 		MaxInput   int     `json:"max_input_tokens"`
 		HeadRatio  float64 `json:"head_ratio"`
 	} `json:"config"`
-	Messages []seedMessage   `json:"messages"`
+	Messages []swerl.Message `json:"messages"`
 	Reward   json.RawMessage `json:"reward"` // the outcome, which samples repeat
 }
 
-type seedSample struct { // as swerl.Sample
-	Tokens         []rollout.TokenID `json:"tokens"`
-	LossMask       []int8            `json:"loss_mask"`
-	ResponseLength int               `json:"response_length"`
-	Status         rollout.Status    `json:"status"`
-}
-
 type seedStep struct {
-	Index   int           `json:"step_index"`
-	Context []seedMessage `json:"context"`
-	Shown   int           `json:"context_len"`
-	Text    string        `json:"assistant_text"`
-	seedSample
+	swerl.Step
 	Reward json.RawMessage `json:"reward,omitempty"`
 }
 
 type seedDefault struct {
 	Response string `json:"response"`
-	seedSample
+	swerl.Sample
 	Reward json.RawMessage `json:"reward,omitempty"`
 }
 
@@ -81,7 +65,7 @@ func seedParityVerb() pipe.Verb {
 func (c *seedCase) encode(ctx context.Context, model *tokenize.Model, enc *tokenize.Encoder) (any, error) {
 	r := &rollout.Rollout{ID: c.ID, Messages: make([]rollout.Message, len(c.Messages))}
 	for i, m := range c.Messages {
-		r.Messages[i] = rollout.Message{Role: rollout.Role(m.Role), Content: m.Content}
+		r.Messages[i] = rollout.Message{Role: m.Role, Content: m.Content}
 		if r.Messages[i].Role == rollout.RoleAssistant {
 			r.Messages[i].Sampled = rollout.SampledByPolicy
 			r.Turns = append(r.Turns, rollout.Turn{Message: i, Step: len(r.Turns)})
@@ -101,14 +85,10 @@ func (c *seedCase) encode(ctx context.Context, model *tokenize.Model, enc *token
 		return nil, err
 	}
 	out := seedAnswer{PromptIDs: res.PromptIDs, ResponseIDs: res.ResponseIDs, LossMask: res.LossMask, Spans: pipe.Spans(res.LossMask), Count: len(res.Steps),
-		Default: seedDefault{res.Response, seedSample(res.Default), c.Reward},
+		Default: seedDefault{res.Response, res.Default, c.Reward},
 		Steps:   make([]seedStep, len(res.Steps))}
 	for i, s := range res.Steps {
-		step := seedStep{Index: s.Index, Shown: s.Shown, Text: s.Text, seedSample: seedSample(s.Sample), Reward: c.Reward}
-		for _, m := range s.Context {
-			step.Context = append(step.Context, seedMessage{string(m.Role), m.Content})
-		}
-		out.Steps[i] = step
+		out.Steps[i] = seedStep{s, c.Reward}
 	}
 	return out, nil
 }

@@ -1,18 +1,16 @@
-// Package cli reads the command lines of the subcommands that packages of their own
-// hold: flags stand before or after file names, help goes to standard output and is no
-// failure, and a mistake says where the flags are listed.
+// Package cli is the command line of turnpack: a tree of commands that kong reads. Flags
+// stand before or after file names, help goes to standard output and is no failure, and
+// all that is wrong with a command line is told at once.
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/turnpack/turnpack/rollout"
 )
 
 // Exit codes of every command.
@@ -22,50 +20,75 @@ const (
 	Usage  = 2 // the command line is bad
 )
 
-// Parse sets flags, a pointer to a struct with the tags of kong, of the subcommand name.
-// about is the text of its help. done says that the command ends here with code, after
-// help or a mistake.
-func Parse(name, about string, flags any, args []string, stdout, stderr io.Writer) (code int, done bool) {
+// Program is where a command reads and writes.
+type Program struct {
+	Ctx context.Context
+	In  io.Reader
+	Out io.Writer
+	Err io.Writer
+}
+
+// JSON prints v for a person and for programs.
+func (p *Program) JSON(v any) error {
+	e := json.NewEncoder(p.Out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// ExitError ends a command with an exit code of its own. Without Err nothing more is told.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e *ExitError) Error() string { return fmt.Sprint(e.Err) }
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Mistake is the error of a command line that only shows when the command runs, nil for none.
+func Mistake(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &ExitError{Usage, err}
+}
+
+// Main runs the command of tree that args name, and returns the exit code. A command is a
+// struct with the tags of kong and a method Run(*Program) error.
+func Main(tree any, p *Program, args []string, options ...kong.Option) int {
 	exit := -1
-	parser, err := kong.New(flags, kong.Name("turnpack "+name), kong.Description(about), kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { exit = code }), kong.WithHyphenPrefixedParameters(true)) // -1 and - are values
+	parser, err := kong.New(tree, append(options, kong.Name("turnpack"), kong.Writers(p.Out, p.Err),
+		kong.Exit(func(code int) { exit = code }), kong.WithHyphenPrefixedParameters(true))...) // -1 and - are values
 	if err != nil {
-		return Mistake(name, stderr, err), true
+		tell(p.Err, err)
+		return Usage
 	}
-	args = filesLast(parser, args)
-	_, err = Read(parser, args)
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	l := line{parser: parser}
+	l.take(args)
+	ctx, err := l.read()
 	if exit >= 0 {
-		return exit, true
+		return exit
 	}
 	if err != nil {
-		if single, _ := singly(parser, args); len(single) > 0 {
-			err = errors.Join(single...)
-		}
-		return Mistake(name, stderr, err), true
+		err = l.allFaults(err)
+	} else if c, ok := ctx.Selected().Target.Addr().Interface().(Faulty); ok {
+		err = c.Faults()
 	}
-	return OK, false
-}
-
-// filesLast moves what is no flag to the end, since kong takes a list of files in one
-// piece only.
-func filesLast(parser *kong.Kong, args []string) []string {
-	flags, files := split(parser, args)
-	if at := slices.Index(files, "--"); at >= 0 {
-		files = slices.Delete(files, at, at+1)
+	if err != nil {
+		tell(p.Err, err)
+		fmt.Fprintf(p.Err, "run 'turnpack %s--help' for what there is\n", l.name())
+		return Usage
 	}
-	if len(files) > 0 {
-		files = append([]string{"--"}, files...)
+	if err = ctx.Run(p); err == nil {
+		return OK
 	}
-	return append(slices.Concat(flags...), files...)
-}
-
-// Mistake says what is wrong with the command line of the subcommand name and returns
-// the exit code.
-func Mistake(name string, stderr io.Writer, err error) int {
-	lines := strings.Split(err.Error(), "\n") // one for each fault
-	for i := range lines {
-		lines[i] = rollout.Printable(lines[i])
+	tell(p.Err, err)
+	if e, ok := errors.AsType[*ExitError](err); ok {
+		return e.Code
 	}
-	fmt.Fprintf(stderr, "turnpack %s: %s\nrun 'turnpack %s --help' for the flags\n", name, strings.Join(lines, "\n"), name)
-	return Usage
+	return Failed
 }

@@ -25,11 +25,11 @@ type Flags struct {
 	TruncatedCoef     Optional `help:"Multiply the rewards of truncated rollouts by this." placeholder:"NUMBER" group:"Shaping:"`
 	StopProperly      bool     `help:"Reward 0 and no training for rollouts whose last turn did not finish with stop." group:"Shaping:"`
 	SoftOverlong      string   `help:"Punish length: MAX:CACHE:PENALTY in tokens, linear from MAX less CACHE on; :unbounded falls on beyond MAX." placeholder:"MAX:CACHE:PENALTY" group:"Shaping:"`
-	LengthOf          string   `help:"Which length: sampled (trained tokens of all rows) or response (longest row from its first trained token)." placeholder:"sampled|response" group:"Shaping:"`
+	LengthOf          string   `help:"Which length: sampled (trained tokens of all rows) or response (longest row from its first trained token)." enum:",sampled,response" default:"" placeholder:"sampled|response" group:"Shaping:"`
 	RewardAffine      string   `help:"Rewards become (reward + BIAS)·SCALE." placeholder:"BIAS:SCALE" group:"Shaping:"`
 	RewardClip        string   `help:"Bounds of rewards." placeholder:"LOW:HIGH" group:"Shaping:"`
-	Overlong          string   `help:"Truncated rollouts: train them, or mask them (overlong filtering)." placeholder:"train|mask" group:"Shaping:"`
-	Masked            string   `help:"Rewards of masked rollouts in the mean of their group: stay, leave, or preset, as the estimator's system has it." placeholder:"preset|stay|leave" group:"Shaping:"`
+	Overlong          string   `help:"Truncated rollouts: train them, or mask them (overlong filtering)." enum:",train,mask" default:"" placeholder:"train|mask" group:"Shaping:"`
+	Masked            string   `help:"Rewards of masked rollouts in the mean of their group: stay, leave, or preset, as the estimator's system has it." enum:",preset,stay,leave" default:"" placeholder:"preset|stay|leave" group:"Shaping:"`
 	MaxAge            string   `help:"Leave out rollouts sampled more than so many policy versions before the newest of the batch; -1 = any." placeholder:"VERSIONS" group:"Shaping:"`
 	LengthPenalty     string   `help:"Take from rewards the group's mean times weighted shares of output tokens, input tokens and turns, each of the group's largest, as prime-rl does; for rewards from 0 (--scale binary)." placeholder:"OUTPUT:INPUT:TURNS" group:"Shaping:"`
 	MinValid          int      `help:"Leave out groups with fewer valid rollouts." group:"Shaping:"`
@@ -105,16 +105,6 @@ func Interval(flag, text string) (*reward.Range, error) {
 	return &reward.Range{Low: x[0], High: x[1]}, nil
 }
 
-// Choice is the index of a flag's value among names, the first for none.
-func Choice(flag, text string, names ...string) (int, error) {
-	for i, n := range names {
-		if text == n || text == "" && i == 0 {
-			return i, nil
-		}
-	}
-	return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "found %q, expected %s", text, strings.Join(names, " or "))
-}
-
 // offPolicy are the bounds between the policies that sampled and that trains, nil for none.
 func (f *Flags) offPolicy() (*shaping.OffPolicy, error) {
 	var o shaping.OffPolicy
@@ -141,7 +131,7 @@ func (f *Flags) offPolicy() (*shaping.OffPolicy, error) {
 // Rules translates the flags into the record of shaping rules.
 func (f *Flags) Rules() (shaping.Rules, error) {
 	r := shaping.Rules{TruncatedCoef: f.TruncatedCoef.Number, StopProperly: f.StopProperly, MinValid: f.MinValid, MinSolved: f.MinSolved, MinUnsolved: f.MinUnsolved,
-		FilterRaw: f.FilterRaw, DropZero: f.DropZero}
+		FilterRaw: f.FilterRaw, DropZero: f.DropZero, ResponseLength: f.LengthOf == "response", MaskTruncated: f.Overlong == "mask"}
 	var errs []error
 	read := func(flag, text string, n int, set func(x []float64)) {
 		if text = given(text); text == "" {
@@ -171,12 +161,8 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 	read("--length-penalty", f.LengthPenalty, 3, func(x []float64) { r.Spending = &shaping.Spending{Output: x[0], Input: x[1], Turns: x[2]} })
 	off, err := f.offPolicy()
 	r.OffPolicy, errs = off, append(errs, err)
-	length, err := Choice("--length-of", f.LengthOf, "sampled", "response")
-	r.ResponseLength, errs = length == 1, append(errs, err)
 	read("--reward-affine", f.RewardAffine, 2, func(x []float64) { r.Affine = shaping.Affine{Bias: x[0], Scale: x[1]} })
 	read("--reward-clip", f.RewardClip, 2, func(x []float64) { r.Clip = &reward.Range{Low: x[0], High: x[1]} })
-	cut, err := Choice("--overlong", f.Overlong, "train", "mask")
-	r.MaskTruncated, errs = cut == 1, append(errs, err)
 	if text := given(f.MaxAge); text != "" && text != "-1" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 {

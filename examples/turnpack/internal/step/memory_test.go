@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/target"
+	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -30,7 +31,7 @@ func TestMemoryOfPerStepRowsOfATarget(t *testing.T) {
 	peak := uint64(0)
 	w, err := export.NewWriter(io.Discard, export.Options{})
 	require.NoError(t, err)
-	g := &Groups{Target: slime, To: measured{w, func() {
+	g := &Groups{Target: slime, To: measured{Files{w}, func() {
 		runtime.ReadMemStats(&now) // garbage included
 		peak = max(peak, now.HeapAlloc)
 	}}, TempDir: t.TempDir()}
@@ -45,7 +46,7 @@ func TestMemoryOfPerStepRowsOfATarget(t *testing.T) {
 		for i := n - 100; i < n; i++ {
 			s.Turn[i], s.Weight[i], s.Logprob[i] = int32(k), 1, -0.5
 		}
-		require.NoError(t, g.Write(s))
+		require.NoError(t, Rows{g}.Write(s))
 	}
 	require.NoError(t, g.Close())
 	require.Equal(t, turns, w.Stats().Rows)
@@ -61,9 +62,9 @@ type measured struct {
 	look func()
 }
 
-func (m measured) Write(s rollout.Sample) error {
+func (m measured) Row(r spool.Row) error {
 	m.look()
-	err := m.Sink.Write(s)
+	err := m.Sink.Row(r)
 	m.look()
 	return err
 }

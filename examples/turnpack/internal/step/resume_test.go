@@ -25,12 +25,12 @@ func TestTemperatureAcrossRuns(t *testing.T) {
 		require.NoError(t, err)
 		slime, err := target.New("slime", target.Options{})
 		require.NoError(t, err)
-		g := &Groups{Target: slime, To: set, EndStep: set.EndStep}
+		g := &Groups{Target: slime, To: Files{set}, EndStep: set.EndStep}
 		g.GoOn(set.Shards())
 		return g, set
 	}
 	g, set := open()
-	require.NoError(t, g.Write(row("a", 0.7)))
+	require.NoError(t, Rows{g}.Write(row("a", 0.7)))
 	require.NoError(t, set.Keep("a/0", 1, []byte("{}")))
 	require.NoError(t, g.flush())
 	require.NoError(t, set.EndStep())
@@ -38,10 +38,10 @@ func TestTemperatureAcrossRuns(t *testing.T) {
 	g, set = open()
 	require.Len(t, set.Shards(), 1)
 	require.Equal(t, &shard.Range{Min: float64(float32(0.7)), Max: float64(float32(0.7))}, set.Shards()[0].Temperature)
-	require.NoError(t, g.Write(row("b", 1)))
+	require.NoError(t, Rows{g}.Write(row("b", 1)))
 	require.ErrorContains(t, g.Close(), "sampled at 1 and row of an earlier run at 0.7")
 	require.NoError(t, g.Abort())
 	g, _ = open()
-	require.NoError(t, g.Write(row("b", 0.7)))
+	require.NoError(t, Rows{g}.Write(row("b", 0.7)))
 	require.NoError(t, g.Close())
 }

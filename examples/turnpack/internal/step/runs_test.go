@@ -39,14 +39,13 @@ type kept struct {
 	runs int
 }
 
-func (k *kept) Write(s rollout.Sample) error {
-	k.rows = append(k.rows, s)
+func (k *kept) Row(r spool.Row) error {
+	if r.Lens != nil {
+		k.runs++
+		r.Sample = r.Whole()
+	}
+	k.rows = append(k.rows, r.Sample)
 	return nil
-}
-
-func (k *kept) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
-	k.runs++
-	return k.Write(spool.Whole(s, lens, ids, logprobs))
 }
 
 func (k *kept) Close() error { return nil }
@@ -67,16 +66,16 @@ func TestRunsAreRows(t *testing.T) {
 				dir := t.TempDir()
 				set, err := shard.Create(dir, shard.Options{Source: "x", Export: export.Options{Trace: true}})
 				require.NoError(t, err)
-				for _, to := range []Sink{&made[i], set} {
+				for _, to := range []Sink{&made[i], Files{set}} {
 					g := &Groups{Target: one, To: to, TempDir: dir, held: i} // 1: in a file
 					for _, row := range []spool.Row{long("a", 0), long("a", 1), long("b", 0), long("b", 1), long("c", 0)} {
 						if row.Group == "c" && one.Name() == "trl" && !o.LeaveIncomplete {
 							continue // it wants equal groups
 						}
 						if i == 0 {
-							require.NoError(t, g.Write(row.Whole()), name)
+							require.NoError(t, Rows{g}.Write(row.Whole()), name)
 						} else {
-							require.NoError(t, g.WriteRuns(row.Sample, row.Lens, row.Tokens, row.Logprobs), name)
+							require.NoError(t, Rows{g}.WriteRuns(row.Sample, row.Lens, row.Tokens, row.Logprobs), name)
 						}
 					}
 					require.NoError(t, g.Close(), name)
@@ -95,9 +94,9 @@ func TestRunsAreRows(t *testing.T) {
 func TestWholeRefuses(t *testing.T) {
 	var to kept
 	row := long("a", 0)
-	require.NoError(t, Whole{&to}.WriteRuns(row.Sample, row.Lens, row.Tokens, row.Logprobs))
+	require.NoError(t, Rows{Whole{&to}}.WriteRuns(row.Sample, row.Lens, row.Tokens, row.Logprobs))
 	require.Equal(t, row.Whole(), to.rows[0])
 	row.Lens[1] += spool.MaxWhole
 	row.Tokens = make([]rollout.TokenID, 1000+spool.MaxWhole)
-	require.ErrorContains(t, Whole{&to}.WriteRuns(row.Sample, row.Lens, row.Tokens, nil), "rows of more than 4194304")
+	require.ErrorContains(t, Rows{Whole{&to}}.WriteRuns(row.Sample, row.Lens, row.Tokens, nil), "rows of more than 4194304")
 }

@@ -6,28 +6,60 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
+// Rows gives a Sink what a pipeline writes.
+type Rows struct{ To Sink }
+
+// Write passes on a row.
+func (r Rows) Write(s rollout.Sample) error { return r.To.Row(spool.Row{Sample: s}) }
+
+// WriteRuns passes on a row given as runs.
+func (r Rows) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
+	return r.To.Row(spool.Row{Sample: s, Lens: lens, Tokens: ids, Logprobs: logprobs})
+}
+
+// Writer writes files, as export.Writer and shard.Set do.
+type Writer interface {
+	Write(rollout.Sample) error
+	WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error
+	Close() error
+	Abort() error
+}
+
+// Files is the Sink of a writer.
+type Files struct{ Writer }
+
+// Row writes a row.
+func (f Files) Row(r spool.Row) error {
+	if r.Lens != nil {
+		return f.Writer.WriteRuns(r.Sample, r.Lens, r.Tokens, r.Logprobs)
+	}
+	return f.Writer.Write(r.Sample)
+}
+
 // Whole is a Sink of files that hold rows of tokens alone, which rows of very many do not
 // go into.
 type Whole struct{ Sink }
 
-// WriteRuns refuses a row of very many tokens.
-func (w Whole) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
-	row := spool.Row{Sample: s, Lens: lens, Tokens: ids, Logprobs: logprobs}
-	if err := row.CheckWhole(); err != nil {
+// Row passes on a row of few enough tokens.
+func (w Whole) Row(r spool.Row) error {
+	if r.Lens == nil {
+		return w.Sink.Row(r)
+	}
+	if err := r.CheckWhole(); err != nil {
 		return err
 	}
-	return w.Write(row.Whole())
+	return w.Sink.Row(spool.Row{Sample: r.Whole()})
 }
 
 // Checked is the Sink of rows that are checked only.
 type Checked struct{ *export.Checker }
 
-// Write checks a row.
-func (c Checked) Write(s rollout.Sample) error { return c.Check(&s) }
-
-// WriteRuns checks a row given as runs.
-func (c Checked) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
-	return c.CheckRuns(s, lens, ids, logprobs)
+// Row checks a row.
+func (c Checked) Row(r spool.Row) error {
+	if r.Lens != nil {
+		return c.CheckRuns(r.Sample, r.Lens, r.Tokens, r.Logprobs)
+	}
+	return c.Check(&r.Sample)
 }
 
 // Close checks the last rollout.

@@ -16,9 +16,7 @@ import (
 
 // Sink is where rows go.
 type Sink interface {
-	Write(rollout.Sample) error
-	// WriteRuns is that of export.Writer.
-	WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error
+	Row(spool.Row) error
 	Close() error
 	Abort() error
 }
@@ -58,15 +56,8 @@ const (
 	heldBytes  = 4 << 20
 )
 
-// Write takes the next row.
-func (g *Groups) Write(s rollout.Sample) error { return g.add(spool.Row{Sample: s}) }
-
-// WriteRuns takes the next row as runs.
-func (g *Groups) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
-	return g.add(spool.Row{Sample: s, Lens: lens, Tokens: ids, Logprobs: logprobs})
-}
-
-func (g *Groups) add(row spool.Row) error {
+// Row takes the next row.
+func (g *Groups) Row(row spool.Row) error {
 	if len(g.group) > 0 && g.group[0].Group != row.Group {
 		if err := g.flush(); err != nil {
 			return err
@@ -120,10 +111,7 @@ func (g *Groups) flush() error {
 		if err := g.Target.Adapt(&row.Sample, row.Lens); err != nil {
 			return err
 		}
-		if row.Lens != nil {
-			return g.To.WriteRuns(row.Sample, row.Lens, row.Tokens, row.Logprobs)
-		}
-		return g.To.Write(row.Sample)
+		return g.To.Row(row)
 	})
 }
 

@@ -3,15 +3,12 @@ package weigh
 
 import (
 	"context"
-	"encoding/json"
-	"os"
 	"strings"
 
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/step"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/target"
-	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/internal/spool"
 	"github.com/turnpack/turnpack/reward/weights"
 	"github.com/turnpack/turnpack/rollout"
@@ -25,13 +22,7 @@ type Weigher struct {
 	perStep int            // groups of a step, 0 = all
 	stepOf  map[string]int // group → step
 	steps   []stepCounts
-	counted counted
-}
-
-// counted is all that was counted, from which a run that goes on begins.
-type counted struct {
-	Columns *export.Columns // of the first row, with weights
-	Rows    []weights.Row
+	columns *export.Columns // of the first row, with weights
 }
 
 type stepCounts struct {
@@ -68,49 +59,19 @@ func New(name string, perStep int) (*Weigher, error) {
 	return w, nil
 }
 
-// Count goes through the rows of src that t takes, or takes what an earlier run kept at path.
-func (w *Weigher) Count(ctx context.Context, pipe turnpack.Pipeline, src turnpack.Source, t *target.Target, path string) error {
-	var before counted
-	if text, err := os.ReadFile(path); err == nil && json.Unmarshal(text, &before) == nil && before.Columns != nil {
-		w.counted.Columns = before.Columns
-		for _, row := range before.Rows {
-			if err := w.add(row); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+// Count goes through the rows of src that t takes.
+func (w *Weigher) Count(ctx context.Context, pipe turnpack.Pipeline, src turnpack.Source, t *target.Target) error {
 	rows := &step.Groups{Target: t, To: counter{w}}
-	if _, err := pipe.Run(ctx, src, rows); err != nil {
+	if _, err := pipe.Run(ctx, src, step.Rows{To: rows}); err != nil {
 		return err
 	}
 	return rows.Close()
 }
 
 // Columns are those of the first row that was counted, with weights.
-func (w *Weigher) Columns() *export.Columns { return w.counted.Columns }
-
-// Save keeps what was counted at path, "" for nowhere.
-func (w *Weigher) Save(path string) error {
-	if path == "" {
-		return nil
-	}
-	text, err := json.Marshal(&w.counted)
-	if err != nil {
-		return err
-	}
-	return atomic.WriteFile(path, text, true)
-}
+func (w *Weigher) Columns() *export.Columns { return w.columns }
 
 type counter struct{ *Weigher }
-
-// Write counts a row.
-func (c counter) Write(s rollout.Sample) error { return c.row(&spool.Row{Sample: s}) }
-
-// WriteRuns counts a row given as runs.
-func (c counter) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, _ []float32) error {
-	return c.row(&spool.Row{Sample: s, Lens: lens, Tokens: ids})
-}
 
 // Close does nothing.
 func (c counter) Close() error { return nil }
@@ -118,40 +79,35 @@ func (c counter) Close() error { return nil }
 // Abort does nothing.
 func (c counter) Abort() error { return nil }
 
-func (c counter) row(r *spool.Row) error {
-	if c.counted.Columns == nil {
+// Row counts a row.
+func (c counter) Row(r spool.Row) error {
+	if c.columns == nil {
 		has := export.ColumnsOf(&r.Sample)
 		has.Weights = true
-		c.counted.Columns = &has
+		c.columns = &has
 	}
-	return c.add(weighed(r))
-}
-
-// weighed is what weights depend on.
-func weighed(r *spool.Row) weights.Row {
-	return weights.Row{Trained: r.Trained(), Length: r.Len(), Prompt: r.Group, Rollout: r.Rollout}
-}
-
-// add counts a row.
-func (w *Weigher) add(row weights.Row) error {
-	step, ok := w.stepOf[row.Prompt]
+	step, ok := c.stepOf[r.Group]
 	if !ok {
-		if w.perStep > 0 {
-			step = len(w.stepOf) / w.perStep
+		if c.perStep > 0 {
+			step = len(c.stepOf) / c.perStep
 		}
-		w.stepOf[row.Prompt] = step
-		if step == len(w.steps) {
-			w.steps = append(w.steps, stepCounts{})
+		c.stepOf[r.Group] = step
+		if step == len(c.steps) {
+			c.steps = append(c.steps, stepCounts{})
 		}
 	}
-	n := &w.steps[step]
+	n, row := &c.steps[step], weighed(&r)
 	n.target.Trained += int64(row.Trained)
 	if n.last != row.Rollout {
 		n.target.Rollouts++
 		n.last = row.Rollout
 	}
-	w.counted.Rows = append(w.counted.Rows, row)
 	return n.weights.Add(row)
+}
+
+// weighed is what weights depend on.
+func weighed(r *spool.Row) weights.Row {
+	return weights.Row{Trained: r.Trained(), Length: r.Len(), Prompt: r.Group, Rollout: r.Rollout}
 }
 
 // Mean says whether the weights are those that a target brings into the form its
@@ -169,33 +125,15 @@ type Weighing struct {
 	step.Sink
 }
 
-// Write passes on the weighted row.
-func (w Weighing) Write(s rollout.Sample) error {
-	err := w.weigh(&spool.Row{Sample: s}, &s)
-	if err != nil {
-		return err
+// Row passes on the weighted row.
+func (w Weighing) Row(r spool.Row) error {
+	if step, ok := w.stepOf[r.Group]; ok { // else the target leaves it out
+		if factor := w.steps[step].weights.Weight(weighed(&r), w.how); factor != 0 { // 0 is this rollout of the group
+			var err error
+			if r.Sequence, err = weights.Apply(r.Sequence, factor); err != nil {
+				return err
+			}
+		}
 	}
-	return w.Sink.Write(s)
-}
-
-// WriteRuns passes on the weighted row.
-func (w Weighing) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
-	err := w.weigh(&spool.Row{Sample: s, Lens: lens, Tokens: ids}, &s)
-	if err != nil {
-		return err
-	}
-	return w.Sink.WriteRuns(s, lens, ids, logprobs)
-}
-
-func (w Weighing) weigh(r *spool.Row, s *rollout.Sample) (err error) {
-	step, ok := w.stepOf[s.Group]
-	if !ok {
-		return nil // the target leaves it out
-	}
-	factor := w.steps[step].weights.Weight(weighed(r), w.how)
-	if factor == 0 {
-		return nil // this rollout of the group
-	}
-	s.Sequence, err = weights.Apply(s.Sequence, factor)
-	return err
+	return w.Sink.Row(r)
 }

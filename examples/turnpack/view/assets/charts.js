@@ -161,7 +161,7 @@ function drawFindings() {
   if (HEAD.findings.length === 0) return [title, el("p", {}, "The audit found nothing.")];
   return [title, ...HEAD.findings.map((f) => {
     const places = el("div", { class: "places" });
-    for (const p of f.places.slice(0, 40)) {
+    for (const p of f.examples.slice(0, 40)) {
       if (p.row < 0) places.append(el("span", {}, p.text));
       else places.append(el("button", { type: "button", title: plain(p.text), onclick: () => openRow(p.row - HEAD.from, p.token) }, `row ${p.row}` + (p.token >= 0 ? `, token ${count(p.token)}` : "") + `: ${plain(p.text)}`));
     }

@@ -7,7 +7,7 @@ let chosen = -1; // the row on show
 
 const marks = new Map(); // row → findings in it, with their places
 for (const f of HEAD.findings) {
-  for (const p of f.places) {
+  for (const p of f.examples) {
     const i = p.row - HEAD.from;
     if (p.row < 0) continue;
     if (!marks.has(i)) marks.set(i, []);

@@ -1,4 +1,4 @@
-package flagfile_test
+package main
 
 import (
 	"flag"
@@ -8,11 +8,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/turnpack/turnpack/internal/flagfile"
 )
 
-func TestParse(t *testing.T) {
+func TestFlagsOfAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.json")
 	parse := func(text string, args ...string) (name string, n int, on bool, err error) {
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -21,7 +19,7 @@ func TestParse(t *testing.T) {
 		fs.StringVar(&name, "name", "default", "")
 		fs.IntVar(&n, "n", 1, "")
 		fs.BoolVar(&on, "on", false, "")
-		err = flagfile.Parse(fs, append(args, "--config", path))
+		err = parseFlags(fs, append(args, "--config", path))
 		return name, n, on, err
 	}
 	name, n, on, err := parse(`{"name": "a \"b\"", "n": 10000000, "on": true}`, "--n", "7")

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // Interrupted is the exit code of a command that a signal ended.
@@ -38,4 +41,10 @@ func Await(ctx context.Context, command func() int, patience time.Duration, errO
 		fmt.Fprintln(errOut, "turnpack: interrupted")
 	}
 	return Interrupted
+}
+
+// Terminal says whether w is a terminal.
+func Terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

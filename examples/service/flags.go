@@ -1,5 +1,4 @@
-// Package flagfile reads flags of a command from a file.
-package flagfile
+package main
 
 import (
 	"encoding/json"
@@ -13,20 +12,16 @@ import (
 	"github.com/turnpack/turnpack/internal/strictjson"
 )
 
-// Parse reads arguments, of which --config names a JSON file of flags by name: those that
-// the command line gives win.
-func Parse(fs *flag.FlagSet, args []string) error {
+// parseFlags reads arguments, of which --config names a JSON file of flags by name: those
+// that the command line gives win.
+func parseFlags(fs *flag.FlagSet, args []string) error {
 	path := fs.String("config", "", "JSON `file` of flags by name; those given here win")
 	if err := fs.Parse(args); err != nil || *path == "" {
 		return err
 	}
-	return set(fs, *path)
-}
-
-func set(fs *flag.FlagSet, path string) error {
 	given := map[string]bool{}
 	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(*path)
 	var values map[string]json.RawMessage
 	if err == nil {
 		err = strictjson.Decode(text, &values)
@@ -37,7 +32,7 @@ func set(fs *flag.FlagSet, path string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", *path, err)
 	}
 	return nil
 }

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -46,4 +49,33 @@ func One(path string) (string, error) {
 		return "", rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "the folder holds %d batch files", len(all)).WithFix("name one: %s", strings.Join(names, ", "))
 	}
 	return all[0], nil
+}
+
+// RecordName is the file beside a batch that says what made it. It is hidden, so
+// that neither trainers nor dump readers take it for theirs.
+const RecordName = ".turnpack.json"
+
+// RecordOf reads the record of the batch that file belongs to; nil without one.
+func RecordOf(file string) []byte {
+	dir := filepath.Dir(file)
+	for range 3 { // a file of a set lies in a folder of the batch
+		if text, err := os.ReadFile(filepath.Join(dir, RecordName)); err == nil {
+			return text
+		}
+		dir = filepath.Dir(dir)
+	}
+	return nil
+}
+
+// Sweep removes what killed runs left in folder dir of the output name, "" for any,
+// and says so.
+func Sweep(w io.Writer, dir, name string) {
+	Swept(w, dir, atomic.Sweep(dir, name))
+}
+
+// Swept says what was removed of folder dir, if anything.
+func Swept(w io.Writer, dir string, gone []string) {
+	if len(gone) > 0 {
+		fmt.Fprintf(w, "removed what earlier runs that were killed left in %s: %s\n", dir, strings.Join(gone, ", "))
+	}
 }

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/turnpack/turnpack/rollout"
+)
+
+// Faulty is a command that says what is wrong with its flags together.
+type Faulty interface{ Faults() error }
+
+// line is a command line taken apart.
+type line struct {
+	parser  *kong.Kong
+	command []string   // its name, or nothing
+	flags   [][]string // each with its value
+	files   []string   // what is no flag
+}
+
+// take takes args apart.
+func (l *line) take(args []string) {
+	takesValue := map[string]bool{}
+	for _, n := range l.parser.Model.Children {
+		if len(args) > 0 && n.Name == args[0] {
+			l.command, args = args[:1], args[1:]
+			for _, f := range n.Flags {
+				takesValue["--"+f.Name] = !f.IsBool()
+			}
+			break
+		}
+	}
+	for len(args) > 0 {
+		n := 1
+		switch arg := args[0]; {
+		case arg == "--":
+			l.files = append(l.files, args[1:]...)
+			return
+		case !strings.HasPrefix(arg, "-") || arg == "-":
+			l.files = append(l.files, arg)
+		default:
+			if takesValue[arg] {
+				n = min(2, len(args))
+			}
+			l.flags = append(l.flags, args[:n])
+		}
+		args = args[n:]
+	}
+}
+
+// name is that of the command with a blank, "" without one.
+func (l *line) name() string { return strings.Join(append(l.command, ""), " ") }
+
+// parse parses the line with these of its flags. Files come last, since kong takes a list of
+// them in one piece only.
+func (l *line) parse(flags [][]string) (*kong.Context, error) {
+	args := slices.Concat(l.command, slices.Concat(flags...))
+	if len(l.files) > 0 && len(l.command) > 0 {
+		args = append(args, "--")
+	}
+	return l.parser.Parse(append(args, l.files...))
+}
+
+// read parses the line, and refuses flags that are given an empty text: it would count as
+// not given, or as the folder at hand, where a variable of the shell is not set. So it does
+// with a flag of one value that is given two, of which the last would count.
+func (l *line) read() (*kong.Context, error) {
+	ctx, err := l.parse(l.flags)
+	if err != nil {
+		return ctx, err
+	}
+	first := map[string]string{}
+	for _, flag := range l.flags {
+		name, value, given := valueOf(flag)
+		before, again := first[name]
+		single := slices.ContainsFunc(ctx.Flags(), func(f *kong.Flag) bool { return "--"+f.Name == name && !f.IsCumulative() })
+		if first[name] = value; given && single && again && before != value {
+			err = errors.Join(err, rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "is given as %q and as %q, expected one value", before, value))
+		}
+		err = errors.Join(err, empty(flag))
+	}
+	if slices.Contains(l.files, "") {
+		err = errors.Join(err, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the name of a file is empty").WithFix("leave it out"))
+	}
+	return ctx, err
+}
+
+// valueOf takes a flag apart; given is false where it stands alone.
+func valueOf(flag []string) (name, value string, given bool) {
+	name, value, given = strings.Cut(flag[0], "=")
+	if len(flag) == 2 {
+		value, given = flag[1], true
+	}
+	return name, value, given
+}
+
+func empty(flag []string) error {
+	name, value, given := valueOf(flag)
+	if !given || value != "" {
+		return nil
+	}
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "is empty, expected a value").WithFix("leave the flag out for its default")
+}
+
+// allFaults is all that is wrong with a line that was refused with err. A parser stops at the
+// first flag, so each is read by itself, and those that can be read are asked what is wrong
+// with them together.
+func (l *line) allFaults(err error) error {
+	// A flag alone lacks those that must be given, which is no fault of it.
+	lacks := func(err error) bool { return strings.HasPrefix(err.Error(), "missing flags:") }
+	if _, err := l.parse(nil); err != nil && !lacks(err) {
+		return printable(err) // it is not the flags
+	}
+	var good [][]string
+	var faults []error
+	for _, flag := range l.flags {
+		_, err := l.parse([][]string{flag})
+		if err != nil && lacks(err) {
+			err = nil
+		}
+		if err = errors.Join(printable(err), empty(flag)); err != nil {
+			faults = append(faults, err)
+		} else {
+			good = append(good, flag)
+		}
+	}
+	if len(faults) == 0 {
+		return printable(err)
+	}
+	ctx, err := l.parse(good)
+	if err != nil {
+		faults = append(faults, printable(err))
+	} else if c, ok := ctx.Selected().Target.Addr().Interface().(Faulty); ok {
+		faults = append(faults, c.Faults())
+	}
+	return errors.Join(faults...)
+}
+
+// printable is what err joins, which quotes the line, as a terminal may show it.
+func printable(err error) error {
+	all := flatten(err)
+	for i, e := range all {
+		all[i] = errors.New(rollout.Printable(e.Error()))
+	}
+	return errors.Join(all...)
+}
