@@ -69,8 +69,8 @@ func (j *Joiner) Call(x *rt.Context, a rt.Args) value.Value {
 var globals = map[string]value.Value{
 	"range":     rt.DefGlobal("range(start, stop=, step=, /)", globalRange),
 	"dict":      &object.DictType{},
-	"namespace": &rt.Builtin{Name: "namespace", Fn: object.NewNamespace},
-	"cycler": &rt.Builtin{Name: "cycler", Fn: func(x *rt.Context, a rt.Args) value.Value {
+	"namespace": &rt.Builtin{Fn: object.NewNamespace},
+	"cycler": &rt.Builtin{Fn: func(x *rt.Context, a rt.Args) value.Value {
 		if len(a.Kw) > 0 {
 			return x.Failf(value.Type, "cycler() takes no keyword arguments")
 		}
@@ -85,7 +85,7 @@ var globals = map[string]value.Value{
 		}
 		return &Joiner{sep: p[0]}
 	}),
-	"lipsum": &rt.Builtin{Name: "lipsum", Fn: func(x *rt.Context, _ rt.Args) value.Value {
+	"lipsum": &rt.Builtin{Fn: func(x *rt.Context, _ rt.Args) value.Value {
 		return x.Failf(value.Other, "lipsum() gives random text, which has no place in a reproducible batch")
 	}},
 	"raise_exception": rt.DefGlobal("raise_exception(message)", func(x *rt.Context, p rt.Params) value.Value {
@@ -116,10 +116,7 @@ func globalRange(x *rt.Context, p rt.Params) value.Value {
 		if v == nil {
 			continue
 		}
-		var ok bool
-		if n[i], ok = x.Int(v); !ok {
-			return rt.Stopped
-		}
+		n[i] = x.Int(v, 0)
 		from = cmp.Or(from, value.Origin(v))
 	}
 	r := &value.Range{Start: n[0], Stop: n[1], Step: n[2], F: from}
