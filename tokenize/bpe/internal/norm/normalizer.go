@@ -112,7 +112,7 @@ func Strip(left, right bool) Normalizer {
 			}
 			b -= size
 		}
-		t.Align()
+		t.align()
 		base := t.Base // stripping is no cut: the text begins where it did
 		*t = t.Slice(a, b)
 		t.Base = base

@@ -82,8 +82,8 @@ func (t *Text) Slice(a, b int) Text {
 	return s
 }
 
-// Align makes the origins explicit.
-func (t *Text) Align() {
+// align makes the origins explicit.
+func (t *Text) align() {
 	if t.Al != nil {
 		return
 	}
@@ -121,7 +121,7 @@ func (t *Text) transform(chars []uni.Char, skip int) error {
 	if err := t.fits(len(chars)); err != nil {
 		return err
 	}
-	t.Align()
+	t.align()
 	at := 0
 	next := func() int {
 		if at >= len(t.Buf) {
@@ -168,7 +168,7 @@ func (t *Text) Prepend(s string) error {
 	if err := t.fits(len(t.Buf) + len(s)); err != nil {
 		return err
 	}
-	t.Align()
+	t.align()
 	n := len(s)
 	buf := make([]byte, 0, len(t.Buf)+n)
 	buf = append(append(buf, s...), t.Buf...)
@@ -189,7 +189,7 @@ func (t *Text) Replace(content string, matches iter.Seq2[int, int]) error {
 	for a, b := range matches {
 		if !any {
 			any = true
-			t.Align()
+			t.align()
 			buf = make([]byte, 0, len(t.Buf)+len(content))
 			al = make([]int32, 0, len(t.Al)+2*len(content))
 		}
@@ -266,7 +266,7 @@ func CharByte(r rune) (byte, bool) {
 
 // Spell turns every byte into its character.
 func (t *Text) Spell() error {
-	t.Align()
+	t.align()
 	buf := make([]byte, 0, 2*len(t.Buf))
 	al := make([]int32, 0, 2*len(t.Al))
 	for i, b := range t.Buf {

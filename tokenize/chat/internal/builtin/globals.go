@@ -9,17 +9,17 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Cycler is the object of cycler().
-type Cycler struct {
+// cycler is the object of cycler().
+type cycler struct {
 	items []value.Value
 	pos   int
 }
 
 // TypeName implements value.Value.
-func (c *Cycler) TypeName() string { return "Cycler" }
+func (c *cycler) TypeName() string { return "Cycler" }
 
 // Attr implements object.Attrs.
-func (c *Cycler) Attr(name string) value.Value {
+func (c *cycler) Attr(name string) value.Value {
 	switch name {
 	case "next":
 		return rt.DefGlobal("next()", func(*rt.Context, rt.Params) value.Value {
@@ -42,19 +42,19 @@ func (c *Cycler) Attr(name string) value.Value {
 	return nil
 }
 
-// Joiner is the object of joiner(): its separator from the second call on.
-type Joiner struct {
+// joiner is the object of joiner(): its separator from the second call on.
+type joiner struct {
 	sep  value.Value
 	used bool
 }
 
 // TypeName implements value.Value.
-func (j *Joiner) TypeName() string { return "Joiner" }
+func (j *joiner) TypeName() string { return "Joiner" }
 
 var signatureNone = rt.Parse("__call__()")
 
 // Call implements rt.Callable.
-func (j *Joiner) Call(x *rt.Context, a rt.Args) value.Value {
+func (j *joiner) Call(x *rt.Context, a rt.Args) value.Value {
 	if !signatureNone.Bind(x, a, &rt.Params{}) {
 		return rt.Stopped
 	}
@@ -77,13 +77,13 @@ var globals = map[string]value.Value{
 		if len(a.Pos) == 0 {
 			return x.Failf(value.Other, "at least one item has to be provided")
 		}
-		return &Cycler{items: append([]value.Value(nil), a.Pos...)}
+		return &cycler{items: append([]value.Value(nil), a.Pos...)}
 	}},
 	"joiner": rt.DefGlobal("joiner(sep=)", func(_ *rt.Context, p rt.Params) value.Value {
 		if p[0] == nil {
 			p[0] = value.Lit(", ")
 		}
-		return &Joiner{sep: p[0]}
+		return &joiner{sep: p[0]}
 	}),
 	"lipsum": &rt.Builtin{Fn: func(x *rt.Context, _ rt.Args) value.Value {
 		return x.Failf(value.Other, "lipsum() gives random text, which has no place in a reproducible batch")
