@@ -23,7 +23,7 @@ type Span struct {
 
 // Extent is the part of the text, from Start to End, that one pass of the
 // template's outer loop over the messages wrote for a Message.
-type Extent = eval.Extent
+type Extent struct{ Message, Start, End int }
 
 // Result is a rendered conversation.
 type Result struct {
@@ -47,8 +47,15 @@ func newResult(out *eval.Output, reuse *Result) *Result {
 	if reuse != nil {
 		r.Extents = reuse.Extents[:0]
 	}
-	r.Extents = append(r.Extents, out.Messages...)
+	r.Extents = appendExtents(r.Extents, out.Messages)
 	return r
+}
+
+func appendExtents(to []Extent, from []eval.Extent) []Extent {
+	for _, e := range from {
+		to = append(to, Extent(e))
+	}
+	return to
 }
 
 // textOf is the text of bytes that do not change while anybody reads it.

@@ -31,8 +31,7 @@ type Output struct {
 	Messages []Extent
 }
 
-// Extent is the part of the text, from Start to End, that one pass of the template's
-// outer loop over the messages wrote for a Message.
+// Extent is the part of the output that one pass of a loop over messages wrote.
 type Extent struct{ Message, Start, End int }
 
 // Error is a failure at a place of the template.
