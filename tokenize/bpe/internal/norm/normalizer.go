@@ -15,7 +15,7 @@ type Form struct{ Compat, Compose bool }
 
 // Apply is the [Normalizer] of the form.
 func (f Form) Apply(u *uni.Tables, t *Text) error {
-	chars := f.chars(u, make([]uni.Char, 0, len(t.Buf)), t.Buf, t.Most)
+	chars := f.chars(u, make([]uni.Char, 0, utf8.RuneCount(t.Buf)), t.Buf, t.Most)
 	if same(chars, t.Buf) { // as text mostly is: its origins stay as short as they are
 		return nil
 	}
