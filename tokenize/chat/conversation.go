@@ -327,10 +327,11 @@ func (l locator) dict(d *value.Dict, f *Field) *value.Dict {
 	}
 	out := value.NewDict(d.Len())
 	out.F = f
-	keys, fields := make([]value.Str, d.Len()), make([]Field, 2*d.Len()) // of each key, and its value
-	for i := range d.Len() {
+	n := d.Len()
+	keys, fields := make([]value.Str, n), make([]Field, 2*n) // of the values, then of the keys
+	for i := range n {
 		keys[i].S, _ = d.KeyString(i)
-		key, at := &fields[2*i], &fields[2*i+1]
+		at, key := &fields[i], &fields[n+i]
 		*at = Field{Parent: f, Key: keys[i].S, Index: -1, Message: f.Message}
 		*key = *at
 		key.IsKey = true
