@@ -86,8 +86,8 @@ func each[T any](field string, parts []json.RawMessage, read func(field string, 
 	return all, nil
 }
 
-// normalizer returns nil for none.
-func (l *loader) normalizer(field string, raw json.RawMessage) (norm.Normalizer, error) {
+// normalizer returns the normalizers to apply, in order.
+func (l *loader) normalizer(field string, raw json.RawMessage) ([]norm.Normalizer, error) {
 	if isNull(raw) {
 		return nil, nil
 	}
@@ -104,36 +104,28 @@ func (l *loader) normalizer(field string, raw json.RawMessage) (norm.Normalizer,
 	switch c.Type {
 	case "Sequence":
 		all, err := each(field+"/normalizers", c.Normalizers, l.normalizer)
-		seq := slices.DeleteFunc(norm.Sequence(all), func(n norm.Normalizer) bool { return n == nil })
-		switch len(seq) {
-		case 0:
-			return nil, err
-		case 1:
-			return seq[0], err
-		}
-		return seq, err
+		return slices.Concat(all...), err
 	case "NFC", "NFD", "NFKC", "NFKD":
-		return norm.Form{Compat: len(c.Type) == 4, Compose: c.Type[len(c.Type)-1] == 'C'}, nil
+		l.form = &norm.Form{Compat: len(c.Type) == 4, Compose: c.Type[len(c.Type)-1] == 'C'}
+		return []norm.Normalizer{l.form.Apply}, nil
 	case "Lowercase":
-		return norm.Lowercase{}, nil
+		return []norm.Normalizer{norm.Lowercase}, nil
 	case "StripAccents":
-		return norm.StripAccents{}, nil
+		return []norm.Normalizer{norm.StripAccents}, nil
 	case "Strip":
-		return norm.Strip{Left: or(c.Left, true), Right: or(c.Right, true)}, nil
+		return []norm.Normalizer{norm.Strip(or(c.Left, true), or(c.Right, true))}, nil
 	case "Prepend":
 		if or(c.Prepend, "") == "" {
 			return nil, l.refuse(field, "a Prepend of nothing, which the reference gives odd offsets")
 		}
-		return norm.Prepend(*c.Prepend), nil
+		return []norm.Normalizer{norm.Prepend(*c.Prepend)}, nil
 	case "ByteLevel":
 		l.spelled = true
-		return norm.ByteSpelling{}, nil
+		return []norm.Normalizer{norm.ByteSpelling}, nil
 	case "Replace":
-		n, err := l.replace(field, c)
-		if p, ok := n.(norm.ReplacePattern); ok && p.Pattern.MayBeEmpty() {
-			l.inserts = true
-		}
-		return n, err
+		n, ofNothing, err := l.replace(field, c)
+		l.inserts = l.inserts || ofNothing
+		return []norm.Normalizer{n}, err
 	}
 	return nil, l.refuse(field, "the normalizer %q", c.Type)
 }
@@ -147,31 +139,40 @@ func (l *loader) rewrites(field string, c *component) error {
 	return nil
 }
 
-func (l *loader) replace(field string, c *component) (norm.Normalizer, error) {
+// replace reads a Replace; ofNothing says that what it replaces may be empty.
+func (l *loader) replace(field string, c *component) (n norm.Normalizer, ofNothing bool, err error) {
 	if c.Pattern == nil || c.Content == nil {
-		return nil, l.damaged(field, "Replace needs pattern and content")
+		return nil, false, l.damaged(field, "Replace needs pattern and content")
 	}
 	switch {
 	case c.Pattern.String != nil && *c.Pattern.String != "":
-		return norm.ReplaceString{Old: *c.Pattern.String, New: *c.Content}, nil
+		return norm.ReplaceString(*c.Pattern.String, *c.Content), false, nil
 	case c.Pattern.Regex != nil:
-		l.timed = true
-		re, err := rx.Compile(l.u, *c.Pattern.Regex, rx.Onig)
+		re, err := l.regex(field, *c.Pattern.Regex)
 		if err != nil {
-			return nil, l.refuse(field+"/pattern", "the regular expression %.200q: %w", *c.Pattern.Regex, err)
+			return nil, false, err
 		}
-		return norm.ReplacePattern{Pattern: re, New: *c.Content}, nil
+		return norm.ReplacePattern(re, *c.Content), re.MayBeEmpty(), nil
 	}
-	return nil, l.refuse(field, "a Replace without a pattern")
+	return nil, false, l.refuse(field, "a Replace without a pattern")
+}
+
+// regex compiles the pattern of a component.
+func (l *loader) regex(field, pattern string) (*rx.Regexp, error) {
+	l.timed = true
+	re, err := rx.Compile(l.u, pattern)
+	if err != nil {
+		return nil, l.refuse(field+"/pattern", "the regular expression %.200q: %w", pattern, err)
+	}
+	return re, nil
 }
 
 // cutter collects the pre-tokenizer's stages.
 type cutter struct {
 	stages   []pretok.Stage
 	patterns []string // of the first stages, while all are isolating splits
-	flavor   rx.Flavor
-	spelled  bool // ByteLevel was among the stages
-	after    bool // and something came after it
+	spelled  bool     // ByteLevel was among the stages
+	after    bool     // and something came after it
 }
 
 func (c *cutter) add(s pretok.Stage) {
@@ -184,7 +185,7 @@ func (c *cutter) splitter(u *uni.Tables) pretok.Splitter {
 	if len(c.patterns) == 0 || len(c.patterns) != len(c.stages)-1 {
 		return nil
 	}
-	return pretok.KnownSequence(u, c.patterns, c.flavor)
+	return pretok.KnownSequence(u, c.patterns)
 }
 
 func (l *loader) preTokenizer(field string, raw json.RawMessage, out *cutter) error {
@@ -211,38 +212,42 @@ func (l *loader) preTokenizer(field string, raw json.RawMessage, out *cutter) er
 		}
 		l.byteLevel(c, out)
 	case "Metaspace":
-		return l.metaspace(field, c, out)
+		mark, prefix, err := l.metaspace(field, c)
+		if err != nil {
+			return err
+		}
+		out.add(pretok.Metaspace(mark, prefix, or(c.Split, true)))
 	case "Digits":
 		b := pretok.Contiguous
 		if or(c.Individual, false) {
 			b = pretok.Isolated
 		}
-		out.add(pretok.Chars{Flags: uni.Number, Behavior: b})
+		out.add(pretok.Chars(uni.Number, b))
 	case "Punctuation":
 		b, ok := pretok.BehaviorOf(or(c.Behavior, "Isolated"))
 		if !ok {
 			return l.damaged(field+"/behavior", "the behavior %q is unknown", *c.Behavior)
 		}
-		out.add(pretok.Chars{Flags: uni.Punct, Behavior: b})
+		out.add(pretok.Chars(uni.Punct, b))
 	case "Whitespace":
-		out.add(pretok.Whitespace{})
+		out.add(pretok.Whitespace)
 	case "WhitespaceSplit":
-		out.add(pretok.Chars{Flags: uni.Space, Behavior: pretok.Removed})
+		out.add(pretok.Chars(uni.Space, pretok.Removed))
 	case "BertPreTokenizer":
-		out.add(pretok.Chars{Flags: uni.Space, Behavior: pretok.Removed})
-		out.add(pretok.Chars{Flags: uni.Punct, Behavior: pretok.Isolated})
+		out.add(pretok.Chars(uni.Space, pretok.Removed))
+		out.add(pretok.Chars(uni.Punct, pretok.Isolated))
 	case "FixedLength":
 		n := or(c.Length, 5)
 		if n < 1 {
 			return l.damaged(field+"/length", "the length %d is not positive", n)
 		}
-		out.add(pretok.FixedLength{Chars: n})
+		out.add(pretok.FixedLength(n))
 	case "CharDelimiterSplit":
 		d := or(c.Delimiter, "")
 		if utf8.RuneCountInString(d) != 1 {
 			return l.damaged(field+"/delimiter", "the delimiter %q is not one character", d)
 		}
-		out.add(pretok.Literal{Text: d, Behavior: pretok.Removed})
+		out.add(pretok.Literal(d, pretok.Removed, false))
 	default:
 		return l.refuse(field, "the pre-tokenizer %q", c.Type)
 	}
@@ -261,54 +266,45 @@ func (l *loader) split(field string, c *component, out *cutter) error {
 		if *c.Pattern.String == "" {
 			return l.refuse(field+"/pattern", "a Split at the empty string")
 		}
-		out.add(pretok.Literal{Text: *c.Pattern.String, Behavior: b, Invert: c.Invert})
+		out.add(pretok.Literal(*c.Pattern.String, b, c.Invert))
 		return nil
 	}
 	pattern := *c.Pattern.Regex
 	// the known patterns leave no gap, so most behaviours come to the same
 	alone := b != pretok.Contiguous && (b != pretok.Removed || c.Invert)
-	known := pretok.Known(l.u, pattern, rx.Onig)
+	known := pretok.Known(l.u, pattern)
 	if (b == pretok.Isolated || alone && known != nil) && len(out.patterns) == len(out.stages) {
 		out.patterns = append(out.patterns, pattern)
 	}
 	if alone && known != nil {
-		out.add(pretok.Pieces{Splitter: known})
+		out.add(pretok.Pieces(known))
 		return nil
 	}
-	l.timed = true
-	re, err := rx.Compile(l.u, pattern, rx.Onig)
+	re, err := l.regex(field, pattern)
 	if err != nil {
-		return l.refuse(field+"/pattern", "the regular expression %.200q: %w", pattern, err)
+		return err
 	}
-	out.add(pretok.Split{Pattern: re, Behavior: b, Invert: c.Invert})
+	out.add(pretok.Split(re, b, c.Invert))
 	return nil
 }
 
 // byteLevel adds the three steps of ByteLevel, the spelling last.
 func (l *loader) byteLevel(c *component, out *cutter) {
 	if or(c.AddPrefixSpace, true) {
-		out.add(pretok.PrefixSpace{})
+		out.add(pretok.PrefixSpace)
 	}
 	if or(c.UseRegex, true) {
 		if len(out.patterns) == len(out.stages) {
 			out.patterns = append(out.patterns, pretok.GPT2Pattern)
 		}
-		out.add(pretok.Pieces{Splitter: pretok.Known(l.u, pretok.GPT2Pattern, rx.Onig)})
+		out.add(pretok.Pieces(pretok.Known(l.u, pretok.GPT2Pattern)))
 	}
-	out.add(pretok.Spell{})
+	out.add(pretok.Spell)
 	out.spelled = true
 }
 
-func (l *loader) metaspace(field string, c *component, out *cutter) error {
-	mark, prefix, err := l.metaspaceFields(field, c)
-	if err != nil {
-		return err
-	}
-	out.add(pretok.Metaspace{Mark: mark, Prefix: prefix, Split: or(c.Split, true)})
-	return nil
-}
-
-func (l *loader) metaspaceFields(field string, c *component) (mark string, prefix pretok.Prefix, err error) {
+// metaspace reads what a pre-tokenizer and a decoder have in common.
+func (l *loader) metaspace(field string, c *component) (mark string, prefix pretok.Prefix, err error) {
 	mark = or(c.Replacement, "\u2581")
 	if utf8.RuneCountInString(mark) != 1 {
 		return "", 0, l.damaged(field+"/replacement", "the replacement %q is not one character", mark)

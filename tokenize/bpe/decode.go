@@ -90,10 +90,11 @@ func (b *byteTable) append(dst []byte, ids []rollout.TokenID) ([]byte, error) {
 }
 
 // step turns a list of tokens into another.
-type step interface {
+type step struct {
+	kind string // as in tokenizer.json
 	// apply fails beyond most, at which only steps that put in text or match patterns
 	// look.
-	apply(tokens []string, most limit) ([]string, error)
+	apply func(tokens []string, most limit) ([]string, error)
 }
 
 // limit is what decoding may take.
@@ -120,37 +121,27 @@ func (c chain) decode(tokens []string, most limit) (string, error) {
 
 // spells reports whether the chain takes byte-level spellings.
 func (c chain) spells() bool {
-	return slices.ContainsFunc(c, func(s step) bool { _, ok := s.(byteLevelStep); return ok })
+	return slices.ContainsFunc(c, func(s step) bool { return s.kind == byteLevel.kind })
 }
 
 // plainBytes reports whether decoding is joining the bytes of each id.
 func (c chain) plainBytes() bool {
 	for i, s := range c {
-		_, level := s.(byteLevelStep)
-		if _, fuse := s.(fuseStep); i == 0 && !level || i > 0 && !fuse {
+		if i == 0 && s.kind != byteLevel.kind || i > 0 && s.kind != fuse.kind {
 			return false
 		}
 	}
 	return len(c) > 0
 }
 
-type (
-	byteLevelStep    struct{}
-	byteFallbackStep struct{}
-	fuseStep         struct{}
-	stripStep        struct {
-		content     rune
-		start, stop int
-	}
-	replaceStep struct{ n norm.Normalizer }
-	metaStep    struct {
-		mark  string
-		strip bool
-	}
-	suffixStep struct{ suffix string }
+// The steps without settings.
+var (
+	byteLevel    = step{"ByteLevel", decodeByteLevel}
+	byteFallback = step{"ByteFallback", decodeByteFallback}
+	fuse         = step{"Fuse", func(tokens []string, _ limit) ([]string, error) { return []string{strings.Join(tokens, "")}, nil }}
 )
 
-func (byteLevelStep) apply(tokens []string, _ limit) ([]string, error) {
+func decodeByteLevel(tokens []string, _ limit) ([]string, error) {
 	var buf []byte
 	for _, s := range tokens {
 		var ok bool
@@ -169,7 +160,7 @@ func fallbackByte(s string) (byte, bool) {
 	return byte(v), err == nil
 }
 
-func (byteFallbackStep) apply(tokens []string, _ limit) ([]string, error) {
+func decodeByteFallback(tokens []string, _ limit) ([]string, error) {
 	out := make([]string, 0, len(tokens))
 	var group []byte
 	flush := func() {
@@ -204,70 +195,74 @@ func fallbackText(group []byte) []string {
 	return bad
 }
 
-func (fuseStep) apply(tokens []string, _ limit) ([]string, error) {
-	return []string{strings.Join(tokens, "")}, nil
+// eachToken is a step that changes the tokens one by one; most.bytes counts down.
+func eachToken(kind string, f func(i int, token string, last bool, most *limit) (string, error)) step {
+	return step{kind, func(tokens []string, most limit) (out []string, err error) {
+		out = make([]string, len(tokens))
+		for i, t := range tokens {
+			if out[i], err = f(i, t, i == len(tokens)-1, &most); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}}
 }
 
-func (s stripStep) apply(tokens []string, _ limit) ([]string, error) {
-	out := make([]string, len(tokens))
-	for i, t := range tokens {
-		for range s.start {
+// stripStep removes up to so many of a character at the ends.
+func stripStep(content rune, start, stop int) step {
+	return eachToken("Strip", func(_ int, t string, _ bool, _ *limit) (string, error) {
+		for range start {
 			r, size := utf8.DecodeRuneInString(t)
-			if size == 0 || r != s.content {
+			if size == 0 || r != content {
 				break
 			}
 			t = t[size:]
 		}
-		for range s.stop {
+		for range stop {
 			r, size := utf8.DecodeLastRuneInString(t)
-			if size == 0 || r != s.content {
+			if size == 0 || r != content {
 				break
 			}
 			t = t[:len(t)-size]
 		}
-		out[i] = t
-	}
-	return out, nil
+		return t, nil
+	})
 }
 
-func (r replaceStep) apply(tokens []string, most limit) ([]string, error) {
-	out := make([]string, len(tokens))
-	for i, t := range tokens {
+func replaceStep(n norm.Normalizer) step {
+	return eachToken("Replace", func(_ int, t string, _ bool, most *limit) (string, error) {
 		text := norm.Text{Buf: []byte(t), Most: max(1, most.bytes), Until: most.until}
-		if err := r.n.Apply(nil, &text); err != nil {
-			return nil, err
+		if err := n(nil, &text); err != nil {
+			return "", err
 		}
-		out[i] = string(text.Buf)
 		most.bytes -= len(text.Buf)
-	}
-	return out, nil
+		return string(text.Buf), nil
+	})
 }
 
-func (m metaStep) apply(tokens []string, _ limit) ([]string, error) {
-	out := make([]string, len(tokens))
-	for i, t := range tokens {
-		with := " "
-		if i == 0 && m.strip {
-			with = ""
+// metaStep writes a mark as a space, or with strip in the first token as nothing.
+func metaStep(mark string, strip bool) step {
+	return eachToken("Metaspace", func(i int, t string, _ bool, _ *limit) (string, error) {
+		if i == 0 && strip {
+			return strings.ReplaceAll(t, mark, ""), nil
 		}
-		out[i] = strings.ReplaceAll(t, m.mark, with)
-	}
-	return out, nil
+		return strings.ReplaceAll(t, mark, " "), nil
+	})
 }
 
-func (s suffixStep) apply(tokens []string, most limit) ([]string, error) {
-	out := make([]string, len(tokens))
-	for i, t := range tokens {
+// suffixStep writes the suffix of a word as a space, after the last word as nothing.
+func suffixStep(suffix string) step {
+	return eachToken("BPEDecoder", func(_ int, t string, last bool, most *limit) (string, error) {
 		with := " "
-		if i == len(tokens)-1 {
+		if last {
 			with = ""
 		}
-		out[i] = strings.ReplaceAll(t, s.suffix, with)
-		if most.bytes -= len(out[i]); most.bytes < 0 {
-			return nil, norm.ErrTooLong
+		t = strings.ReplaceAll(t, suffix, with)
+		if most.bytes -= len(t); most.bytes < 0 {
+			return "", norm.ErrTooLong
 		}
-	}
-	return out, nil
+		return t, nil
+	})
 }
 
 func (l *loader) decoder(field string, raw json.RawMessage) (chain, error) {
@@ -283,35 +278,35 @@ func (l *loader) decoder(field string, raw json.RawMessage) (chain, error) {
 		all, err := each(field+"/decoders", c.Decoders, l.decoder)
 		steps := slices.Concat(all...)
 		if len(steps) == 0 {
-			steps = chain{fuseStep{}} // an empty sequence joins without spaces
+			steps = chain{fuse} // an empty sequence joins without spaces
 		}
 		return steps, err
 	case "ByteLevel":
-		return chain{byteLevelStep{}}, nil
+		return chain{byteLevel}, nil
 	case "ByteFallback":
-		return chain{byteFallbackStep{}}, nil
+		return chain{byteFallback}, nil
 	case "Fuse":
-		return chain{fuseStep{}}, nil
+		return chain{fuse}, nil
 	case "Metaspace":
-		mark, prefix, err := l.metaspaceFields(field, c)
+		mark, prefix, err := l.metaspace(field, c)
 		if err != nil {
 			return nil, err
 		}
-		return chain{metaStep{mark: mark, strip: prefix != pretok.Never}}, nil
+		return chain{metaStep(mark, prefix != pretok.Never)}, nil
 	case "BPEDecoder":
-		return chain{suffixStep{or(c.Suffix, "</w>")}}, nil
+		return chain{suffixStep(or(c.Suffix, "</w>"))}, nil
 	case "Strip":
 		content := []rune(or(c.Content, ""))
 		if len(content) != 1 || c.Start < 0 || c.Stop < 0 {
 			return nil, l.damaged(field, "Strip needs one character of content and counts that are not negative")
 		}
-		return chain{stripStep{content[0], c.Start, c.Stop}}, nil
+		return chain{stripStep(content[0], c.Start, c.Stop)}, nil
 	case "Replace":
-		n, err := l.replace(field, c)
+		n, _, err := l.replace(field, c)
 		if err != nil {
 			return nil, err
 		}
-		return chain{replaceStep{n}}, nil
+		return chain{replaceStep(n)}, nil
 	}
 	return nil, l.refuse(field, "the decoder %q", c.Type)
 }

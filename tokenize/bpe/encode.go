@@ -110,8 +110,8 @@ func (e *encoder) run(text string, opts engine.EncodeOptions) error {
 	e.until = t.deadline(len(text))
 	b := unsafe.Slice(unsafe.StringData(text), len(text))
 	valid := false
-	if f, ok := t.normalizer.(norm.Form); ok {
-		valid, e.settled = f.Settled(t.u, b)
+	if t.form != nil {
+		valid, e.settled = t.form.Settled(t.u, b)
 	} else {
 		valid = utf8.Valid(b)
 	}
@@ -121,7 +121,7 @@ func (e *encoder) run(text string, opts engine.EncodeOptions) error {
 		e.src = norm.Lossy(b)
 	}
 	e.src.After = opts.After
-	if opts.Widths && valid && t.measured && (t.normalizer == nil || e.settled) {
+	if opts.Widths && valid && t.measured && (len(t.normalizers) == 0 || e.settled) {
 		e.wide = false
 	}
 	added := opts.Added
@@ -164,9 +164,9 @@ func (e *encoder) between(a, b int, added func(engine.AddedMatch) bool) error {
 	}
 	t := e.t
 	e.seg = e.src.Slice(a, b)
-	if t.normalizer != nil && !e.settled {
+	if len(t.normalizers) > 0 && !e.settled {
 		e.seg.Most, e.seg.Until = e.room(), e.until
-		if err := t.normalizer.Apply(t.u, &e.seg); err != nil {
+		if err := t.normalize(&e.seg); err != nil {
 			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{Byte: rollout.At(a)}, "the text cannot be normalised: %w", err)
 		}
 		e.grown += len(e.seg.Buf)
@@ -284,7 +284,7 @@ func (e *encoder) split(text norm.Text) (err error) {
 		total = 0
 		for i := range e.pieces {
 			n := len(made)
-			if made, err = s.Cut(e.t.u, made, &e.pieces[i]); err != nil {
+			if made, err = s(e.t.u, made, &e.pieces[i]); err != nil {
 				return err
 			}
 			for ; n < len(made); n++ {
@@ -303,8 +303,7 @@ func (e *encoder) split(text norm.Text) (err error) {
 // scan encodes text with one scanner.
 func (e *encoder) scan(text *norm.Text) error {
 	t, n := e.t, len(text.Buf)
-	base, plain := text.Unchanged(0, n)
-	if e.wide && (len(t.trim) > 0 || !plain) {
+	if e.wide && (len(t.trim) > 0 || text.Al != nil) {
 		first := len(e.ids)
 		e.ids, _ = e.worker.Append(e.ids, text.Buf, 0, n, t.splitter)
 		e.ranges(text, first)
@@ -315,7 +314,7 @@ func (e *encoder) scan(text *norm.Text) error {
 		for e.wide && i < min(n, to) { // while the ids are in cache
 			first, at := len(e.ids), i
 			e.ids, i = e.worker.Append(e.ids, text.Buf, i, i+rangedBytes, t.splitter)
-			e.offsets = t.model.AppendRanges(e.offsets, e.ids[first:], text.Buf, at, base)
+			e.offsets = t.model.AppendRanges(e.offsets, e.ids[first:], text.Buf, at, text.Base)
 		}
 		e.ids, i = e.worker.Append(e.ids, text.Buf, i, to, t.splitter)
 		if err := e.endSection(); err != nil {

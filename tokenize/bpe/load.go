@@ -88,6 +88,7 @@ type loader struct {
 	parts   int        // components read so far
 	timed   bool       // some component matches a pattern that may backtrack
 	until   *time.Time // when normalizing added tokens is given up
+	form    *norm.Form // a normalizer that is one, nil for none
 }
 
 const (
@@ -137,8 +138,11 @@ func (l *loader) parse(data []byte) (*tokenizer, error) {
 		return nil, err
 	}
 	t := &tokenizer{u: l.u}
-	if t.normalizer, err = l.normalizer("/normalizer", file.Get("normalizer").Raw()); err != nil {
+	if t.normalizers, err = l.normalizer("/normalizer", file.Get("normalizer").Raw()); err != nil {
 		return nil, err
+	}
+	if len(t.normalizers) == 1 {
+		t.form = l.form
 	}
 	var c cutter
 	if err = l.preTokenizer("/pre_tokenizer", file.Get("pre_tokenizer").Raw(), &c); err != nil {
@@ -271,11 +275,8 @@ func (l *loader) place(t *tokenizer, list []engine.AddedToken) error {
 // respell notes how the normalizer writes a, in up to most bytes, where that is not
 // its content.
 func (l *loader) respell(t *tokenizer, a engine.AddedToken, most int) error {
-	if t.normalizer == nil {
-		return nil
-	}
 	text := norm.Text{Buf: []byte(a.Content), Most: most, Until: l.until}
-	if err := t.normalizer.Apply(t.u, &text); err != nil {
+	if err := t.normalize(&text); err != nil {
 		return l.damaged("/added_tokens", "the token %q cannot be normalised: %w", a.Content, err)
 	}
 	if len(text.Buf) == 0 {

@@ -115,25 +115,19 @@ func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
 func (l *loader) readMerges(list jsonscan.Value, v *model.Vocab, prefix int) (*model.Pairs, error) {
 	pairs := model.NewPairs(v.Len()) // few vocabularies have more merges than entries
 	var rank uint32
-	var parts [model.Many][]byte // of the next merges
+	var parts [][]byte // of the next merges: what they join and what that makes
 	var ids [model.Many]int32
 	var joined []byte
-	n, into := 0, int32(-1)
 	add := func() error {
-		v.FindAll(ids[:n], parts[:n])
-		for i := 0; i < n; i += 2 {
-			a, b, found := parts[i], parts[i+1], ids[i] >= 0 && ids[i+1] >= 0 && len(parts[i+1]) >= prefix
-			if found {
-				joined = append(append(joined[:0], a...), b[prefix:]...)
-				into = v.FindNear(joined, into)
+		v.FindAll(ids[:len(parts)], parts)
+		for i := 0; i < len(parts); i += 3 {
+			if ids[i] < 0 || ids[i+1] < 0 || ids[i+2] < 0 || len(parts[i+1]) < prefix {
+				return l.damaged("/model/merges", "merge %d joins %q and %q, and one of them or the result is not in the vocabulary", rank, parts[i], parts[i+1])
 			}
-			if !found || into < 0 {
-				return l.damaged("/model/merges", "merge %d joins %q and %q, and one of them or the result is not in the vocabulary", rank, a, b)
-			}
-			pairs.Add(ids[i], ids[i+1], into, rank)
+			pairs.Add(ids[i], ids[i+1], ids[i+2], rank)
 			rank++
 		}
-		n = 0
+		parts, joined = parts[:0], joined[:0]
 		return nil
 	}
 	for _, item := range list.Items() {
@@ -150,7 +144,7 @@ func (l *loader) readMerges(list jsonscan.Value, v *model.Vocab, prefix int) (*m
 			b, two = text(y)
 			ok = ok && two
 		}
-		if n == len(parts) || !ok {
+		if len(parts)+3 > model.Many || !ok {
 			if err := add(); err != nil {
 				return nil, err
 			}
@@ -158,8 +152,9 @@ func (l *loader) readMerges(list jsonscan.Value, v *model.Vocab, prefix int) (*m
 		if !ok {
 			return nil, l.damaged("/model/merges", "merge %d is %.80s, want two parts with one space between, or a list of two", rank, item.Raw())
 		}
-		parts[n], parts[n+1] = a, b
-		n += 2
+		from := len(joined)
+		joined = append(append(joined, a...), b[min(prefix, len(b)):]...)
+		parts = append(parts, a, b, joined[from:])
 	}
 	return pairs, add()
 }

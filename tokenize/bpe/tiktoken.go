@@ -17,7 +17,6 @@ import (
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/model"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/norm"
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/pretok"
-	"github.com/turnpack/turnpack/tokenize/bpe/internal/rx"
 	"github.com/turnpack/turnpack/tokenize/engine"
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
@@ -93,16 +92,8 @@ func (l *loader) tiktoken(m *model.Model, digest, pattern string, added []engine
 	if !m.Raw() {
 		return nil, l.damaged("", "the ranks lack some single byte, so some text could not be encoded")
 	}
-	t := &tokenizer{u: l.u, raw: true, exact: true, decoder: chain{byteLevelStep{}}, model: m, digest: digest}
-	if t.splitter = pretok.Known(l.u, pattern, rx.Rust); t.splitter == nil {
-		re, err := rx.Compile(l.u, pattern, rx.Rust)
-		if err != nil {
-			return nil, l.refuse("", "the regular expression %.200q: %w", pattern, err)
-		}
-		t.timed = true
-		// what no match covers is lost, as in tiktoken
-		t.stages = []pretok.Stage{pretok.Split{Pattern: re, Behavior: pretok.Removed, Invert: true}}
-	}
+	t := &tokenizer{u: l.u, raw: true, exact: true, decoder: chain{byteLevel}, model: m, digest: digest}
+	t.splitter = pretok.KnownOfTiktoken(l.u, pattern)
 	if err := l.tiktokenAdded(t, added); err != nil {
 		return nil, err
 	}

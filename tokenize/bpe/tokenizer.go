@@ -16,18 +16,19 @@ import (
 // tokenizer keeps working memory for as many callers as can run at once, up to 12 MiB
 // each, however long a text was.
 type tokenizer struct {
-	u          *uni.Tables
-	normalizer norm.Normalizer // nil: none
-	model      *model.Model
-	splitter   pretok.Splitter // one scanner for the whole pre-tokenizer, or nil
-	stages     []pretok.Stage  // used where splitter is nil
-	raw        bool            // pieces are given to the model as plain bytes
-	exact      bool            // offsets are not widened to whole characters
-	timed      bool            // text is matched by a pattern that may backtrack
-	trim       []trimmer
-	measured   bool // tokens are the text in pieces of their widths, where the normalizer changes nothing
-	decoder    chain
-	digest     string
+	u           *uni.Tables
+	normalizers []norm.Normalizer
+	form        *norm.Form // the only normalizer, where that is one, else nil
+	model       *model.Model
+	splitter    pretok.Splitter // one scanner for the whole pre-tokenizer, or nil
+	stages      []pretok.Stage  // used where splitter is nil
+	raw         bool            // pieces are given to the model as plain bytes
+	exact       bool            // offsets are not widened to whole characters
+	timed       bool            // text is matched by a pattern that may backtrack
+	trim        []trimmer
+	measured    bool // tokens are the text in pieces of their widths, where the normalizer changes nothing
+	decoder     chain
+	digest      string
 
 	// added tokens looked for in the text itself, and in the normalised text
 	early, late               []engine.AddedToken
@@ -50,6 +51,16 @@ var (
 	_ engine.Tokenizer = (*tokenizer)(nil)
 	_ engine.Measured  = (*tokenizer)(nil)
 )
+
+// normalize applies the normalizers in order.
+func (t *tokenizer) normalize(text *norm.Text) error {
+	for _, n := range t.normalizers {
+		if err := n(t.u, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Digest returns "sha256:<hex>" of the file that t was loaded from; for a
 // tiktoken model, of its ranks, patterns and special tokens.
@@ -126,9 +137,6 @@ func (f *facts) ID(token string) (rollout.TokenID, bool) {
 	if id, ok := f.content[token]; ok {
 		return id, true
 	}
-	if f.vocab == nil {
-		return 0, false
-	}
 	id := f.vocab.Find([]byte(token))
 	return id, id >= 0
 }
@@ -142,9 +150,6 @@ func (f *facts) Token(id rollout.TokenID) (string, bool) {
 func (f *facts) spelling(id rollout.TokenID) ([]byte, bool) {
 	if i, ok := f.byID[id]; ok {
 		return []byte(f.added[i].Content), true
-	}
-	if f.vocab == nil {
-		return nil, false
 	}
 	return f.vocab.Bytes(int(id))
 }

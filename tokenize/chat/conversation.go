@@ -56,7 +56,7 @@ func NewConversation(messages, tools, documents Value, opts ConversationOptions)
 		}
 	}
 	c := &Conversation{opts: opts}
-	l := &locator{on: c.tracked()}
+	l := locator(c.tracked())
 	root := l.root("messages")
 	items := make([]value.Value, len(list.Items))
 	for i, m := range list.Items {
@@ -92,7 +92,7 @@ func (c *Conversation) Select(numbers []int, more ...Value) (*Conversation, erro
 	if c.numbers != nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "/messages"}, "messages are selected from a selection, want the whole conversation")
 	}
-	l := &locator{on: c.tracked()}
+	l := locator(c.tracked())
 	s := *c
 	s.numbers, s.place = numbers, make([]int32, n+len(more))
 	for i := range s.place {
@@ -268,35 +268,30 @@ func aliasReasoning(d *value.Dict) *value.Dict {
 	return d
 }
 
-// locator copies values and notes in each copy where it stands. Templates seldom
-// read the keys of messages and calls, so those get their place when somebody asks;
-// templates write all keys of tools and arguments.
-type locator struct {
-	on        bool
-	arguments bool // of a call are being copied
-}
+// locator copies values and, if set, notes in each copy where it stands.
+type locator bool
 
-func (l *locator) field(f Field) *Field {
-	if !l.on {
+func (l locator) field(f Field) *Field {
+	if !l {
 		return nil
 	}
 	return origin.NewField(f)
 }
 
-func (l *locator) root(name string) *Field {
+func (l locator) root(name string) *Field {
 	return l.field(Field{Key: name, Index: -1, Message: -1})
 }
 
 // unlessLocated copies v, a list or null, if it does not say yet where it stands.
-func (l *locator) unlessLocated(v value.Value, name string) value.Value {
+func (l locator) unlessLocated(v value.Value, name string) value.Value {
 	if list, ok := v.(*value.List); ok && list.F != nil {
 		return v
 	}
 	return l.value(v, l.root(name))
 }
 
-func (l *locator) value(v value.Value, f *Field) value.Value {
-	if !l.on {
+func (l locator) value(v value.Value, f *Field) value.Value {
+	if !l {
 		return v
 	}
 	switch v.(type) {
@@ -326,31 +321,30 @@ func (l *locator) value(v value.Value, f *Field) value.Value {
 	return v
 }
 
-func (l *locator) dict(d *value.Dict, f *Field) *value.Dict {
-	if !l.on {
+func (l locator) dict(d *value.Dict, f *Field) *value.Dict {
+	if !l {
 		return d
 	}
 	out := value.NewDict(d.Len())
 	out.F = f
-	own := f.Message >= 0 && !l.arguments
-	for i := range d.Len() {
-		key, _ := d.KeyString(i)
-		at := Field{Parent: f, Key: key, Index: -1, Message: f.Message}
-		l.arguments = l.arguments || own && key == "arguments"
-		v := l.value(d.Val(i), l.field(at))
-		if own {
-			out.SetOwn(key, v)
-			l.arguments = false
-			continue
-		}
-		at.IsKey = true
-		out.SetKey(&value.Str{S: key, F: origin.NewField(at)}, v)
+	n := d.Len()
+	keys, fields := make([]value.Str, n), make([]Field, 2*n) // of the values, then of the keys
+	for i := range n {
+		keys[i].S, _ = d.KeyString(i)
+		at, key := &fields[i], &fields[n+i]
+		*at = Field{Parent: f, Key: keys[i].S, Index: -1, Message: f.Message}
+		*key = *at
+		key.IsKey = true
+		key.Place()
+		at.Place()
+		keys[i].F = key
+		out.SetKey(&keys[i], l.value(d.Val(i), at))
 	}
 	return out
 }
 
 // message prepares message i.
-func (l *locator) message(m value.Value, i int, messages *Field, opts ConversationOptions) (value.Value, error) {
+func (l locator) message(m value.Value, i int, messages *Field, opts ConversationOptions) (value.Value, error) {
 	src, ok := m.(*value.Dict)
 	if !ok {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Message: rollout.At(i)}, "a message is a %s, want an object", m.TypeName())
@@ -359,7 +353,7 @@ func (l *locator) message(m value.Value, i int, messages *Field, opts Conversati
 		src = withoutNulls(src)
 	}
 	d := l.dict(src, l.field(Field{Parent: messages, Index: int32(i), Message: int32(i)}))
-	if l.on {
+	if l {
 		d.Message = int32(i) + 1
 	}
 	return aliasReasoning(d), nil

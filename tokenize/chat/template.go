@@ -107,7 +107,7 @@ func Compile(source string, opts Options) (*Template, error) {
 	}
 	t.source = syntax.Normalize(source)
 	t.links = strings.Contains(t.source, "tool_call_id")
-	body, err := syntax.Parse(t.source, syntax.Options{MaxDepth: t.limits.Nesting})
+	body, err := syntax.Parse(t.source, t.limits.Nesting)
 	if err == nil {
 		t.prog, err = eval.Compile(body)
 	}
@@ -180,11 +180,10 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 	if err := t.made(c); err != nil {
 		return nil, err
 	}
-	messages := c.messages
-	var cont continuation
+	messages, open := c.messages, ""
 	if in.ContinueFinalMessage {
 		var err error
-		if messages, cont, err = t.continued(c, in.ContinueField); err != nil {
+		if messages, open, err = t.continued(c, in.ContinueField); err != nil {
 			return nil, err
 		}
 	}
@@ -200,7 +199,7 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 		run.Replay.Forget()
 	}
 	if in.ContinueFinalMessage {
-		if err := t.cut(r, cont); err != nil {
+		if err := t.cut(r, open); err != nil {
 			return nil, err
 		}
 	}
@@ -270,7 +269,7 @@ func (t *Template) RenderVars(ctx context.Context, vars Value, in Input) (*Resul
 	if !ok {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: t.name}, "variables are a %s, want an object", vars.get().TypeName())
 	}
-	l := &locator{on: true}
+	l := locator(true)
 	located := value.NewDict(d.Len())
 	for i := range d.Len() {
 		name, _ := d.KeyString(i)
@@ -310,24 +309,21 @@ const continueTag = "CONTINUE_FINAL_MESSAGE_TAG "
 
 var reasoningFields = []string{"reasoning_content", "thinking", "reasoning"}
 
-// continuation is the text that must stay open at the end of the rendering.
-type continuation struct{ text string }
-
-// continued returns the messages with a tag after the text to continue.
-func (t *Template) continued(c *Conversation, field string) (*value.List, continuation, error) {
-	var cont continuation
+// continued returns the messages with a tag after the text that is to stay open at the end
+// of the rendering, and that text.
+func (t *Template) continued(c *Conversation, field string) (messages *value.List, text string, err error) {
 	l := &t.limitsFor(c.size).Limits
 	if field == "" {
 		field = "content"
 	}
 	n := len(c.messages.Items)
 	if n == 0 {
-		return nil, cont, t.failf(value.Other, "continue_final_message is set but the conversation is empty!")
+		return nil, "", t.failf(value.Other, "continue_final_message is set but the conversation is empty!")
 	}
 	last := c.messages.Items[n-1].(*value.Dict)
 	final := last.GetString(field)
 	if _, none := final.(*value.None); final == nil || none {
-		return nil, cont, t.failf(value.Other, "continue_final_message is set but the final message has no %q to continue!", field)
+		return nil, "", t.failf(value.Other, "continue_final_message is set but the final message has no %q to continue!", field)
 	}
 	fields := []string{field}
 	for _, f := range reasoningFields {
@@ -348,34 +344,33 @@ func (t *Template) continued(c *Conversation, field string) (*value.List, contin
 		accepted = accepted || strings.Contains(t.source, f)
 	}
 	if !accepted {
-		return nil, cont, t.failf(value.Other, "continue_final_message is set to %q but this is not an accepted field in the chat_template", field)
+		return nil, "", t.failf(value.Other, "continue_final_message is set to %q but this is not an accepted field in the chat_template", field)
 	}
 	tagged := last.Clone(0)
 	if list, ok := final.(*value.List); ok {
-		open, text, err := t.tagLastText(list, l)
-		if err != nil {
-			return nil, cont, err
+		var open *value.List
+		if open, text, err = t.tagLastText(list, l); err != nil {
+			return nil, "", err
 		}
-		cont.text = text
 		tagged.SetString(field, open)
 	} else {
 		for _, f := range fields {
 			v := last.GetString(f)
 			open, fault := py.Arith(l, "+", v, value.Lit(continueTag))
 			if fault != nil {
-				return nil, cont, t.fail(*fault, -1)
+				return nil, "", t.fail(*fault, -1)
 			}
 			tagged.SetString(f, open)
 		}
 		s, ok := final.(*value.Str)
 		if !ok {
-			return nil, cont, t.failf(value.Other, "'%s' object has no attribute 'strip'", final.TypeName())
+			return nil, "", t.failf(value.Other, "'%s' object has no attribute 'strip'", final.TypeName())
 		}
-		cont.text = s.S
+		text = s.S
 	}
 	items := append([]value.Value(nil), c.messages.Items...)
 	items[n-1] = tagged
-	return &value.List{Items: items, F: c.messages.F}, cont, nil
+	return &value.List{Items: items, F: c.messages.F}, text, nil
 }
 
 // tagLastText tags the last text block of a content list.
@@ -409,11 +404,11 @@ func (t *Template) tagLastText(list *value.List, l *value.Limits) (*value.List, 
 	return nil, "", t.failf(value.Other, "continue_final_message is set but we could not find any text to continue in the final message!")
 }
 
-// cut removes the tag and all after it.
-func (t *Template) cut(r *Result, cont continuation) error {
+// cut removes the tag after the text, and all after it.
+func (t *Template) cut(r *Result, text string) error {
 	tag := strings.TrimSpace(continueTag)
 	i := strings.LastIndex(r.Text, tag)
-	if i < 0 || !strings.Contains(r.Text, strings.TrimFunc(cont.text, value.IsSpace)) {
+	if i < 0 || !strings.Contains(r.Text, strings.TrimFunc(text, value.IsSpace)) {
 		return t.failf(value.Other, "continue_final_message is set but the final message does not appear in the chat after applying the chat template! This can happen if the chat template deletes portions of the final message. Please verify the chat template and final message in your chat to ensure they are compatible.")
 	}
 	if !strings.HasPrefix(r.Text[i:], continueTag) {

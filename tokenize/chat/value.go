@@ -45,7 +45,7 @@ func Float(f float64) Value { return Value{&value.Float{V: f}} }
 // Recorded returns v as recorded data: what a template writes of it has a Field
 // with a Path of /name, where the text of other variables counts as scaffold.
 func Recorded(name string, v Value) Value {
-	l := &locator{on: true}
+	l := locator(true)
 	return Value{l.value(v.get(), l.root(name))}
 }
 

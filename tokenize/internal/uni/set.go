@@ -47,7 +47,7 @@ func (s Set) Intersect(o Set) Set { return Union(s.Negate(), o.Negate()).Negate(
 func (s Set) Fold() Set {
 	var more Set
 	for c := rune('A'); c <= 'z'; c++ {
-		if !unicode.IsLetter(c) || !s.Contains(c) {
+		if !unicode.IsLetter(c) || !s.contains(c) {
 			continue
 		}
 		for r := unicode.SimpleFold(c); r != c; r = unicode.SimpleFold(r) {

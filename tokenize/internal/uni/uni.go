@@ -70,8 +70,8 @@ type Range struct{ Lo, Hi rune }
 // Set is a sorted list of disjoint ranges.
 type Set []Range
 
-// Contains reports whether r is in the set.
-func (s Set) Contains(r rune) bool {
+// contains reports whether r is in the set.
+func (s Set) contains(r rune) bool {
 	i := sort.Search(len(s), func(i int) bool { return s[i].Hi >= r })
 	return i < len(s) && s[i].Lo <= r
 }
@@ -276,7 +276,7 @@ func (t *Tables) buildFlags(classes map[rune]uint8) {
 		all[p[1]] |= uint32(NFCNo | NFKCNo)
 	}
 	for r, d := range t.nfd {
-		if t.Compose(d) != r {
+		if t.compose(d) != r {
 			all[r] |= uint32(NFCNo | NFKCNo)
 		}
 	}
@@ -302,9 +302,9 @@ func (t *Tables) buildFlags(classes map[rune]uint8) {
 	}
 }
 
-// Compose folds a full canonical decomposition back as NFC would; it returns
+// compose folds a full canonical decomposition back as NFC would; it returns
 // the single character that results, or -1.
-func (t *Tables) Compose(d []rune) rune {
+func (t *Tables) compose(d []rune) rune {
 	r := d[0]
 	for _, c := range d[1:] {
 		next, ok := t.pair(r, c)

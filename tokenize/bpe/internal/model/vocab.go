@@ -21,7 +21,6 @@ type Vocab struct {
 	pos   []uint64 // by id: offset<<32 | length, +1 in the length for presence
 	table []uint32 // open addressing: bits of the spelling's hash, then id+1
 	count int
-	moved bool // some spelling got another id
 }
 
 const (
@@ -83,8 +82,6 @@ func (v *Vocab) Add(spelling []byte, id int) error {
 	slot, tag := v.find(spelling)
 	if v.table[slot] == 0 {
 		v.count++
-	} else {
-		v.moved = true
 	}
 	v.table[slot] = tag | uint32(id+1)
 	v.pos[id] = uint64(len(v.arena))<<32 | uint64(len(spelling)+1)
@@ -158,17 +155,6 @@ func (v *Vocab) FindAll(ids []int32, spellings [][]byte) {
 
 // Many is how many spellings can be looked up at once.
 const Many = 128
-
-// FindNear is Find for a spelling that probably has the id last or the one after. Files
-// list merges by what they make, so that holds of the next one's.
-func (v *Vocab) FindNear(spelling []byte, last int32) int32 {
-	for id := int(last); id <= int(last)+1 && !v.moved; id++ {
-		if s, ok := v.Bytes(id); ok && bytes.Equal(s, spelling) {
-			return int32(id)
-		}
-	}
-	return v.Find(spelling)
-}
 
 // Bytes returns the spelling of id; the caller must not change it.
 func (v *Vocab) Bytes(id int) ([]byte, bool) {

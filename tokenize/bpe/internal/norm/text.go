@@ -19,8 +19,7 @@ import (
 type Text struct {
 	Buf []byte
 	// Al holds 2 values per byte of Buf, begin and end. nil means that Buf is the
-	// original text from Base on, but for patches, and each byte belongs to its
-	// own character.
+	// original text from Base on, and each byte belongs to its own character.
 	Al []int32
 	// Base is where the text begins in the original, the origin of what is put in
 	// front of all its characters.
@@ -31,9 +30,6 @@ type Text struct {
 	Most int
 	// Until is when matching patterns in it is given up, nil for never.
 	Until *time.Time
-
-	patches []patch
-	at      int // of Buf in the text that patches speak of
 }
 
 // ErrTooLong says that a text grew beyond its Most bytes.
@@ -70,55 +66,28 @@ func (t *Text) Range(a, b int) (int, int) {
 	for b < len(t.Buf) && t.Buf[b]&0xC0 == 0x80 {
 		b++
 	}
-	if t.patches != nil {
-		first, _ := t.patched(a)
-		_, last := t.patched(b - 1)
-		return first, last
-	}
 	return t.Base + a, t.Base + b
-}
-
-// Unchanged returns where the bytes [a, b) stand in the original, and whether
-// they stand there as they are.
-func (t *Text) Unchanged(a, b int) (int, bool) {
-	switch {
-	case t.Al != nil:
-		return 0, false
-	case t.patches != nil:
-		return t.unpatched(a, b)
-	}
-	return t.Base + a, true
 }
 
 // Slice returns the part [a, b); it shares memory with t.
 func (t *Text) Slice(a, b int) Text {
-	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a, After: t.After, Most: t.Most, Until: t.Until, patches: t.patches, at: t.at + a}
-	switch {
-	case t.Al != nil:
+	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a, After: t.After, Most: t.Most, Until: t.Until}
+	if t.Al != nil {
 		s.Al = t.Al[2*a : 2*b : 2*b]
 		s.Base = t.Base
 		if a < b {
 			s.Base = int(t.Al[2*a])
 		}
-	case t.patches != nil:
-		s.Base = t.Base
-		if a < b {
-			s.Base, _ = t.Range(a, a+1)
-		}
 	}
 	return s
 }
 
-// Align makes the origins explicit.
-func (t *Text) Align() {
+// align makes the origins explicit.
+func (t *Text) align() {
 	if t.Al != nil {
 		return
 	}
 	t.Al = make([]int32, 2*len(t.Buf))
-	if t.patches != nil {
-		t.alignPatched()
-		return
-	}
 	for i := 0; i < len(t.Buf); {
 		_, size := uni.DecodeRune(t.Buf[i:])
 		for k := i; k < i+size; k++ {
@@ -152,7 +121,7 @@ func (t *Text) transform(chars []uni.Char, skip int) error {
 	if err := t.fits(len(chars)); err != nil {
 		return err
 	}
-	t.Align()
+	t.align()
 	at := 0
 	next := func() int {
 		if at >= len(t.Buf) {
@@ -199,7 +168,7 @@ func (t *Text) Prepend(s string) error {
 	if err := t.fits(len(t.Buf) + len(s)); err != nil {
 		return err
 	}
-	t.Align()
+	t.align()
 	n := len(s)
 	buf := make([]byte, 0, len(t.Buf)+n)
 	buf = append(append(buf, s...), t.Buf...)
@@ -220,7 +189,7 @@ func (t *Text) Replace(content string, matches iter.Seq2[int, int]) error {
 	for a, b := range matches {
 		if !any {
 			any = true
-			t.Align()
+			t.align()
 			buf = make([]byte, 0, len(t.Buf)+len(content))
 			al = make([]int32, 0, len(t.Al)+2*len(content))
 		}
@@ -297,7 +266,7 @@ func CharByte(r rune) (byte, bool) {
 
 // Spell turns every byte into its character.
 func (t *Text) Spell() error {
-	t.Align()
+	t.align()
 	buf := make([]byte, 0, 2*len(t.Buf))
 	al := make([]int32, 0, 2*len(t.Al))
 	for i, b := range t.Buf {

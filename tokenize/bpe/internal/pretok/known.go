@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/turnpack/turnpack/tokenize/bpe/internal/rx"
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
@@ -64,15 +63,18 @@ func casedPattern(c cased) string {
 		"|" + digitsPattern(c.digits) + `| ?[^\s\p{L}\p{N}]+[\r\n` + slash + `]*` + tail
 }
 
+// KnownOfTiktoken is Known for a pattern in Rust's syntax, where {1,3}+ is a possessive
+// repeat and not a repeated one.
+func KnownOfTiktoken(u *uni.Tables, pattern string) Splitter {
+	return Known(u, strings.ReplaceAll(pattern, `{1,3}+|`, `{1,3}|`))
+}
+
 // Known returns the scanner of a published pattern, recognised by its exact
 // text, or nil.
-func Known(u *uni.Tables, pattern string, flavor rx.Flavor) Splitter {
+func Known(u *uni.Tables, pattern string) Splitter {
 	b := newBase(u)
 	// spellings of one and the same language
 	same := []string{`'(?i:[sdmt]|ll|ve|re)|`, folded + "|", `?+\p{L}++|`, `?\p{L}+|`, `]++[\r\n]*+|`, `]+[\r\n]*|`}
-	if flavor == rx.Rust {
-		same = append(same, `{1,3}+|`, `{1,3}|`)
-	}
 	pattern = strings.NewReplacer(same...).Replace(pattern)
 	if pattern == GPT2Pattern || pattern == gpt2Possessive {
 		return one{&gpt2{b}}
@@ -99,9 +101,9 @@ func Known(u *uni.Tables, pattern string, flavor rx.Flavor) Splitter {
 
 // KnownSequence returns the scanner of several splits applied one after the
 // other, or nil.
-func KnownSequence(u *uni.Tables, patterns []string, flavor rx.Flavor) Splitter {
+func KnownSequence(u *uni.Tables, patterns []string) Splitter {
 	if len(patterns) == 1 {
-		return Known(u, patterns[0], flavor)
+		return Known(u, patterns[0])
 	}
 	if len(patterns) == 3 && patterns[0] == deepseekNumbers && patterns[1] == deepseekKana && patterns[2] == deepseekWords {
 		return one{&deepseek{newBase(u)}}

@@ -16,22 +16,31 @@ import (
 )
 
 // published are the split patterns that have scanners, by model family.
-var published = []struct {
+var published = []publishedPattern{
+	{"gpt2", false, []string{GPT2Pattern}},
+	{"gpt2 in tiktoken", true, []string{gpt2Possessive}},
+	{"cl100k in tiktoken", true, []string{`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`}},
+	{"llama3, glm4", false, []string{wordsPattern(words{letters: uni.L, digits: 3})}},
+	{"qwen2, qwen2.5, qwen3", false, []string{wordsPattern(words{letters: uni.L, digits: 1})}},
+	{"qwen3.5", false, []string{wordsPattern(words{letters: uni.L | uni.M, digits: 1})}},
+	{"all digits", false, []string{wordsPattern(words{letters: uni.L})}},
+	{"o200k, gpt-oss", false, []string{casedPattern(cased{digits: 3, suffix: true, slash: true})}},
+	{"tekken", false, []string{casedPattern(cased{digits: 1, slash: true})}},
+	{"kimi", true, []string{casedPattern(cased{digits: 3, suffix: true, han: true})}},
+	{"deepseek v3", false, []string{deepseekNumbers, deepseekKana, deepseekWords}},
+}
+
+type publishedPattern struct {
 	family   string
-	flavor   rx.Flavor
+	rust     bool // in the syntax of tiktoken
 	patterns []string
-}{
-	{"gpt2", rx.Onig, []string{GPT2Pattern}},
-	{"gpt2 in tiktoken", rx.Rust, []string{gpt2Possessive}},
-	{"cl100k in tiktoken", rx.Rust, []string{`'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s`}},
-	{"llama3, glm4", rx.Onig, []string{wordsPattern(words{letters: uni.L, digits: 3})}},
-	{"qwen2, qwen2.5, qwen3", rx.Onig, []string{wordsPattern(words{letters: uni.L, digits: 1})}},
-	{"qwen3.5", rx.Onig, []string{wordsPattern(words{letters: uni.L | uni.M, digits: 1})}},
-	{"all digits", rx.Onig, []string{wordsPattern(words{letters: uni.L})}},
-	{"o200k, gpt-oss", rx.Onig, []string{casedPattern(cased{digits: 3, suffix: true, slash: true})}},
-	{"tekken", rx.Onig, []string{casedPattern(cased{digits: 1, slash: true})}},
-	{"kimi", rx.Rust, []string{casedPattern(cased{digits: 3, suffix: true, han: true})}},
-	{"deepseek v3", rx.Onig, []string{deepseekNumbers, deepseekKana, deepseekWords}},
+}
+
+func (p *publishedPattern) scanner(u *uni.Tables) Splitter {
+	if p.rust {
+		return KnownOfTiktoken(u, p.patterns[0])
+	}
+	return KnownSequence(u, p.patterns)
 }
 
 // parts that patterns care about; random texts are made of them.
@@ -70,7 +79,7 @@ func byRegexp(t testing.TB, u *uni.Tables, patterns []*rx.Regexp, text string) [
 		var out []norm.Text
 		for i := range in {
 			var err error
-			out, err = Split{Pattern: re}.Cut(u, out, &in[i])
+			out, err = Split(re, Isolated, false)(u, out, &in[i])
 			require.NoError(t, err)
 		}
 		in = out
@@ -82,9 +91,12 @@ func byRegexp(t testing.TB, u *uni.Tables, patterns []*rx.Regexp, text string) [
 	return out
 }
 
-func compile(t testing.TB, u *uni.Tables, patterns []string, flavor rx.Flavor) (all []*rx.Regexp) {
+func compile(t testing.TB, u *uni.Tables, patterns []string, rust bool) (all []*rx.Regexp) {
 	for _, p := range patterns {
-		re, err := rx.Compile(u, p, flavor)
+		if rust { // what the engine of Hugging Face tokenizers calls it
+			p = strings.ReplaceAll(p, `\p{N}{1,3}+`, `(?>\p{N}{1,3})`)
+		}
+		re, err := rx.Compile(u, p)
 		require.NoError(t, err)
 		all = append(all, re)
 	}
@@ -96,9 +108,9 @@ func TestScannersEqualRegexp(t *testing.T) {
 	u := uni.Load()
 	for _, p := range published {
 		t.Run(p.family, func(t *testing.T) {
-			s := KnownSequence(u, p.patterns, p.flavor)
+			s := p.scanner(u)
 			require.NotNil(t, s, "the pattern is recognised")
-			all := compile(t, u, p.patterns, p.flavor)
+			all := compile(t, u, p.patterns, p.rust)
 			r := rand.New(rand.NewPCG(1, 2))
 			for range 3000 {
 				text := randomText(r)
@@ -119,7 +131,7 @@ func TestEndsEqualNext(t *testing.T) {
 		}
 	}
 	for _, p := range published {
-		s := KnownSequence(u, p.patterns, p.flavor)
+		s := p.scanner(u)
 		r := rand.New(rand.NewPCG(3, 4))
 		for range 3000 {
 			var text []byte
@@ -155,18 +167,21 @@ func TestKnownPatternsLeaveNoGap(t *testing.T) {
 		if len(p.patterns) > 1 {
 			continue
 		}
-		s, re := Known(u, p.patterns[0], p.flavor), compile(t, u, p.patterns, p.flavor)[0]
+		s, re := p.scanner(u), compile(t, u, p.patterns, p.rust)[0]
 		r := rand.New(rand.NewPCG(7, 8))
 		for range 300 {
 			text := randomText(r)
-			for _, split := range []Split{{re, Removed, true}, {re, MergedWithPrevious, false}, {re, MergedWithPrevious, true}, {re, MergedWithNext, false}, {re, MergedWithNext, true}} {
-				parts, err := split.Cut(u, nil, &norm.Text{Buf: []byte(text)})
+			for _, split := range []struct {
+				behavior Behavior
+				invert   bool
+			}{{Removed, true}, {MergedWithPrevious, false}, {MergedWithPrevious, true}, {MergedWithNext, false}, {MergedWithNext, true}} {
+				parts, err := Split(re, split.behavior, split.invert)(u, nil, &norm.Text{Buf: []byte(text)})
 				require.NoError(t, err)
 				var got []string
 				for _, x := range parts {
 					got = append(got, string(x.Buf))
 				}
-				require.Equal(t, pieces(s, text), got, "%s, %d %v: %q", p.family, split.Behavior, split.Invert, text)
+				require.Equal(t, pieces(s, text), got, "%s, %d %v: %q", p.family, split.behavior, split.invert, text)
 			}
 		}
 	}
@@ -182,7 +197,7 @@ func TestMatcherEqualsRegexp2(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, p := range patterns {
-		ours, err := rx.Compile(u, p, rx.Onig)
+		ours, err := rx.Compile(u, p)
 		require.NoError(t, err)
 		theirs := regexp2.MustCompile(p, regexp2.None)
 		for range 400 {
@@ -191,7 +206,7 @@ func TestMatcherEqualsRegexp2(t *testing.T) {
 				b.WriteString([]string{"a", "b", "ab", "c", "d", "e", "the", " ", "\n", "X", "1", "23", "'s", "!", "x", "\u00e9", "\u4f60"}[r.IntN(17)])
 			}
 			text := b.String()
-			got, err := ours.All(nil, []byte(text), nil)
+			got, err := ours.All([]byte(text), nil)
 			require.NoError(t, err)
 			var want [][2]int
 			at := func(runes int) int { return len(string([]rune(text)[:runes])) }
@@ -211,9 +226,9 @@ func TestMatcherEqualsRegexp2(t *testing.T) {
 
 // TestFractionsInBrackets: in Oniguruma, "¹" is \w, and [^\w] as well.
 func TestFractionsInBrackets(t *testing.T) {
-	re, err := rx.Compile(uni.Load(), `\w+|[^\w\s]+`, rx.Onig)
+	re, err := rx.Compile(uni.Load(), `\w+|[^\w\s]+`)
 	require.NoError(t, err)
-	matches, err := re.All(nil, []byte("¢¹V ¹V"), nil)
+	matches, err := re.All([]byte("¢¹V ¹V"), nil)
 	require.NoError(t, err)
 	require.Equal(t, [][2]int{{0, 4}, {4, 5}, {6, 9}}, matches)
 }
@@ -232,9 +247,9 @@ func TestCaseInsensitive(t *testing.T) {
 		{`(?i:[^\s\d]|\.)`, "a. 1", "a."},
 		{`(?i:\w.)`, "aß!", "aß"},
 	} {
-		re, err := rx.Compile(uni.Load(), c.pattern, rx.Onig)
+		re, err := rx.Compile(uni.Load(), c.pattern)
 		require.NoError(t, err, c.pattern)
-		matches, err := re.All(nil, []byte(c.text), nil)
+		matches, err := re.All([]byte(c.text), nil)
 		require.NoError(t, err)
 		got := ""
 		for _, m := range matches {
@@ -252,7 +267,7 @@ func TestRefusedPatterns(t *testing.T) {
 		`(?<=a+)b`: "look-behind of varying width", `*a`: "nothing to repeat", `\Q`: "an unknown escape", strings.Repeat("(", 300): "too deep",
 		strings.Repeat(`\pL`, 2000): "a letter that is no class in Oniguruma", strings.Repeat(`\p{L}`, 2000): "too big",
 	} {
-		_, err := rx.Compile(uni.Load(), pattern, rx.Onig)
+		_, err := rx.Compile(uni.Load(), pattern)
 		require.Error(t, err, reason)
 	}
 }
@@ -265,8 +280,8 @@ func FuzzScanners(f *testing.F) {
 	var all [][]*rx.Regexp
 	var scanners []Splitter
 	for _, p := range published {
-		all = append(all, compile(f, u, p.patterns, p.flavor))
-		scanners = append(scanners, KnownSequence(u, p.patterns, p.flavor))
+		all = append(all, compile(f, u, p.patterns, p.rust))
+		scanners = append(scanners, p.scanner(u))
 	}
 	f.Fuzz(func(t *testing.T, which uint8, text string) {
 		text = strings.ToValidUTF8(text, "\uFFFD")

@@ -9,11 +9,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// Stage cuts a text, which it may change.
-type Stage interface {
-	// Cut appends the pieces of t; empty ones do not count.
-	Cut(u *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error)
-}
+// Stage cuts a text, which it may change: it appends the pieces of t to out; empty ones
+// do not count.
+type Stage func(u *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error)
 
 // Behavior says what becomes of the delimiters that a split finds.
 type Behavior uint8
@@ -88,74 +86,60 @@ func gaps(matches [][2]int, n int, invert bool) []span {
 }
 
 // Split is the Split pre-tokenizer with a regular expression.
-type Split struct {
-	Pattern  *rx.Regexp
-	Behavior Behavior
-	Invert   bool
-}
-
-// Cut implements [Stage].
-func (s Split) Cut(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
-	matches, err := s.Pattern.All(nil, t.Buf, t.Until)
-	if err != nil {
-		return nil, err
+func Split(re *rx.Regexp, b Behavior, invert bool) Stage {
+	return func(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
+		matches, err := re.All(t.Buf, t.Until)
+		if err != nil {
+			return nil, err
+		}
+		return cut(out, t, gaps(matches, len(t.Buf), invert), b), nil
 	}
-	return cut(out, t, gaps(matches, len(t.Buf), s.Invert), s.Behavior), nil
 }
 
 // Literal is the Split pre-tokenizer with a string.
-type Literal struct {
-	Text     string
-	Behavior Behavior
-	Invert   bool
+func Literal(text string, b Behavior, invert bool) Stage {
+	return func(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
+		return cutAt(out, t, text, b, invert), nil
+	}
 }
 
-// Cut implements [Stage].
-func (l Literal) Cut(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
+func cutAt(out []norm.Text, t *norm.Text, text string, b Behavior, invert bool) []norm.Text {
 	var matches [][2]int
-	for a, b := range norm.Occurrences(t.Buf, []byte(l.Text)) {
-		matches = append(matches, [2]int{a, b})
+	for from, to := range norm.Occurrences(t.Buf, []byte(text)) {
+		matches = append(matches, [2]int{from, to})
 	}
-	return cut(out, t, gaps(matches, len(t.Buf), l.Invert), l.Behavior), nil
+	return cut(out, t, gaps(matches, len(t.Buf), invert), b)
 }
 
 // Pieces applies a scanner; every piece stands alone.
-type Pieces struct{ Splitter Splitter }
-
-// Cut implements [Stage].
-func (p Pieces) Cut(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
-	for i := 0; i < len(t.Buf); {
-		j := p.Splitter.Next(t.Buf, i)
-		out = append(out, t.Slice(i, j))
-		i = j
+func Pieces(s Splitter) Stage {
+	return func(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
+		for i := 0; i < len(t.Buf); {
+			j := s.Next(t.Buf, i)
+			out = append(out, t.Slice(i, j))
+			i = j
+		}
+		return out, nil
 	}
-	return out, nil
 }
 
 // Chars splits at the characters that have one of the flags.
-type Chars struct {
-	Flags    uint16
-	Behavior Behavior
-}
-
-// Cut implements [Stage].
-func (c Chars) Cut(u *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
-	var matches [][2]int
-	for i := 0; i < len(t.Buf); {
-		r, size := uni.DecodeRune(t.Buf[i:])
-		if u.Flags(r)&c.Flags != 0 {
-			matches = append(matches, [2]int{i, i + size})
+func Chars(flags uint16, b Behavior) Stage {
+	return func(u *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
+		var matches [][2]int
+		for i := 0; i < len(t.Buf); {
+			r, size := uni.DecodeRune(t.Buf[i:])
+			if u.Flags(r)&flags != 0 {
+				matches = append(matches, [2]int{i, i + size})
+			}
+			i += size
 		}
-		i += size
+		return cut(out, t, gaps(matches, len(t.Buf), false), b), nil
 	}
-	return cut(out, t, gaps(matches, len(t.Buf), false), c.Behavior), nil
 }
 
 // Whitespace keeps \w+ and [^\w\s]+ and drops the rest.
-type Whitespace struct{}
-
-// Cut implements [Stage].
-func (Whitespace) Cut(u *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
+func Whitespace(u *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
 	at := func(i int) (class uint16, size int) {
 		r, size := uni.DecodeRune(t.Buf[i:])
 		switch f := u.Flags(r); {
@@ -185,10 +169,7 @@ func (Whitespace) Cut(u *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text
 }
 
 // PrefixSpace puts a space before a piece that does not begin with one.
-type PrefixSpace struct{}
-
-// Cut implements [Stage].
-func (PrefixSpace) Cut(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
+func PrefixSpace(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
 	if len(t.Buf) > 0 && t.Buf[0] != ' ' {
 		if err := t.Prepend(" "); err != nil {
 			return nil, err
@@ -198,10 +179,7 @@ func (PrefixSpace) Cut(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Tex
 }
 
 // Spell writes each byte as the character that stands for it.
-type Spell struct{}
-
-// Cut implements [Stage].
-func (Spell) Cut(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
+func Spell(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
 	err := t.Spell()
 	return append(out, *t), err
 }
@@ -216,46 +194,40 @@ const (
 	First
 )
 
-// Metaspace writes spaces as a mark and splits before it.
-type Metaspace struct {
-	Mark   string
-	Prefix Prefix
-	Split  bool
-}
-
-// Cut implements [Stage].
-func (m Metaspace) Cut(u *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
-	if len(t.Buf) == 0 {
-		return out, nil
-	}
-	first := t.First()
-	if err := t.ReplaceString(" ", m.Mark); err != nil {
-		return nil, err
-	}
-	if !bytes.HasPrefix(t.Buf, []byte(m.Mark)) && (m.Prefix == Always || m.Prefix == First && first) {
-		if err := t.Prepend(m.Mark); err != nil {
+// Metaspace writes spaces as a mark and, where split is set, cuts before it.
+func Metaspace(mark string, p Prefix, split bool) Stage {
+	return func(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
+		if len(t.Buf) == 0 {
+			return out, nil
+		}
+		first := t.First()
+		if err := t.ReplaceString(" ", mark); err != nil {
 			return nil, err
 		}
+		if !bytes.HasPrefix(t.Buf, []byte(mark)) && (p == Always || p == First && first) {
+			if err := t.Prepend(mark); err != nil {
+				return nil, err
+			}
+		}
+		if !split {
+			return append(out, *t), nil
+		}
+		return cutAt(out, t, mark, MergedWithNext, false), nil
 	}
-	if !m.Split {
-		return append(out, *t), nil
-	}
-	return Literal{Text: m.Mark, Behavior: MergedWithNext}.Cut(u, out, t)
 }
 
-// FixedLength cuts after every so many characters.
-type FixedLength struct{ Chars int }
-
-// Cut implements [Stage].
-func (f FixedLength) Cut(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
-	from, n := 0, 0
-	for i := 0; i < len(t.Buf); {
-		_, size := uni.DecodeRune(t.Buf[i:])
-		i += size
-		if n++; n == f.Chars || i == len(t.Buf) {
-			out = append(out, t.Slice(from, i))
-			from, n = i, 0
+// FixedLength cuts after every n characters.
+func FixedLength(n int) Stage {
+	return func(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
+		from, count := 0, 0
+		for i := 0; i < len(t.Buf); {
+			_, size := uni.DecodeRune(t.Buf[i:])
+			i += size
+			if count++; count == n || i == len(t.Buf) {
+				out = append(out, t.Slice(from, i))
+				from, count = i, 0
+			}
 		}
+		return out, nil
 	}
-	return out, nil
 }

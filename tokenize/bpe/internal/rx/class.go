@@ -88,7 +88,7 @@ func (p *parser) classChar() uni.Set {
 		}
 		return p.escapedSet(true)
 	}
-	if p.s[p.at] == '&' && p.flavor == Rust || p.looking("~~") {
+	if p.looking("~~") {
 		p.fail("a class operator")
 		return nil
 	}
@@ -125,9 +125,6 @@ func (p *parser) escapedSet(inside bool) uni.Set {
 	case 'd', 'D':
 		return named("Nd", c == 'D')
 	case 'w', 'W':
-		if p.flavor == Rust {
-			return named("added_word", c == 'W')
-		}
 		set := named("word", false)
 		if inside {
 			set = set.Intersect(latinFractions.Negate())
@@ -137,14 +134,9 @@ func (p *parser) escapedSet(inside bool) uni.Set {
 		}
 		return set
 	case 'h', 'H':
-		if p.flavor == Onig {
-			return named("hex", c == 'H')
-		}
+		return named("hex", c == 'H')
 	case 'p', 'P':
 		if !p.accept("{") {
-			if p.flavor == Rust && p.more() {
-				return named(string(p.rune()), c == 'P')
-			}
 			break
 		}
 		end := strings.IndexByte(p.s[p.at:], '}')
@@ -170,7 +162,7 @@ func (p *parser) codePoint(c rune) uni.Set {
 	hex := ""
 	if p.accept("{") {
 		end := strings.IndexByte(p.s[p.at:], '}')
-		if end < 0 || c == 'u' && p.flavor == Onig {
+		if end < 0 || c == 'u' {
 			p.fail("an unknown form of \\%c", c)
 			return nil
 		}
@@ -186,7 +178,7 @@ func (p *parser) codePoint(c rune) uni.Set {
 		p.at += n
 	}
 	v, err := strconv.ParseUint(hex, 16, 32)
-	if err != nil || v > 0x10FFFF || v >= 0xD800 && v < 0xE000 || c == 'x' && p.flavor == Onig && len(hex) == 2 && v >= 0x80 {
+	if err != nil || v > 0x10FFFF || v >= 0xD800 && v < 0xE000 || c == 'x' && len(hex) == 2 && v >= 0x80 {
 		p.fail("\\%c%s is not a character", c, hex)
 		return nil
 	}

@@ -32,14 +32,14 @@ const (
 )
 
 // Compile compiles pattern or says which construct it refuses.
-func Compile(u *uni.Tables, pattern string, flavor Flavor) (*Regexp, error) {
+func Compile(u *uni.Tables, pattern string) (*Regexp, error) {
 	if !utf8.ValidString(pattern) {
 		return nil, errors.New("the pattern is not valid UTF-8")
 	}
 	if len(pattern) > maxPattern {
 		return nil, fmt.Errorf("the pattern has %d bytes, more than %d", len(pattern), maxPattern)
 	}
-	p := &parser{u: u, s: pattern, flavor: flavor}
+	p := &parser{u: u, s: pattern}
 	tree := p.alternatives()
 	if p.err == nil && p.more() {
 		p.fail("an unmatched )")
@@ -55,18 +55,18 @@ func Compile(u *uni.Tables, pattern string, flavor Flavor) (*Regexp, error) {
 	return &Regexp{re: re, empty: tree.empty}, nil
 }
 
-// All appends the successive matches in s, which is valid UTF-8, as byte ranges.
+// All returns the successive matches in s, which is valid UTF-8, as byte ranges.
 // An empty match right after another match does not count. ErrTooComplex after
 // 1 s for one match, 1 s and 4 µs a byte for all, or with a match that ends past
 // until, where that is not nil.
-func (re *Regexp) All(dst [][2]int, s []byte, until *time.Time) ([][2]int, error) {
+func (re *Regexp) All(s []byte, until *time.Time) (all [][2]int, err error) {
 	start := time.Now()
 	most := start.Add(matchTime + time.Duration(len(s))*TimePerByte)
 	if until != nil && until.Before(most) {
 		most = *until
 	}
 	if most.Before(start) {
-		return dst, ErrTooComplex
+		return nil, ErrTooComplex
 	}
 	runes := []rune(string(s))
 	index, at := 0, 0 // a character of s and where it begins
@@ -80,17 +80,17 @@ func (re *Regexp) All(dst [][2]int, s []byte, until *time.Time) ([][2]int, error
 	m, err := re.re.FindRunesMatch(runes)
 	for ; m != nil; m, err = re.re.FindNextMatch(m) {
 		if time.Now().After(most) {
-			return dst, ErrTooComplex
+			return nil, ErrTooComplex
 		}
 		a := offset(m.Index)
 		b := offset(m.Index + m.Length)
 		if a < b || a != last {
-			dst = append(dst, [2]int{a, b})
+			all = append(all, [2]int{a, b})
 		}
 		last = b
 	}
 	if err != nil {
-		return dst, ErrTooComplex
+		return nil, ErrTooComplex
 	}
-	return dst, nil
+	return all, nil
 }

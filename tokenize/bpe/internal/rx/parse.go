@@ -1,6 +1,6 @@
 // Package rx matches the patterns of tokenizer files with regexp2, a backtracking
 // engine. A pattern is not given to it as it stands: regexp2 has .NET's syntax and
-// Go's Unicode tables, and Hugging Face tokenizers has Oniguruma's (tiktoken Rust's).
+// Go's Unicode tables, and Hugging Face tokenizers has Oniguruma's.
 // So each pattern is parsed here and written again in the part of the syntax that
 // means the same to both:
 //
@@ -25,18 +25,6 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// Flavor says whose syntax a pattern is written in.
-type Flavor uint8
-
-const (
-	// Onig is the engine of Hugging Face tokenizers: ^ and $ match at line ends,
-	// {n,m}+ repeats, \h is a hexadecimal digit.
-	Onig Flavor = iota
-	// Rust is the engine of tiktoken: ^ and $ match at the ends of the text,
-	// {n,m}+ is possessive.
-	Rust
-)
-
 // part is a parsed piece of a pattern in regexp2's syntax.
 type part struct {
 	text  string
@@ -52,14 +40,13 @@ type part struct {
 const varies = -1
 
 type parser struct {
-	u      *uni.Tables
-	s      string
-	at     int
-	flavor Flavor
-	fold   bool
-	depth  int
-	err    error
-	size   int // of what was written
+	u     *uni.Tables
+	s     string
+	at    int
+	fold  bool
+	depth int
+	err   error
+	size  int // of what was written
 }
 
 const (
@@ -132,9 +119,7 @@ func (p *parser) sequence() part {
 		}
 		switch pair := string([]rune{out.last, next.first}); pair {
 		case "ss", "st", "ff", "fi", "fl":
-			if p.flavor == Onig {
-				return p.fail("case-insensitive %q also matches a ligature in the reference engine", pair)
-			}
+			return p.fail("case-insensitive %q also matches a ligature in the reference engine", pair)
 		}
 		text.WriteString(next.text)
 		if n++; n == 1 {
@@ -198,12 +183,12 @@ func (p *parser) quantifiers(n part) part {
 		}
 		switch {
 		case p.looking("?"):
-			if interval && p.flavor == Onig && lo == hi {
+			if interval && lo == hi {
 				return p.fail("{n}? is not a lazy repeat in the reference engine")
 			}
 			p.at++
 			n.text += "?"
-		case p.looking("+") && !(interval && p.flavor == Onig):
+		case p.looking("+") && !interval: // {n,m}+ is a repeat of a repeat
 			p.at++
 			n.text, n.unit = "(?>"+n.text+")", true
 		}
@@ -248,15 +233,9 @@ func (p *parser) atom() (part, bool) {
 		return p.set(single('\n').Negate()), true
 	case '^':
 		p.at++
-		if p.flavor == Rust {
-			return anchor(`\A`), true
-		}
 		return anchor(`(?:\A|(?<=\n)(?!\z))`), true
 	case '$':
 		p.at++
-		if p.flavor == Rust {
-			return anchor(`\z`), true
-		}
 		return anchor(`(?=\n|\z)`), true
 	case '*', '+', '?', '{':
 		return p.fail("a repeat sign %q with nothing to repeat", c), true
@@ -392,19 +371,13 @@ func (p *parser) escape() part {
 		return part{}
 	case strings.IndexByte("sSdDwWhHpP", name) < 0:
 		return p.literal(set[0].Lo)
-	case p.fold && p.flavor == Rust && (name == 'p' || name == 'P') && len(set.Intersect(p.cased())) > 0:
-		return p.fail("a case-insensitive class with letters outside ASCII")
 	}
 	return p.set(set)
 }
 
 // wordEdge writes \b, or \B, by way of the reference's word characters.
 func (p *parser) wordEdge(not bool) part {
-	name := "word"
-	if p.flavor == Rust {
-		name = "added_word"
-	}
-	word, _ := p.u.Set(name)
+	word, _ := p.u.Set("word")
 	w := class(word)
 	if p.size += 4 * len(w); p.size > maxSize {
 		return p.fail("the pattern comes to more than %d bytes", maxSize)

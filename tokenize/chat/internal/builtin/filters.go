@@ -100,11 +100,7 @@ func filterLength(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	if s, ok := v.(*value.Str); ok {
 		x.Spend(3 * len(s.S) / 4)
 	}
-	n, fault := value.Len(v)
-	if fault != nil {
-		return x.Fail(fault)
-	}
-	return value.NewInt(int64(n))
+	return value.NewInt(int64(x.Len(v)))
 }
 
 func filterDefault(x *rt.Context, v value.Value, p rt.Params) value.Value {
@@ -132,22 +128,14 @@ func filterSafe(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 func filterString(x *rt.Context, v value.Value, _ rt.Params) value.Value { return x.SoftStr(v) }
 
 func filterTrim(x *rt.Context, v value.Value, p rt.Params) value.Value {
-	set, ok := x.Chars(p[0], "strip")
-	if !ok {
-		return rt.Stopped
-	}
-	return py.Strip(x.SoftStr(v), x.Lim, set, true, true)
+	return py.Strip(x.SoftStr(v), x.Lim, x.Chars(p[0], "strip"), true, true)
 }
 
 func filterReplace(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	if value.IsNone(p[2]) {
 		p[2] = nil
 	}
-	n, ok := x.IntOr(p[2], -1)
-	if !ok {
-		return rt.Stopped
-	}
-	str := x.Str
+	n, str := x.Int(p[2], -1), x.Str
 	if x.Escape {
 		str = x.SoftStr
 	}
@@ -166,9 +154,7 @@ func filterFormat(x *rt.Context, v value.Value, a rt.Args) value.Value {
 }
 
 func filterRandom(x *rt.Context, v value.Value, _ rt.Args) value.Value {
-	if n, fault := value.Len(v); fault != nil {
-		return x.Fail(fault)
-	} else if n == 0 {
+	if x.Len(v) == 0 {
 		return &value.Undefined{Hint: "No random item, sequence was empty."}
 	}
 	return x.Failf(value.Other, "the random filter has no place in a reproducible batch")

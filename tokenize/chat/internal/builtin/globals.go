@@ -9,17 +9,17 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Cycler is the object of cycler().
-type Cycler struct {
+// cycler is the object of cycler().
+type cycler struct {
 	items []value.Value
 	pos   int
 }
 
 // TypeName implements value.Value.
-func (c *Cycler) TypeName() string { return "Cycler" }
+func (c *cycler) TypeName() string { return "Cycler" }
 
 // Attr implements object.Attrs.
-func (c *Cycler) Attr(name string) value.Value {
+func (c *cycler) Attr(name string) value.Value {
 	switch name {
 	case "next":
 		return rt.DefGlobal("next()", func(*rt.Context, rt.Params) value.Value {
@@ -42,19 +42,19 @@ func (c *Cycler) Attr(name string) value.Value {
 	return nil
 }
 
-// Joiner is the object of joiner(): its separator from the second call on.
-type Joiner struct {
+// joiner is the object of joiner(): its separator from the second call on.
+type joiner struct {
 	sep  value.Value
 	used bool
 }
 
 // TypeName implements value.Value.
-func (j *Joiner) TypeName() string { return "Joiner" }
+func (j *joiner) TypeName() string { return "Joiner" }
 
 var signatureNone = rt.Parse("__call__()")
 
 // Call implements rt.Callable.
-func (j *Joiner) Call(x *rt.Context, a rt.Args) value.Value {
+func (j *joiner) Call(x *rt.Context, a rt.Args) value.Value {
 	if !signatureNone.Bind(x, a, &rt.Params{}) {
 		return rt.Stopped
 	}
@@ -69,23 +69,23 @@ func (j *Joiner) Call(x *rt.Context, a rt.Args) value.Value {
 var globals = map[string]value.Value{
 	"range":     rt.DefGlobal("range(start, stop=, step=, /)", globalRange),
 	"dict":      &object.DictType{},
-	"namespace": &rt.Builtin{Name: "namespace", Fn: object.NewNamespace},
-	"cycler": &rt.Builtin{Name: "cycler", Fn: func(x *rt.Context, a rt.Args) value.Value {
+	"namespace": &rt.Builtin{Fn: object.NewNamespace},
+	"cycler": &rt.Builtin{Fn: func(x *rt.Context, a rt.Args) value.Value {
 		if len(a.Kw) > 0 {
 			return x.Failf(value.Type, "cycler() takes no keyword arguments")
 		}
 		if len(a.Pos) == 0 {
 			return x.Failf(value.Other, "at least one item has to be provided")
 		}
-		return &Cycler{items: append([]value.Value(nil), a.Pos...)}
+		return &cycler{items: append([]value.Value(nil), a.Pos...)}
 	}},
 	"joiner": rt.DefGlobal("joiner(sep=)", func(_ *rt.Context, p rt.Params) value.Value {
 		if p[0] == nil {
 			p[0] = value.Lit(", ")
 		}
-		return &Joiner{sep: p[0]}
+		return &joiner{sep: p[0]}
 	}),
-	"lipsum": &rt.Builtin{Name: "lipsum", Fn: func(x *rt.Context, _ rt.Args) value.Value {
+	"lipsum": &rt.Builtin{Fn: func(x *rt.Context, _ rt.Args) value.Value {
 		return x.Failf(value.Other, "lipsum() gives random text, which has no place in a reproducible batch")
 	}},
 	"raise_exception": rt.DefGlobal("raise_exception(message)", func(x *rt.Context, p rt.Params) value.Value {
@@ -116,10 +116,7 @@ func globalRange(x *rt.Context, p rt.Params) value.Value {
 		if v == nil {
 			continue
 		}
-		var ok bool
-		if n[i], ok = x.Int(v); !ok {
-			return rt.Stopped
-		}
+		n[i] = x.Int(v, 0)
 		from = cmp.Or(from, value.Origin(v))
 	}
 	r := &value.Range{Start: n[0], Stop: n[1], Step: n[2], F: from}

@@ -138,10 +138,7 @@ func filterRound(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		if value.IsNone(precision) {
 			return value.Made(roundTo(x, v, nil), value.Origin(v))
 		}
-		n, ok := x.Int(precision)
-		if !ok {
-			return rt.Stopped
-		}
+		n := x.Int(precision, 0)
 		return value.Made(roundTo(x, v, &n), value.Origin(v))
 	}
 	scale := x.Val(py.Arith(x.Lim, "**", value.NewInt(10), precision))

@@ -43,10 +43,7 @@ func filterDictsort(x *rt.Context, v value.Value, p rt.Params) value.Value {
 }
 
 func sorted(x *rt.Context, items []value.Value, reverse value.Value, key func(value.Value) value.Value) value.Value {
-	descending := int64(0)
-	if reverse != nil {
-		descending, _ = x.Int(reverse)
-	}
+	descending := x.Int(reverse, 0)
 	if !x.Make(120 * len(items)) {
 		return rt.Stopped
 	}
@@ -67,10 +64,7 @@ func sorted(x *rt.Context, items []value.Value, reverse value.Value, key func(va
 }
 
 func filterSort(x *rt.Context, v value.Value, p rt.Params) value.Value {
-	items, ok := x.Elements(v)
-	if !ok {
-		return rt.Stopped
-	}
+	items := x.Elements(v)
 	fold := !p.Flag(1, false)
 	names := []value.Value{p[2]}
 	if s, ok := p[2].(*value.Str); ok {
@@ -111,22 +105,14 @@ func filterUnique(x *rt.Context, v value.Value, p rt.Params) value.Value {
 // extreme is min and max: the first of the best items.
 func extreme(op string) func(*rt.Context, value.Value, rt.Params) value.Value {
 	return func(x *rt.Context, v value.Value, p rt.Params) value.Value {
-		items, ok := x.Elements(v)
-		if !ok {
-			return rt.Stopped
-		}
+		items := x.Elements(v)
 		if len(items) == 0 {
 			return &value.Undefined{Hint: "No aggregated item, sequence was empty."}
 		}
 		get := attrGetter(x, p[1], !p.Flag(0, false), nil)
 		best, bestKey := items[0], get(items[0])
 		for _, it := range items[1:] {
-			key := get(it)
-			better, fault := value.Compare(x.Lim, op, key, bestKey)
-			if fault != nil {
-				return x.Fail(fault)
-			}
-			if better {
+			if key := get(it); x.Compare(op, key, bestKey) {
 				best, bestKey = it, key
 			}
 		}
@@ -135,10 +121,7 @@ func extreme(op string) func(*rt.Context, value.Value, rt.Params) value.Value {
 }
 
 func filterGroupby(x *rt.Context, v value.Value, p rt.Params) value.Value {
-	items, ok := x.Elements(v)
-	if !ok {
-		return rt.Stopped
-	}
+	items := x.Elements(v)
 	get := attrGetter(x, p[0], !p.Flag(2, false), p[1])
 	real := attrGetter(x, p[0], false, p[1])
 	if !x.Make(160 * len(items)) {
@@ -160,15 +143,9 @@ func filterGroupby(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	var members *value.List
 	for _, it := range sorted {
 		key := get(it)
-		if last != nil {
-			eq, fault := value.Equal(x.Lim, last, key)
-			if fault != nil {
-				return x.Fail(fault)
-			}
-			if eq {
-				members.Items = append(members.Items, it)
-				continue
-			}
+		if last != nil && x.Equal(last, key) {
+			members.Items = append(members.Items, it)
+			continue
 		}
 		last = key
 		members = &value.List{Items: []value.Value{it}}

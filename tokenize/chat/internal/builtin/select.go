@@ -62,21 +62,28 @@ func filterMap(x *rt.Context, v value.Value, a rt.Args) value.Value {
 		if len(pos) == 0 {
 			return failing(x, v, "map requires a filter argument")
 		}
-		name, ok := pos[0].(*value.Str)
 		rest := rt.Args{Pos: pos[1:], Kw: slices.Clone(a.Kw)}
 		get = func(it value.Value) value.Value {
-			var f rt.Func
-			if ok {
-				f = x.Lib.Filters[name.S]
+			if f := builtin(x, "filter", x.Lib.Filters, pos[0]); f != nil {
+				return f(x, it, rest)
 			}
-			if f == nil {
-				x.Fail(value.Hashable(x.Lim, pos[0]))
-				return x.Failf(value.Other, "No filter named %s.", value.ReprString(pos[0]))
-			}
-			return f(x, it, rest)
+			return rt.Stopped
 		}
 	}
 	return lazy(x, v, get)
+}
+
+// builtin is the filter or test of a name, nil after a failure.
+func builtin[F any](x *rt.Context, what string, all map[string]F, name value.Value) (f F) {
+	s, text := name.(*value.Str)
+	if text {
+		if f, ok := all[s.S]; ok {
+			return f
+		}
+	}
+	x.Fail(value.Hashable(x.Lim, name))
+	x.Failf(value.Other, "No %s named %s.", what, value.ReprString(name))
+	return f
 }
 
 // failing is a generator over v that fails with a message, unless v is empty.
@@ -129,19 +136,10 @@ func selection(byAttr, keep bool) rt.Func {
 		}
 		holds := value.Truth
 		if len(pos) > 0 {
-			name, ok := pos[0].(*value.Str)
 			rest := rt.Args{Pos: pos[1:], Kw: slices.Clone(a.Kw)}
 			holds = func(it value.Value) bool {
-				var t rt.Test
-				if ok {
-					t = x.Lib.Tests[name.S]
-				}
-				if t == nil {
-					x.Fail(value.Hashable(x.Lim, pos[0]))
-					x.Failf(value.Other, "No test named %s.", value.ReprString(pos[0]))
-					return false
-				}
-				return t(x, it, rest)
+				t := builtin(x, "test", x.Lib.Tests, pos[0])
+				return t != nil && t(x, it, rest)
 			}
 		}
 		return lazy(x, v, func(it value.Value) value.Value {

@@ -13,8 +13,8 @@ func filterBatch(x *rt.Context, v value.Value, p rt.Params) value.Value {
 }
 
 func batches(x *rt.Context, v, size, fill value.Value) []value.Value {
-	items, ok := x.Elements(v)
-	if !ok || !x.Make(80*len(items)) {
+	items := x.Elements(v)
+	if !x.Make(80 * len(items)) {
 		return nil
 	}
 	var groups []value.Value
@@ -28,10 +28,7 @@ func batches(x *rt.Context, v, size, fill value.Value) []value.Value {
 	}
 	if len(row) > 0 {
 		if !value.IsNone(fill) {
-			n, ok := x.Operand(size)
-			if !ok {
-				return nil
-			}
+			n := x.Operand(size, 0)
 			if n > int64(x.Lim.Items) {
 				x.Failf(value.Limit, "batch of %d items, more than %d", n, x.Lim.Items)
 				return nil
@@ -82,11 +79,7 @@ func filterSlice(x *rt.Context, v value.Value, p rt.Params) value.Value {
 }
 
 func sliced(x *rt.Context, v, count, fill value.Value) []value.Value {
-	seq, ok1 := x.Elements(v)
-	n, ok2 := x.Operand(count)
-	if !ok1 || !ok2 {
-		return nil
-	}
+	seq, n := x.Elements(v), x.Operand(count, 0)
 	if n == 0 {
 		x.Failf(value.Other, "integer division or modulo by zero")
 		return nil
@@ -130,11 +123,7 @@ func filterLast(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 			return c
 		}
 	case *value.List, *value.Dict, *value.Range, *value.View, *value.Bytes:
-		items, ok := x.Elements(v)
-		if !ok {
-			return rt.Stopped
-		}
-		if len(items) > 0 {
+		if items := x.Elements(v); len(items) > 0 {
 			return items[len(items)-1]
 		}
 	case *value.Undefined:
@@ -145,14 +134,7 @@ func filterLast(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 }
 
 func filterList(x *rt.Context, v value.Value, _ rt.Params) value.Value {
-	items, ok := x.Elements(v)
-	if !ok {
-		return rt.Stopped
-	}
-	if items == nil {
-		items = []value.Value{}
-	}
-	return &value.List{Items: items}
+	return &value.List{Items: x.Elements(v)}
 }
 
 func filterItems(x *rt.Context, v value.Value, _ rt.Params) value.Value {
@@ -175,7 +157,7 @@ func filterReverse(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	case *value.Undefined:
 		return &value.Iter{Name: "reversed", Next: each(nil)}
 	}
-	items, _ := x.Elements(v)
+	items := x.Elements(v)
 	if x.Err != nil {
 		if x.Err.Class == value.Type {
 			x.Err = value.Faultf(value.Other, "argument must be iterable")
@@ -195,10 +177,7 @@ func filterReverse(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 }
 
 func filterSum(x *rt.Context, v value.Value, p rt.Params) value.Value {
-	items, ok := x.Elements(v)
-	if !ok {
-		return rt.Stopped
-	}
+	items := x.Elements(v)
 	var total value.Value = value.NewInt(0)
 	if p[1] != nil {
 		total = p[1]
@@ -221,8 +200,8 @@ func filterJoin(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	if p[0] != nil {
 		sep = x.Str(p[0])
 	}
-	items, ok := x.Elements(v)
-	if !ok || !x.Make(8*len(items)) {
+	items := x.Elements(v)
+	if !x.Make(8 * len(items)) {
 		return rt.Stopped
 	}
 	get := attrGetter(x, p[1], false, nil)

@@ -76,10 +76,7 @@ func comparison(sig, op string) rt.Test {
 
 // remainder reports whether v % by is want.
 func remainder(x *rt.Context, v, by value.Value, want int64) bool {
-	r := x.Val(py.Arith(x.Lim, "%", v, by))
-	eq, fault := value.Equal(x.Lim, r, value.NewInt(want))
-	x.Fail(fault)
-	return eq
+	return x.Equal(x.Val(py.Arith(x.Lim, "%", v, by)), value.NewInt(want))
 }
 
 // named is a test whether a builtin of a name is known.

@@ -15,10 +15,7 @@ import (
 func filterIndent(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	unit := value.Lit("    ")
 	if p[0] != nil {
-		var ok bool
-		if unit, ok = blanks(x, p[0]); !ok {
-			return rt.Stopped
-		}
+		unit = blanks(x, p[0])
 	}
 	s, ok := v.(*value.Str)
 	if !ok {
@@ -34,9 +31,7 @@ func filterIndent(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		unit = py.Escape(unit, x.Lim)
 	}
 	lines, fault := py.Lines(s, x.Lim, false)
-	if fault != nil {
-		return x.Fail(fault)
-	}
+	x.Fail(fault)
 	// Jinja adds a newline before it splits, so a final newline gives a last, empty
 	// line; a carriage return at the end and that newline are one.
 	if s.S == "" || endsLine(s.S) {
@@ -65,22 +60,17 @@ func filterIndent(x *rt.Context, v value.Value, p rt.Params) value.Value {
 }
 
 // blanks is an indent: a number of blanks or a text.
-func blanks(x *rt.Context, v value.Value) (*value.Str, bool) {
+func blanks(x *rt.Context, v value.Value) *value.Str {
 	if s, ok := v.(*value.Str); ok {
-		return s, true
+		return s
 	}
-	n, ok := x.Operand(v)
-	if !ok {
-		return nil, false
-	}
-	if n = max(n, 0); n > int64(x.Lim.Bytes) {
+	n := max(x.Operand(v, 0), 0)
+	if n > int64(x.Lim.Bytes) {
 		x.Failf(value.Limit, "indent of %d blanks, more than %d bytes", n, x.Lim.Bytes)
-		return nil, false
+	} else if x.Make(int(n)) {
+		return value.Lit(strings.Repeat(" ", int(n)))
 	}
-	if !x.Make(int(n)) {
-		return nil, false
-	}
-	return value.Lit(strings.Repeat(" ", int(n))), true
+	return value.Empty
 }
 
 // endsLine reports whether a newline after s begins a line of its own.
@@ -95,38 +85,23 @@ func endsLine(s string) bool {
 
 func filterTruncate(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	var end value.Value = value.Lit("...")
-	length, leeway := int64(255), int64(5)
-	var ok bool
-	if p[0] != nil {
-		if length, ok = x.Operand(p[0]); !ok {
-			return rt.Stopped
-		}
-	}
+	length, leeway := x.Operand(p[0], 255), int64(5)
 	if p[2] != nil {
 		end = p[2]
 	}
-	n, fault := value.Len(end)
-	if fault != nil {
-		return x.Fail(fault)
-	}
+	n := x.Len(end)
 	if length < int64(n) {
 		return x.Failf(value.Other, "expected length >= %d, got %d", n, length)
 	}
 	if f, isFloat := p[3].(*value.Float); isFloat && f.V >= 0 && f.V < 1<<40 {
 		leeway = int64(f.V)
 	} else if !value.IsNone(p[3]) {
-		if leeway, ok = x.Operand(p[3]); !ok {
-			return rt.Stopped
-		}
+		leeway = x.Operand(p[3], 0)
 	}
 	if leeway < 0 {
 		return x.Failf(value.Other, "expected leeway >= 0, got %d", leeway)
 	}
-	size, fault := value.Len(v)
-	if fault != nil {
-		return x.Fail(fault)
-	}
-	if int64(size) <= length+leeway {
+	if int64(x.Len(v)) <= length+leeway {
 		return v
 	}
 	s, ok := v.(*value.Str)
@@ -198,12 +173,8 @@ func filterURLEncode(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	if d, ok := v.(*value.Dict); ok {
 		v = &value.View{D: d, Kind: "dict_items"}
 	}
-	items, ok := x.Elements(v)
-	if !ok {
-		return rt.Stopped
-	}
 	var parts []*value.Str
-	for _, it := range items {
+	for _, it := range x.Elements(v) {
 		kv, fault := value.Elements(x.Lim, it)
 		if fault != nil {
 			return x.Fail(fault)

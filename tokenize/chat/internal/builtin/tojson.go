@@ -21,7 +21,7 @@ func WriteJSON(x *rt.Context, t *value.Text, v value.Value, a rt.Args) {
 		if !signatureJSON.Bind(x, a, &p) {
 			return
 		}
-		if form = jsonForm(x, v, p); form == nil {
+		if form = jsonForm(x, v, p); x.Err != nil {
 			return
 		}
 	}
@@ -32,13 +32,9 @@ var plainJSON = value.NewJSON(nil)
 
 // jsonForm reads the parameters of tojson for v; nil after a failure.
 func jsonForm(x *rt.Context, v value.Value, p rt.Params) *value.JSON {
-	var ok bool
 	var sep []value.Value
 	if !value.IsNone(p[2]) {
-		if sep, ok = x.Elements(p[2]); !ok {
-			return nil
-		}
-		if len(sep) != 2 {
+		if sep = x.Elements(p[2]); len(sep) != 2 {
 			x.Failf(value.Other, "separators must have 2 items, not %d", len(sep))
 			return nil
 		}
@@ -48,21 +44,14 @@ func jsonForm(x *rt.Context, v value.Value, p rt.Params) *value.JSON {
 	}
 	j := value.NewJSON(nil)
 	if !value.IsNone(p[1]) {
-		indent, ok := blanks(x, p[1])
-		if !ok {
-			return nil
-		}
+		indent := blanks(x, p[1])
 		j = value.NewJSON(&indent.S)
 		j.From = indent.Field()
 	}
 	j.EnsureASCII = p.Flag(0, false)
 	j.SortKeys = p.Flag(3, false)
 	if sep != nil {
-		item, ok1 := x.StrArg(sep[0])
-		key, ok2 := x.StrArg(sep[1])
-		if !ok1 || !ok2 {
-			return nil
-		}
+		item, key := x.StrArg(sep[0]), x.StrArg(sep[1])
 		j.Item, j.Key = item.S, key.S
 		j.From = cmp.Or(j.From, item.Field(), key.Field())
 	}

@@ -33,15 +33,8 @@ func filterURLize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	}
 	var schemes []string
 	if !value.IsNone(p[4]) {
-		items, ok := x.Elements(p[4])
-		if !ok {
-			return rt.Stopped
-		}
-		for _, it := range items {
-			s, ok := x.StrArg(it)
-			if !ok {
-				return rt.Stopped
-			}
+		for _, it := range x.Elements(p[4]) {
+			s := x.StrArg(it)
 			if !schemePattern().MatchString(s.S) {
 				return x.Failf(value.Other, "%s is not a valid URI scheme prefix.", value.ReprString(s))
 			}
@@ -164,9 +157,7 @@ func shownURL(x *rt.Context, url string, limit value.Value) string {
 		return url
 	}
 	s := value.Lit(url)
-	long, fault := value.Compare(x.Lim, ">", value.NewInt(int64(s.RuneCount())), limit)
-	x.Fail(fault)
-	if !long {
+	if !x.Compare(">", value.NewInt(int64(s.RuneCount())), limit) {
 		return url
 	}
 	cut, _ := object.Slice(x, s, [3]value.Value{1: limit}).(*value.Str)
@@ -192,14 +183,10 @@ func filterWordwrap(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		return rt.Stopped
 	}
 	lines, fault := py.Lines(s, x.Lim, false)
-	if fault != nil {
-		return x.Fail(fault)
-	}
+	x.Fail(fault)
 	width := int64(79)
-	if p[0] != nil && len(lines) > 0 {
-		if width, ok = x.Operand(p[0]); !ok {
-			return rt.Stopped
-		}
+	if len(lines) > 0 {
+		width = x.Operand(p[0], width)
 	}
 	if width <= 0 {
 		return x.Failf(value.Other, "invalid width %d (must be > 0)", width)

@@ -51,7 +51,7 @@ func eachLoop(body []stmt, f func(*forStmt)) {
 
 func compile(t *testing.T, source string) *Program {
 	t.Helper()
-	body, err := syntax.Parse(source, syntax.Options{MaxDepth: 100})
+	body, err := syntax.Parse(source, 100)
 	require.NoError(t, err, source)
 	p, err := Compile(body)
 	require.NoError(t, err, source)

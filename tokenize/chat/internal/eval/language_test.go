@@ -81,7 +81,7 @@ var kinds = map[value.Class]string{
 func render(t *testing.T, source string, data *value.Dict) (text, kind, says string) {
 	t.Helper()
 	source = syntax.Normalize(source)
-	body, err := syntax.Parse(source, syntax.Options{MaxDepth: 200})
+	body, err := syntax.Parse(source, 200)
 	var p *Program
 	if err == nil {
 		p, err = Compile(body)

@@ -294,7 +294,7 @@ var loopAttrs = map[string]func(l *Loop) value.Value{
 		return &value.Undefined{Hint: "there is no next item"}
 	},
 	"cycle": func(l *Loop) value.Value {
-		return &rt.Builtin{Name: "cycle", Fn: func(x *rt.Context, a rt.Args) value.Value {
+		return &rt.Builtin{Fn: func(x *rt.Context, a rt.Args) value.Value {
 			if len(a.Pos) == 0 {
 				return x.Failf(value.Type, "no items for cycling given")
 			}
@@ -302,7 +302,7 @@ var loopAttrs = map[string]func(l *Loop) value.Value{
 		}}
 	},
 	"changed": func(l *Loop) value.Value {
-		return &rt.Builtin{Name: "changed", Fn: func(x *rt.Context, a rt.Args) value.Value {
+		return &rt.Builtin{Fn: func(x *rt.Context, a rt.Args) value.Value {
 			if !x.Make(rt.ObjectSize + 16*len(a.Pos)) {
 				return rt.Stopped
 			}

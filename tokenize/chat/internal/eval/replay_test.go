@@ -77,12 +77,12 @@ func (s *setting) run(t *testing.T, p *Program, r *Replay, into *value.Memory) (
 
 var ticks int
 
-var tick = &rt.Builtin{Name: "tick", Fn: func(*rt.Context, rt.Args) value.Value {
+var tick = &rt.Builtin{Fn: func(*rt.Context, rt.Args) value.Value {
 	ticks++
 	return value.Empty
 }}
 
-var raise = &rt.Builtin{Name: "raise", Fn: func(x *rt.Context, _ rt.Args) value.Value { return x.Failf(value.Other, "raised") }}
+var raise = &rt.Builtin{Fn: func(x *rt.Context, _ rt.Args) value.Value { return x.Failf(value.Other, "raised") }}
 
 // Of which loops the passes are replayed, and where they end: of a run over six messages
 // after one over four.

@@ -69,7 +69,7 @@ func attribute(x *rt.Context, v value.Value, name string, key value.Value) value
 		return nil
 	}
 	if m := Method(x, v, name); m != nil {
-		return &rt.Builtin{Name: name, Fn: func(x *rt.Context, a rt.Args) value.Value { return m(x, v, a) }}
+		return &rt.Builtin{Fn: func(x *rt.Context, a rt.Args) value.Value { return m(x, v, a) }}
 	}
 	switch v := v.(type) {
 	case *value.List:

@@ -111,9 +111,8 @@ var viewIsDisjoint = rt.Def("isdisjoint(other)", func(x *rt.Context, self value.
 // ListMethods are the methods of list, tuple and range.
 var ListMethods = map[string]rt.Func{
 	"count": rt.Def("count(value)", func(x *rt.Context, self value.Value, p rt.Params) value.Value {
-		items, _ := x.Elements(self)
 		n := int64(0)
-		for _, it := range items {
+		for _, it := range x.Elements(self) {
 			if isOrEquals(x, it, p[0]) {
 				n++
 			}
@@ -124,7 +123,7 @@ var ListMethods = map[string]rt.Func{
 		if _, ok := self.(*value.Range); ok && p[1] != nil {
 			return x.Failf(value.Type, "range.index() takes exactly one argument")
 		}
-		items, _ := x.Elements(self)
+		items := x.Elements(self)
 		first, n := py.SliceIndices(len(items), x.OptInt(p[1]), x.OptInt(p[2]), 1)
 		for i := first; i < first+n && x.Err == nil; i++ {
 			if isOrEquals(x, items[i], p[0]) {
@@ -135,11 +134,7 @@ var ListMethods = map[string]rt.Func{
 	}),
 }
 
-func isOrEquals(x *rt.Context, a, b value.Value) bool {
-	eq, fault := value.Equal(x.Lim, a, b)
-	x.Fail(fault)
-	return eq || value.Same(a, b)
-}
+func isOrEquals(x *rt.Context, a, b value.Value) bool { return x.Equal(a, b) || value.Same(a, b) }
 
 var listCopy = on("copy()", func(_ *rt.Context, l *value.List, _ rt.Params) value.Value { return &value.List{Items: l.Items} })
 

@@ -73,8 +73,7 @@ func newDict(x *rt.Context, a rt.Args) value.Value {
 		case *value.Undefined:
 			return x.Fail(src.Use())
 		default:
-			pairs, _ := x.Elements(a.Pos[0])
-			for i, p := range pairs {
+			for i, p := range x.Elements(a.Pos[0]) {
 				kv, fault := value.Elements(x.Lim, p)
 				if fault != nil {
 					return x.Failf(value.Type, "cannot convert dictionary update sequence element #%d to a sequence", i)

@@ -49,33 +49,18 @@ var StrMethods = map[string]rt.Func{
 	"index":      find("index", false, true),
 	"rindex":     find("rindex", true, true),
 	"count": on("count(sub, start=, stop=, /)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-		sub, ok := x.StrArg(p[0])
-		start, stop := x.OptInt(p[1]), x.OptInt(p[2])
-		if !ok || x.Err != nil {
-			return rt.Stopped
-		}
-		return value.NewInt(py.CountOf(s, x.Lim, sub.S, start, stop))
+		sub := x.StrArg(p[0])
+		return value.NewInt(py.CountOf(s, x.Lim, sub.S, x.OptInt(p[1]), x.OptInt(p[2])))
 	}),
 
 	"removeprefix": on("removeprefix(prefix, /)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-		if a, ok := x.StrArg(p[0]); ok && strings.HasPrefix(s.S, a.S) {
-			return s.Slice(len(a.S), len(s.S))
-		}
-		return s
+		return s.Slice(len(s.S)-len(strings.TrimPrefix(s.S, x.StrArg(p[0]).S)), len(s.S))
 	}),
 	"removesuffix": on("removesuffix(suffix, /)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-		if a, ok := x.StrArg(p[0]); ok && strings.HasSuffix(s.S, a.S) {
-			return s.Slice(0, len(s.S)-len(a.S))
-		}
-		return s
+		return s.Slice(0, len(strings.TrimSuffix(s.S, x.StrArg(p[0]).S)))
 	}),
 	"replace": on("replace(old, new, count=, /)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-		old, ok1 := x.StrArg(p[0])
-		by, ok2 := x.StrArg(p[1])
-		n, ok3 := x.IntOr(p[2], -1)
-		if !ok1 || !ok2 || !ok3 {
-			return rt.Stopped
-		}
+		old, by, n := x.StrArg(p[0]), x.StrArg(p[1]), x.Int(p[2], -1)
 		if s.Markup {
 			by = py.Escape(by, x.Lim)
 		}
@@ -91,11 +76,7 @@ var StrMethods = map[string]rt.Func{
 	"rjust": pad("rjust", func(n, _ int64) (int64, int64) { return n, 0 }),
 	"zfill": on("zfill(width, /)", zfill),
 	"expandtabs": on("expandtabs(tabsize=)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-		size, ok := x.IntOr(p[0], 8)
-		if !ok {
-			return rt.Stopped
-		}
-		return x.Text(py.ExpandTabs(s, x.Lim, size))
+		return x.Text(py.ExpandTabs(s, x.Lim, x.Int(p[0], 8)))
 	}),
 	"encode":    on("encode(encoding=, errors=)", encode),
 	"translate": on("translate(table, /)", translate),
@@ -115,18 +96,14 @@ var StrMethods = map[string]rt.Func{
 }
 
 func splitlines(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-	keep, ok := x.IntOr(p[0], 0)
-	if !ok {
-		return rt.Stopped
-	}
-	lines, fault := py.Lines(s, x.Lim, keep != 0)
+	lines, fault := py.Lines(s, x.Lim, x.Int(p[0], 0) != 0)
 	x.Fail(fault)
 	return &value.List{Items: lines}
 }
 
 func join(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-	items, ok := x.Elements(p[0])
-	if !ok || !x.Make(8*len(items)) {
+	items := x.Elements(p[0])
+	if !x.Make(8 * len(items)) {
 		return rt.Stopped
 	}
 	strs := make([]*value.Str, len(items))
@@ -144,12 +121,8 @@ func join(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 }
 
 func zfill(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-	width, ok := x.Int(p[0])
-	if !ok {
-		return rt.Stopped
-	}
 	x.Spend(len(s.S))
-	n := width - int64(s.RuneCount())
+	n := x.Int(p[0], 0) - int64(s.RuneCount())
 	if n <= 0 {
 		return s
 	}
@@ -166,11 +139,8 @@ func zfill(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 
 func encode(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 	for _, v := range p[:2] {
-		if v == nil {
-			continue
-		}
-		if _, ok := x.StrArg(v); !ok {
-			return rt.Stopped
+		if v != nil {
+			x.StrArg(v)
 		}
 	}
 	if e, ok := p[0].(*value.Str); ok {
@@ -207,21 +177,13 @@ func format(x *rt.Context, s *value.Str, pos []value.Value, kw func(string) (val
 
 func strip(name string, left, right bool) rt.Func {
 	return on(name+"(chars=, /)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-		set, ok := x.Chars(p[0], name)
-		if !ok {
-			return rt.Stopped
-		}
-		return py.Strip(s, x.Lim, set, left, right)
+		return py.Strip(s, x.Lim, x.Chars(p[0], name), left, right)
 	})
 }
 
 func split(name string, fromRight bool) rt.Func {
 	return on(name+"(sep=, maxsplit=)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-		max, ok1 := x.IntOr(p[1], -1)
-		sep, ok2 := x.Chars(p[0], name)
-		if !ok1 || !ok2 {
-			return rt.Stopped
-		}
+		max, sep := x.Int(p[1], -1), x.Chars(p[0], name)
 		var l *value.List
 		var fault *value.Fault
 		switch {
@@ -242,10 +204,7 @@ func split(name string, fromRight bool) rt.Func {
 
 func partition(name string, last bool) rt.Func {
 	return on(name+"(sep, /)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-		sep, ok := x.StrArg(p[0])
-		if !ok {
-			return rt.Stopped
-		}
+		sep := x.StrArg(p[0])
 		if sep.S == "" {
 			return x.Failf(value.Other, "empty separator")
 		}
@@ -267,12 +226,8 @@ func partition(name string, last bool) rt.Func {
 
 func find(name string, last, must bool) rt.Func {
 	return on(name+"(sub, start=, stop=, /)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-		sub, ok := x.StrArg(p[0])
-		start, stop := x.OptInt(p[1]), x.OptInt(p[2])
-		if !ok || x.Err != nil {
-			return rt.Stopped
-		}
-		i := py.Find(s, x.Lim, sub.S, start, stop, last)
+		sub := x.StrArg(p[0])
+		i := py.Find(s, x.Lim, sub.S, x.OptInt(p[1]), x.OptInt(p[2]), last)
 		if i < 0 && must {
 			return x.Failf(value.Other, "substring not found")
 		}
@@ -307,16 +262,9 @@ func affix(name string, suffix bool) rt.Func {
 
 func pad(name string, sides func(n, width int64) (int64, int64)) rt.Func {
 	return on(name+"(width, fill=, /)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-		width, ok := x.Int(p[0])
-		if !ok {
-			return rt.Stopped
-		}
-		fill := value.Lit(" ")
+		width, fill := x.Int(p[0], 0), value.Lit(" ")
 		if p[1] != nil {
-			if fill, ok = x.StrArg(p[1]); !ok {
-				return rt.Stopped
-			}
-			if fill.RuneCount() != 1 {
+			if fill = x.StrArg(p[1]); fill.RuneCount() != 1 {
 				return x.Failf(value.Type, "The fill character must be exactly one character long")
 			}
 		}

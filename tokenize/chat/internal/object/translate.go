@@ -35,8 +35,8 @@ func maketrans(x *rt.Context, _ value.Value, p rt.Params) value.Value {
 		if v == nil {
 			break
 		}
-		s, ok := x.StrArg(v)
-		if !ok || !x.Make(4*len(s.S)) {
+		s := x.StrArg(v)
+		if !x.Make(4 * len(s.S)) {
 			return rt.Stopped
 		}
 		sets[i] = []rune(s.S)

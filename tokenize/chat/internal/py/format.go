@@ -144,17 +144,9 @@ func formatField(t *value.Text, l *value.Limits, s *value.Str, f *replacement, a
 	}
 	switch f.conv {
 	case 0:
-	case 's':
-		if v, fault = value.ToStr(l, v, true); fault != nil {
+	case 's', 'r', 'a':
+		if v, fault = converted(l, v, f.conv); fault != nil {
 			return fault
-		}
-	case 'r', 'a':
-		r := &value.Text{Track: true, Lim: l}
-		if fault := value.WriteRepr(r, l, v, l.Depth); fault != nil {
-			return fault
-		}
-		if v = r.Own(); f.conv == 'a' {
-			v = asciiOf(v.(*value.Str), l)
 		}
 	default:
 		return value.ValueError("Unknown conversion specifier %c", f.conv)
@@ -167,7 +159,7 @@ func formatField(t *value.Text, l *value.Limits, s *value.Str, f *replacement, a
 		}
 		spec = inner.Own()
 	}
-	out, fault := FormatValue(l, v, spec)
+	out, fault := formatValue(l, v, spec)
 	if fault != nil {
 		return fault
 	}
@@ -178,6 +170,21 @@ func formatField(t *value.Text, l *value.Limits, s *value.Str, f *replacement, a
 	}
 	t.Str(out)
 	return nil
+}
+
+// converted is v as text: its str, its repr or, with 'a', that without what is not ASCII.
+func converted(l *value.Limits, v value.Value, conv rune) (*value.Str, *value.Fault) {
+	if conv == 's' {
+		return value.ToStr(l, v, true)
+	}
+	t := &value.Text{Track: true, Lim: l}
+	if fault := value.WriteRepr(t, l, v, l.Depth); fault != nil {
+		return nil, fault
+	}
+	if conv == 'a' {
+		return asciiOf(t.Own(), l), nil
+	}
+	return t.Own(), nil
 }
 
 func lookupField(l *value.Limits, name string, args *FormatArgs, auto *int) (value.Value, *value.Fault) {

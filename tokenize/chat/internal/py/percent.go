@@ -212,19 +212,9 @@ func (x *percent) done() *value.Fault {
 func percentPiece(l *value.Limits, p spec, conv byte, v value.Value, markup bool) (*value.Str, *value.Fault) {
 	switch conv {
 	case 's', 'r', 'a':
-		t := &value.Text{Track: true, Lim: l}
-		var fault *value.Fault
-		if conv == 's' {
-			fault = value.WriteStr(t, l, v)
-		} else {
-			fault = value.WriteRepr(t, l, v, l.Depth)
-		}
+		piece, fault := converted(l, v, rune(conv))
 		if fault != nil {
 			return nil, fault
-		}
-		piece := t.Own()
-		if conv == 'a' {
-			piece = asciiOf(piece, l)
 		}
 		if markup {
 			if x, ok := v.(*value.Str); !ok || !x.Markup {

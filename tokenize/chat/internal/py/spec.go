@@ -87,8 +87,8 @@ func parseSpec(s string) (spec, *value.Fault) {
 	return p, fault
 }
 
-// FormatValue is Python's format(v, spec).
-func FormatValue(l *value.Limits, v value.Value, spec *value.Str) (*value.Str, *value.Fault) {
+// formatValue is Python's format(v, spec).
+func formatValue(l *value.Limits, v value.Value, spec *value.Str) (*value.Str, *value.Fault) {
 	if spec.S == "" {
 		return value.ToStr(l, v, true)
 	}

@@ -20,8 +20,7 @@ type Callable interface {
 
 // Builtin is a global function or a bound method.
 type Builtin struct {
-	Name string
-	Fn   func(x *Context, a Args) value.Value
+	Fn func(x *Context, a Args) value.Value
 }
 
 // TypeName implements value.Value.
@@ -124,10 +123,10 @@ func DefTest(sig string, f func(x *Context, v value.Value, p Params) bool) Test 
 	}
 }
 
-// DefGlobal is Def for a global function, which is named as in the signature.
+// DefGlobal is Def for a global function.
 func DefGlobal(sig string, f func(x *Context, p Params) value.Value) *Builtin {
 	bound := Def(sig, func(x *Context, _ value.Value, p Params) value.Value { return f(x, p) })
-	return &Builtin{Name: Parse(sig).name, Fn: func(x *Context, a Args) value.Value { return bound(x, nil, a) }}
+	return &Builtin{Fn: func(x *Context, a Args) value.Value { return bound(x, nil, a) }}
 }
 
 // Bind assigns arguments to parameters, which are nil, as Python does.
@@ -187,36 +186,33 @@ func (x *Context) OptInt(v value.Value) *int64 {
 	return &n
 }
 
+// What follows reads an argument as a type; one of another type is a failure, after which
+// the result is 0, empty or nil, and whatever is made of it is nothing to anybody.
+
 // Operand is an integer that a builtin of Jinja's computes with, so that an Undefined
-// fails as Undefined.
-func (x *Context) Operand(v value.Value) (int64, bool) {
+// fails as Undefined; absent for nil.
+func (x *Context) Operand(v value.Value, absent int64) int64 {
 	if u, ok := v.(*value.Undefined); ok {
 		x.Fail(u.Use())
-		return 0, false
 	}
-	return x.Int(v)
+	return x.Int(v, absent)
 }
 
 // Int is an integer that goes to a builtin of Python's, which takes an Undefined for any
-// object that is no integer.
-func (x *Context) Int(v value.Value) (int64, bool) {
-	if !value.IsInt(v) {
-		x.Failf(value.Type, "'%s' object cannot be interpreted as an integer", v.TypeName())
-		return 0, false
+// object that is no integer; absent for nil.
+func (x *Context) Int(v value.Value, absent int64) int64 {
+	if v == nil {
+		return absent
 	}
 	n, ok := value.AsInt(v)
-	if !ok {
+	switch {
+	case !value.IsInt(v):
+		x.Failf(value.Type, "'%s' object cannot be interpreted as an integer", v.TypeName())
+	case !ok:
 		x.Failf(value.Other, "Python int too large to convert to C ssize_t")
+		return 0
 	}
-	return n, ok
-}
-
-// IntOr is Int, or absent for nil.
-func (x *Context) IntOr(v value.Value, absent int64) (int64, bool) {
-	if v == nil {
-		return absent, true
-	}
-	return x.Int(v)
+	return n
 }
 
 // NoAttr is the failure of a builtin that uses an attribute its value lacks.
@@ -228,22 +224,20 @@ func (x *Context) NoAttr(v value.Value, name string) value.Value {
 }
 
 // StrArg is a string argument.
-func (x *Context) StrArg(v value.Value) (*value.Str, bool) {
-	if s, ok := v.(*value.Str); ok {
-		return s, true
+func (x *Context) StrArg(v value.Value) *value.Str {
+	s, ok := v.(*value.Str)
+	if !ok {
+		x.Failf(value.Type, "expected str instance, %s found", v.TypeName())
+		return value.Empty
 	}
-	x.Failf(value.Type, "expected str instance, %s found", v.TypeName())
-	return nil, false
+	return s
 }
 
 // Chars is an optional set of characters; nil means white space.
-func (x *Context) Chars(v value.Value, name string) (*value.Str, bool) {
-	switch v := v.(type) {
-	case nil, *value.None:
-		return nil, true
-	case *value.Str:
-		return v, true
+func (x *Context) Chars(v value.Value, name string) *value.Str {
+	s, ok := v.(*value.Str)
+	if !ok && !value.IsNone(v) {
+		x.Failf(value.Type, "%s arg must be None or str", name)
 	}
-	x.Failf(value.Type, "%s arg must be None or str", name)
-	return nil, false
+	return s
 }

@@ -204,12 +204,32 @@ func (x *Context) Nested(v value.Value) int {
 	return depth
 }
 
-// Elements is value.Elements with the steps counted.
-func (x *Context) Elements(v value.Value) ([]value.Value, bool) {
+// Elements is value.Elements with the steps counted; nil after a failure.
+func (x *Context) Elements(v value.Value) []value.Value {
 	items, fault := value.Elements(x.Lim, v)
-	if fault != nil {
-		x.Fail(fault)
-		return nil, false
+	if x.Fail(fault); !x.Step(len(items)) {
+		return nil
 	}
-	return items, x.Step(len(items))
+	return items
+}
+
+// Equal is value.Equal, false after a failure.
+func (x *Context) Equal(a, b value.Value) bool {
+	eq, fault := value.Equal(x.Lim, a, b)
+	x.Fail(fault)
+	return eq && x.Err == nil
+}
+
+// Compare is value.Compare, false after a failure.
+func (x *Context) Compare(op string, a, b value.Value) bool {
+	ok, fault := value.Compare(x.Lim, op, a, b)
+	x.Fail(fault)
+	return ok && x.Err == nil
+}
+
+// Len is value.Len, 0 after a failure.
+func (x *Context) Len(v value.Value) int {
+	n, fault := value.Len(v)
+	x.Fail(fault)
+	return n
 }

@@ -6,15 +6,10 @@ import (
 	"strings"
 )
 
-// Options bounds what Parse accepts.
-type Options struct {
-	// MaxDepth bounds the nesting of expressions and blocks.
-	MaxDepth int
-}
-
-// Parse reads a normalised source (see Normalize). Errors are *Error.
-func Parse(source string, opts Options) ([]Stmt, error) {
-	p := &parser{maxDepth: opts.MaxDepth}
+// Parse reads a normalised source (see Normalize), whose expressions and blocks nest no
+// deeper than maxDepth. Errors are *Error.
+func Parse(source string, maxDepth int) ([]Stmt, error) {
+	p := &parser{maxDepth: maxDepth}
 	p.tokens, p.lexErr = lex(source)
 	p.atEnd()
 	body := p.subparse(nil)

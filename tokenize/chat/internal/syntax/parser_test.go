@@ -77,7 +77,7 @@ func TestPrecedence(t *testing.T) {
 		{"a, b", "(a, b,)"},
 		{"f(a)(b)", "f(a)(b)"},
 	} {
-		body, err := Parse("{{ "+c.source+" }}", Options{MaxDepth: 50})
+		body, err := Parse("{{ "+c.source+" }}", 50)
 		require.NoError(t, err, c.source)
 		require.Equal(t, c.want, show(body[0].(*Output).Nodes[0]), c.source)
 	}
@@ -100,7 +100,7 @@ func TestParseFaults(t *testing.T) {
 		{"{{ f(a=1, b) }}", "invalid syntax for function call expression", 4},
 		{"{{ a is b is c }}", "You cannot chain multiple tests with is", 10},
 	} {
-		_, err := Parse(c.source, Options{MaxDepth: 50})
+		_, err := Parse(c.source, 50)
 		e, ok := errors.AsType[*Error](err)
 		require.True(t, ok, c.source)
 		require.Equal(t, c.says, e.Msg, c.source)
@@ -117,11 +117,11 @@ func TestNestingIsBounded(t *testing.T) {
 		"{{ " + strings.Repeat("-", 60) + "1 }}",
 		strings.Repeat("{% if x %}", 60) + strings.Repeat("{% endif %}", 60),
 	} {
-		_, err := Parse(source, Options{MaxDepth: 50})
+		_, err := Parse(source, 50)
 		e, ok := errors.AsType[*Error](err)
 		require.True(t, ok, source)
 		require.True(t, e.Limit, e.Msg)
-		_, err = Parse(source, Options{MaxDepth: 1000})
+		_, err = Parse(source, 1000)
 		require.NoError(t, err, source)
 	}
 }

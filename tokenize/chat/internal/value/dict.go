@@ -6,33 +6,22 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
-	"sync/atomic"
 )
 
 // Dict is a dict that keeps the order of insertion.
 type Dict struct {
 	entries []entry
-	more    atomic.Pointer[more]
-	F       *Field // set for dicts of the input
+	index   map[hash]int32 // nil while the dict is small
+	F       *Field         // set for dicts of the input
 	// Message is 1 + the index of the message that this is, or 0.
 	Message int32
 }
 
-// more is what few dicts have.
-type more struct {
-	index map[hash]int32 // nil while the dict is small
-	own   []Str          // the keys of the input, once somebody asked
-}
-
 type entry struct {
-	h hash
-	// key is nil for a string without origin, ownKey for one that comes from the dict
-	// itself: both are made when asked for.
-	key Value
+	h   hash
+	key Value // nil for a string without origin
 	val Value
 }
-
-var ownKey Value = &Str{}
 
 // hash identifies a key: equal Python keys have equal hashes.
 type hash struct {
@@ -45,59 +34,16 @@ const smallDict = 8
 // NewDict returns an empty dict with room for n entries.
 func NewDict(n int) *Dict { return &Dict{entries: make([]entry, 0, n)} }
 
-// Clear empties d, which nobody else may hold, and keeps its memory unless that is large.
-func (d *Dict) Clear() {
-	clear(d.entries)
-	room := d.entries[:0]
-	if cap(room) > smallDict {
-		room = nil
-	}
-	*d = Dict{entries: room}
-}
-
 // Len is the Number of entries.
 func (d *Dict) Len() int { return len(d.entries) }
 
 // Key returns key i in insertion order.
 func (d *Dict) Key(i int) Value {
 	e := &d.entries[i]
-	switch e.key {
-	case nil:
+	if e.key == nil {
 		return Lit(e.h.s)
-	case ownKey:
-		return d.ownKey(i)
 	}
 	return e.key
-}
-
-// ownKey is key i with its origin. It is safe for concurrent use: a key has one origin
-// whoever asks first.
-func (d *Dict) ownKey(i int) *Str {
-	for {
-		old := d.more.Load()
-		if old != nil && old.own != nil {
-			return &old.own[i]
-		}
-		made := &more{own: make([]Str, len(d.entries))}
-		if old != nil {
-			made.index = old.index
-		}
-		fields := make([]Field, len(d.entries))
-		for k := range d.entries {
-			fields[k] = Field{Parent: d.F, Key: d.entries[k].h.s, Index: -1, Message: d.F.Message, IsKey: true}
-			fields[k].Place()
-			made.own[k].S, made.own[k].F = d.entries[k].h.s, &fields[k]
-		}
-		d.more.CompareAndSwap(old, made)
-	}
-}
-
-// index is nil while the dict is small.
-func (d *Dict) index() map[hash]int32 {
-	if m := d.more.Load(); m != nil {
-		return m.index
-	}
-	return nil
 }
 
 // KeyString returns key i when it is a string.
@@ -109,8 +55,8 @@ func (d *Dict) KeyString(i int) (string, bool) {
 func (d *Dict) Val(i int) Value { return d.entries[i].val }
 
 func (d *Dict) find(h hash) int {
-	if index := d.index(); index != nil {
-		if i, ok := index[h]; ok {
+	if d.index != nil {
+		if i, ok := d.index[h]; ok {
 			return int(i)
 		}
 		return -1
@@ -188,32 +134,19 @@ func (d *Dict) put(h hash, key, v Value) {
 		return
 	}
 	d.entries = append(d.entries, entry{h, key, v})
-	if index := d.index(); index != nil {
-		index[h] = int32(len(d.entries) - 1)
+	if d.index != nil {
+		d.index[h] = int32(len(d.entries) - 1)
 	} else if len(d.entries) > smallDict {
-		index = make(map[hash]int32, 2*len(d.entries))
+		d.index = make(map[hash]int32, 2*len(d.entries))
 		for i := range d.entries {
-			index[d.entries[i].h] = int32(i)
+			d.index[d.entries[i].h] = int32(i)
 		}
-		d.more.Store(&more{index: index})
 	}
 }
 
 // Clone returns a copy with room for n more entries.
 func (d *Dict) Clone(n int) *Dict {
-	c := &Dict{entries: make([]entry, len(d.entries), len(d.entries)+n), F: d.F, Message: d.Message}
-	copy(c.entries, d.entries)
-	for i := range c.entries {
-		if c.entries[i].key == ownKey {
-			c.entries[i].key = d.ownKey(i)
-		}
-	}
-	if from := d.index(); from != nil {
-		index := make(map[hash]int32, len(from)+n)
-		maps.Copy(index, from)
-		c.more.Store(&more{index: index})
-	}
-	return c
+	return &Dict{entries: append(make([]entry, 0, len(d.entries)+n), d.entries...), index: maps.Clone(d.index), F: d.F, Message: d.Message}
 }
 
 // Hashable reports whether v can be a dict key.
@@ -287,9 +220,6 @@ func hashOf(l *Limits, v Value, depth int) (hash, *Fault) {
 
 // SetKey stores a value under a string key that has an origin.
 func (d *Dict) SetKey(key *Str, v Value) { d.put(hash{'s', key.S}, key, v) }
-
-// SetOwn stores a value under a string key whose origin is d.F, which must be set.
-func (d *Dict) SetOwn(key string, v Value) { d.put(hash{'s', key}, ownKey, v) }
 
 // CopyEntry stores entry i of a dict that stands where d does.
 func (d *Dict) CopyEntry(o *Dict, i int) { d.put(o.entries[i].h, o.entries[i].key, o.entries[i].val) }

@@ -91,11 +91,7 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 			return fault
 		}
 		e := &d.entries[i]
-		key := e.key
-		if key == ownKey {
-			key = d.ownKey(i)
-		}
-		switch k := key.(type) {
+		switch k := e.key.(type) {
 		case nil:
 			j.str(t, &Str{S: e.h.s})
 		case *Str:

@@ -1,0 +1,17 @@
+package bpe
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/tokenize/bpe/internal/pretok"
+	"github.com/turnpack/turnpack/tokenize/internal/uni"
+)
+
+// TestPatternsOfTiktokenHaveScanners: a pattern in Rust's syntax has no other matcher.
+func TestPatternsOfTiktokenHaveScanners(t *testing.T) {
+	for _, pattern := range knownRanks {
+		require.NotNil(t, pretok.KnownOfTiktoken(uni.Load(), pattern), pattern)
+	}
+}
