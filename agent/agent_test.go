@@ -111,7 +111,7 @@ func TestTextLoop(t *testing.T) {
 	require.True(t, strings.HasSuffix(cut, "REMINDER: You have 2 turns left to arrive at the solution."))
 	require.Contains(t, r.Messages[1].Content, "Fix the pager.")
 	require.Len(t, r.Messages, 9)
-	require.NoError(t, r.Check())
+	require.NoError(t, r.Validate())
 	for i, turn := range r.Turns { // what was sent is what the turn holds
 		require.Equal(t, r.Messages[:turn.Message], m.sent[i])
 	}

@@ -79,7 +79,6 @@ func TestNilRollouts(t *testing.T) {
 			_, _, err := traj.AppendChat(nil, none)
 			return err
 		},
-		"rollout Rollout Check":        none.Check,
 		"rollout Rollout Validate":     none.Validate,
 		"rollout Rollout PromptTokens": func() error { _, err := none.PromptTokens(nil, 0); return err },
 		"export/chats Writer Write":    func() error { _, err := set.Write(none); return err },

@@ -39,7 +39,7 @@ func (w *Writer) Write(r *rollout.Rollout) error {
 // are not finite) with a located KindInput error.
 func Append(dst []byte, r *rollout.Rollout) ([]byte, error) {
 	if r == nil {
-		return dst, r.Check()
+		return dst, r.Validate()
 	}
 	e := &encoder{b: dst, where: rollout.Where{Rollout: r.ID}}
 	rolloutObject.put(e, r, "")

@@ -73,8 +73,10 @@ func encodeVerb() pipe.Verb {
 					return nil, err
 				}
 				answer, err := encodeLine(ctx, enc, r)
-				if fault := r.Check(); errors.Is(err, rollout.KindInternal) && fault != nil {
-					return nil, fault // rows are checked as this package's own work, which it is not here
+				if errors.Is(err, rollout.KindInternal) { // rows are checked as this package's own work, which it is not here
+					if faults, ok := r.Validate().(interface{ Unwrap() []error }); ok {
+						return nil, faults.Unwrap()[0]
+					}
 				}
 				return answer, err
 			}}, nil

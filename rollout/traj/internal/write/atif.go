@@ -19,7 +19,7 @@ const atifVersion = "ATIF-v1.7"
 // cannot hold.
 func ATIF(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 	if r == nil {
-		return dst, nil, r.Check()
+		return dst, nil, r.Validate()
 	}
 	w := atifWriter{r: r, turn: map[int]int{}}
 	for i := range r.Turns {

@@ -18,7 +18,7 @@ func lossNote(code string, m rollout.Index, format string, args ...any) rollout.
 // token ids, contexts, exit messages and sampled marks.
 func Chat(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 	if r == nil {
-		return dst, nil, r.Check()
+		return dst, nil, r.Validate()
 	}
 	var lost []rollout.Note
 	var o format.Object
