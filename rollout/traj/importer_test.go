@@ -173,9 +173,10 @@ func TestOneRuleForNative(t *testing.T) {
 		r := one(t, "x.jsonl", text)
 		require.Equal(t, "native", r.Origin.Format, text)
 		check(r)
-		direct, err := jsonl.NewReader(strings.NewReader(text), jsonl.Options{}).Next()
-		require.NoError(t, err)
-		check(direct)
+		for direct, err := range jsonl.Read(strings.NewReader(text), jsonl.Options{}) {
+			require.NoError(t, err)
+			check(direct)
+		}
 	}
 	for _, text := range []string{
 		`{"messages":[` + q + `,` + a + `]}`,

@@ -96,9 +96,8 @@ func TestKitThroughTheNativeFormat(t *testing.T) {
 	kit.OneGoroutine(t)
 	dumps := all(t, stop, kit.Dir(t, "data", "trajectories"))
 	var file bytes.Buffer
-	w := jsonl.NewWriter(&file)
 	for _, r := range dumps {
-		require.NoError(t, w.Write(r), r.ID)
+		require.NoError(t, jsonl.Write(&file, r), r.ID)
 	}
 	back, _, err := read(t, "x.jsonl", file.String(), stop)
 	require.NoError(t, err)

@@ -102,7 +102,7 @@ func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 		scored := *r
 		scored.Steps = steps
 		s.add(&scored)
-		return out.w.Write(&scored)
+		return jsonl.Write(out.buf, &scored)
 	})
 	report := in.Report()
 	s.SkippedInput = report.Skipped
@@ -157,7 +157,6 @@ func asked(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
 // output is where rollouts go: standard output, or a file that appears under
 // its name only when it is whole.
 type output struct {
-	w    *jsonl.Writer
 	buf  *bufio.Writer
 	file *atomic.File // nil for standard output
 }
@@ -173,7 +172,6 @@ func create(path string, stdout, errOut io.Writer) (*output, error) {
 		o.file, stdout = f, f
 	}
 	o.buf = bufio.NewWriterSize(stdout, 1<<20)
-	o.w = jsonl.NewWriter(o.buf)
 	return o, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"io"
 
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/internal/modelfolder"
@@ -61,7 +62,11 @@ func encodeVerb() pipe.Verb {
 				return pipe.Run{}, err
 			}
 			return pipe.Run{Lines: func(ctx context.Context, line []byte) (any, error) {
-				r, err := jsonl.NewReader(bytes.NewReader(line), jsonl.Options{}).Next()
+				var r *rollout.Rollout
+				err := io.EOF
+				for r, err = range jsonl.Read(bytes.NewReader(line), jsonl.Options{}) {
+					break
+				}
 				if err != nil {
 					return nil, err
 				}
