@@ -165,7 +165,7 @@ func newReader(paths []string, opt Options) *Reader {
 	r := &Reader{opt: opt, paths: paths, registry: newRegistry(opt.GroupBy), memory: format.Memory{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*outcomes.Entry]string{}}
 	l := opt.Limits
 	r.walk = source.Walker{
-		Limits:  source.Limits{FileBytes: l.FileBytes, Ratio: l.Ratio, Members: l.Members, Depth: l.Folders}.WithDefaults(),
+		Limits:  source.Limits{FileBytes: cmp.Or(l.FileBytes, 64<<30), Ratio: cmp.Or(l.Ratio, 500), Members: cmp.Or(l.Members, 1_000_000), Depth: cmp.Or(l.Folders, 64)},
 		Stdin:   opt.Stdin,
 		Ignored: r.ignore,
 	}

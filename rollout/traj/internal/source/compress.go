@@ -205,14 +205,14 @@ func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	b.out += int64(n)
 	if w := b.whole; w != nil {
-		if w.out += int64(n); w.out > b.lim.RatioFrom && w.out/b.lim.Ratio > w.disk {
+		if w.out += int64(n); w.out > ratioFrom && w.out/b.lim.Ratio > w.disk {
 			return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: w.name}, "the members of an archive of %d bytes unfold into more than %d times as many", w.disk, b.lim.Ratio).WithFix("unpack it yourself if you trust it, or raise Limits.Ratio")
 		}
 	}
 	switch {
 	case b.out > b.lim.FileBytes:
 		return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: b.name}, "more than %d bytes", b.lim.FileBytes)
-	case b.packed != "" && b.out > b.lim.RatioFrom && b.out/b.lim.Ratio > b.in.n:
+	case b.packed != "" && b.out > ratioFrom && b.out/b.lim.Ratio > b.in.n:
 		return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: b.name}, "%d bytes of %s unfold into more than %d times as many", b.in.n, b.packed, b.lim.Ratio).WithFix("unpack it yourself if you trust it, or raise Limits.Ratio")
 	case err != nil && err != io.EOF && b.packed != "":
 		if b.packed == "zip" && errors.Is(err, io.ErrUnexpectedEOF) { // the directory after the members is there, so nothing was cut off
