@@ -75,6 +75,12 @@ func Temperature(v Value) *float32 {
 	return optional(float32(f), ok)
 }
 
+// Version is a JSON integer as the version of a policy, nil of anything else.
+func Version(v Value) *int32 {
+	n, ok := v.Int()
+	return optional(int32(n), ok && n >= 0 && n == int(int32(n)))
+}
+
 func optional[T any](x T, ok bool) *T {
 	if !ok {
 		return nil
