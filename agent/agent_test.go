@@ -208,9 +208,10 @@ func again(t *testing.T, out *Attempt) {
 	require.Equal(t, "demo__pager-1__g3__i24__1000000005", filepath.Base(path))
 	source, err := traj.Open([]string{filepath.Join(path, "traj.json")}, traj.Options{})
 	require.NoError(t, err)
-	defer source.Close()
-	read, err := source.Next()
-	require.NoError(t, err)
+	read := &rollout.Rollout{}
+	for read, err = range source.All() {
+		require.NoError(t, err)
+	}
 	r := out.Rollout
 	require.Equal(t, r.ID, read.ID)
 	require.Equal(t, r.Group, read.Group)

@@ -68,7 +68,6 @@ func TestImportersOfUsers(t *testing.T) {
 	require.NoError(t, err)
 	r, err := traj.Open([]string{dir}, traj.Options{Importers: []traj.Importer{qa}, Rewards: []*traj.Rewards{rewards}})
 	require.NoError(t, err)
-	defer r.Close()
 	var ids []string
 	for x, err := range r.All() {
 		require.NoError(t, err)

@@ -113,7 +113,7 @@ func (c *config) run(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 		err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout could be read")
 	}
 	s.finish(client.Stats(), p, time.Since(began))
-	return s, errors.Join(err, in.Close(), out.close(err == nil))
+	return s, errors.Join(err, out.close(err == nil))
 }
 
 func (c *config) open(stdin io.Reader) (*traj.Reader, error) {
@@ -139,7 +139,7 @@ func (c *config) planned(stdin io.Reader) (int64, error) {
 			n += int64(c.options.Votes)
 		}
 	}
-	return n, in.Close()
+	return n, nil
 }
 
 // asked yields the steps that a judge is asked about.
