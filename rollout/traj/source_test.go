@@ -258,15 +258,6 @@ func TestStrangeLines(t *testing.T) {
 	require.ErrorContains(t, err, "a.jsonl:1")
 }
 
-func TestStrictRefusesFaults(t *testing.T) {
-	text := `{"id":"a","messages":[{"role":"assistant","content":"x"},{"role":"tool","tool_call_id":"c","content":"y"}]}`
-	_, _, err := read(t, "x.jsonl", text, traj.Options{OnError: rollout.OnErrorStop, Strict: true})
-	require.ErrorIs(t, err, rollout.KindInput)
-	require.ErrorContains(t, err, "which no earlier message made")
-	_, _, err = read(t, "x.jsonl", text, stop)
-	require.NoError(t, err)
-}
-
 func TestMixedFormatsInOneFile(t *testing.T) {
 	got, report, err := read(t, "x.jsonl", chat("a")+"\n"+`{"id":"b","conversations":[{"from":"human","value":"q"}]}`+"\n"+chat("c"), stop)
 	require.NoError(t, err)

@@ -38,8 +38,6 @@ type Options struct {
 	// Alone reads each file by itself: neighbours such as patch.diff or
 	// results.jsonl are not looked at.
 	Alone bool
-	// Strict makes every fault that Rollout.Validate finds a failure of that rollout.
-	Strict bool
 	// GroupBy overrides the group key: "" as the data says, "instance", "file",
 	// "prompt" (equal messages before the first sampled one), "none" (each its own)
 	// or "metadata:<key>".

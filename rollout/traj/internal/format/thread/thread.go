@@ -329,7 +329,7 @@ func firstOf(v format.Value, keys ...string) (x format.Value) {
 }
 
 func (t *Thread) Define(name, description, schema format.Value) {
-	var f, o format.Object
+	var f format.Object
 	f.Text("name", name.String())
 	if s, ok := description.Text(); ok {
 		f.Text("description", s)
@@ -337,9 +337,7 @@ func (t *Thread) Define(name, description, schema format.Value) {
 	if !schema.IsNull() {
 		f.Raw("parameters", schema.Clone())
 	}
-	o.Text("type", "function")
-	o.Raw("function", f.End())
-	t.Rollout.Tools = append(t.Rollout.Tools, o.End())
+	t.Rollout.Tools = append(t.Rollout.Tools, format.Function(&f))
 }
 
 // Emit completes the rollout.
