@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"io"
+	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -30,7 +31,11 @@ func Append(dst []byte, r *rollout.Rollout) ([]byte, error) {
 	if r == nil {
 		return dst, r.Validate()
 	}
-	e := &encoder{b: dst, where: rollout.Where{Rollout: r.ID}}
+	size := 1 << 10
+	for i := range r.Messages {
+		size += len(r.Messages[i].Content)
+	}
+	e := &encoder{b: slices.Grow(dst, size), where: rollout.Where{Rollout: r.ID}}
 	rolloutObject.put(e, r, "")
 	return e.b, e.err
 }
