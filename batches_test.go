@@ -51,7 +51,7 @@ func rolloutsOf(t *testing.T, dump []json.RawMessage) (out turnpack.Slice) {
 	for _, line := range dump {
 		text.Write(append(line, '\n'))
 	}
-	for r, err := range jsonl.NewReader(&text, jsonl.Options{}).All() {
+	for r, err := range jsonl.Read(&text, jsonl.Options{}) {
 		require.NoError(t, err)
 		out = append(out, r)
 	}

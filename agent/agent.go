@@ -233,7 +233,7 @@ func (a *Agent) Run(ctx context.Context, t Task) (*Attempt, error) {
 			return nil, err
 		}
 	}
-	return x.out, x.r.Check()
+	return x.out, x.r.Validate()
 }
 
 // Fail records that the infrastructure failed, in the words that swe-rl stores:

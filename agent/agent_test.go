@@ -111,7 +111,7 @@ func TestTextLoop(t *testing.T) {
 	require.True(t, strings.HasSuffix(cut, "REMINDER: You have 2 turns left to arrive at the solution."))
 	require.Contains(t, r.Messages[1].Content, "Fix the pager.")
 	require.Len(t, r.Messages, 9)
-	require.NoError(t, r.Check())
+	require.NoError(t, r.Validate())
 	for i, turn := range r.Turns { // what was sent is what the turn holds
 		require.Equal(t, r.Messages[:turn.Message], m.sent[i])
 	}
@@ -208,9 +208,10 @@ func again(t *testing.T, out *Attempt) {
 	require.Equal(t, "demo__pager-1__g3__i24__1000000005", filepath.Base(path))
 	source, err := traj.Open([]string{filepath.Join(path, "traj.json")}, traj.Options{})
 	require.NoError(t, err)
-	defer source.Close()
-	read, err := source.Next()
-	require.NoError(t, err)
+	read := &rollout.Rollout{}
+	for read, err = range source.All() {
+		require.NoError(t, err)
+	}
 	r := out.Rollout
 	require.Equal(t, r.ID, read.ID)
 	require.Equal(t, r.Group, read.Group)

@@ -68,44 +68,35 @@ type Where struct {
 
 // String prints the known parts, outermost first.
 func (w Where) String() string {
-	var b strings.Builder
-	part := func(s string) {
-		if b.Len() > 0 {
-			b.WriteString(", ")
+	var parts []string
+	place := Printable(w.File)
+	if w.Line > 0 {
+		if place += ":"; w.File == "" {
+			place = "line "
 		}
-		b.WriteString(s)
-	}
-	if w.File != "" {
-		s := Printable(w.File)
-		if w.Line > 0 {
-			s += ":" + strconv.Itoa(w.Line)
-			if w.Column > 0 {
-				s += ":" + strconv.Itoa(w.Column)
-			}
-		}
-		part(s)
-	} else if w.Line > 0 {
-		s := "line " + strconv.Itoa(w.Line)
+		place += strconv.Itoa(w.Line)
 		if w.Column > 0 {
-			s += ":" + strconv.Itoa(w.Column)
+			place += ":" + strconv.Itoa(w.Column)
 		}
-		part(s)
+	}
+	if place != "" {
+		parts = append(parts, place)
 	}
 	if w.Rollout != "" {
-		part("rollout " + strconv.Quote(w.Rollout))
+		parts = append(parts, "rollout "+strconv.Quote(w.Rollout))
 	}
 	for _, x := range []struct {
 		name string
 		at   Index
 	}{{"message", w.Message}, {"turn", w.Turn}, {"token", w.Token}, {"byte", w.Byte}} {
 		if i, ok := x.at.Get(); ok {
-			part(x.name + " " + strconv.Itoa(i))
+			parts = append(parts, x.name+" "+strconv.Itoa(i))
 		}
 	}
 	if w.Field != "" {
-		part(Printable(w.Field))
+		parts = append(parts, Printable(w.Field))
 	}
-	return b.String()
+	return strings.Join(parts, ", ")
 }
 
 // Error is the located detail of a failure: what was expected and found (Msg),
@@ -227,8 +218,16 @@ func nilRollout() *Error {
 // control characters, those that turn the direction of text or have no width, and
 // bytes that are not UTF-8.
 // Ids and file names of a dump are anybody's.
-func Printable(s string) string {
-	if !strings.ContainsFunc(s, unprintable) {
+func Printable(s string) string { return escaped(s, unprintable) }
+
+// printableLines is Printable for a text of several lines.
+func printableLines(s string) string {
+	return escaped(s, func(c rune) bool { return c != '\n' && c != '\t' && unprintable(c) })
+}
+
+// escaped is s with the characters that are bad written as escapes.
+func escaped(s string, bad func(rune) bool) string {
+	if !strings.ContainsFunc(s, bad) {
 		return s
 	}
 	var b strings.Builder
@@ -236,7 +235,7 @@ func Printable(s string) string {
 		switch {
 		case c == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD"):
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case unprintable(c):
+		case bad(c):
 			q := strconv.QuoteRuneToASCII(c)
 			b.WriteString(q[1 : len(q)-1])
 		default:
@@ -248,20 +247,4 @@ func Printable(s string) string {
 
 func unprintable(c rune) bool {
 	return unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) || c == utf8.RuneError
-}
-
-// printableLines is Printable for a text of several lines.
-func printableLines(s string) string {
-	if !strings.ContainsFunc(s, func(c rune) bool { return c != '\n' && c != '\t' && unprintable(c) }) {
-		return s
-	}
-	lines := strings.Split(s, "\n")
-	for i, l := range lines {
-		cells := strings.Split(l, "\t")
-		for k := range cells {
-			cells[k] = Printable(cells[k])
-		}
-		lines[i] = strings.Join(cells, "\t")
-	}
-	return strings.Join(lines, "\n")
 }

@@ -10,16 +10,6 @@ import (
 	"unicode/utf8"
 )
 
-// Check returns the first fault of r, nil when there is none. See Validate.
-func (r *Rollout) Check() error {
-	if r == nil {
-		return nilRollout()
-	}
-	v := validator{r: r, first: true}
-	v.run()
-	return errors.Join(v.errs...)
-}
-
 // Validate reports every fault of r at once (errors.Join of located KindInput
 // errors): a missing id, messages without a role, sampled marks on what no
 // policy can sample, tool results without a call (see NoteUnknownCall), equal ids, turns and contexts
@@ -39,30 +29,20 @@ func (r *Rollout) Validate() error {
 type validator struct {
 	r     *Rollout
 	errs  []error
-	first bool
 	calls bool // results of unknown calls are known
 }
 
-// fault records one fault and reports whether the search goes on.
-func (v *validator) fault(w Where, format string, args ...any) {
+// fault records one fault.
+func (v *validator) fault(w Where, format string, args ...any) { v.mendable("", w, format, args...) }
+
+// mendable records one fault that has a remedy.
+func (v *validator) mendable(fix string, w Where, format string, args ...any) {
 	w.Rollout = v.r.ID
-	v.add(Errorf(KindInput, w, format, args...))
+	v.errs = append(v.errs, Errorf(KindInput, w, format, args...).WithFix("%s", fix))
 }
-
-func (v *validator) add(e *Error) {
-	if !v.done() {
-		v.errs = append(v.errs, e)
-	}
-}
-
-func (v *validator) done() bool { return v.first && len(v.errs) > 0 }
 
 func (v *validator) run() {
 	r := v.r
-	if r == nil {
-		v.add(Errorf(KindInput, Where{}, "the rollout is nil"))
-		return
-	}
 	if r.ID == "" {
 		v.fault(Where{Field: "/id"}, "the rollout has no id")
 	}
@@ -73,12 +53,8 @@ func (v *validator) run() {
 		v.fault(Where{Field: "/index"}, "index is %d, expected 0 or more", r.Index)
 	}
 	v.messages()
-	if !v.done() {
-		v.turns()
-	}
-	if !v.done() {
-		v.ending()
-	}
+	v.turns()
+	v.ending()
 }
 
 // text checks what rows show as text.
@@ -92,9 +68,6 @@ func (v *validator) messages() {
 	calls := map[string]bool{}
 	v.calls = slices.ContainsFunc(v.r.Notes, func(n Note) bool { return n.Code == NoteUnknownCall })
 	for i := range v.r.Messages {
-		if v.done() {
-			return
-		}
 		v.message(i, calls)
 	}
 }
@@ -135,9 +108,7 @@ func (v *validator) message(i int, calls map[string]bool) {
 		own[c.ID], calls[c.ID] = true, true
 	}
 	if m.Role == RoleTool && m.ToolCallID != "" && !calls[m.ToolCallID] && !v.calls {
-		at.Rollout = v.r.ID
-		v.add(Errorf(KindInput, at, "the tool result answers call %q, which no earlier message made", m.ToolCallID).
-			WithFix("record the call, or take the tool_call_id away where none was made"))
+		v.mendable("record the call, or take the tool_call_id away where none was made", at, "the tool result answers call %q, which no earlier message made", m.ToolCallID)
 	}
 }
 
@@ -146,17 +117,12 @@ func (v *validator) turns() {
 	ids := map[string]int{}
 	full := make([]int, len(v.r.Turns))
 	for i := range v.r.Turns {
-		if v.done() {
-			return
-		}
 		t, at := &v.r.Turns[i], Where{Turn: At(i)}
 		switch {
 		case t.Message < -1 || t.Message >= len(v.r.Messages):
 			v.fault(at, "the turn names message %d of %d", t.Message, len(v.r.Messages))
 		case t.Message == -1 && t.Output == nil:
-			at.Rollout = v.r.ID
-			v.add(Errorf(KindInput, at, "the turn has neither a message nor output ids").
-				WithFix("take the turn out where nothing was sampled, and let the rollout's status say how it ended"))
+			v.mendable("take the turn out where nothing was sampled, and let the rollout's status say how it ended", at, "the turn has neither a message nor output ids")
 		case t.Message >= 0:
 			if role := v.r.Messages[t.Message].Role; role != RoleAssistant {
 				v.fault(at, "the turn's message %d has role %q, expected assistant", t.Message, role)

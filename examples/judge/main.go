@@ -69,8 +69,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	var agreement prm.Tally
-	in := jsonl.NewReader(bytes.NewReader(sample), jsonl.Options{File: "rollouts.jsonl"})
-	err = scorer.ScoreAll(ctx, in.All(), func(r *rollout.Rollout, steps []rollout.StepScore) error {
+	in := jsonl.Read(bytes.NewReader(sample), jsonl.Options{File: "rollouts.jsonl"})
+	err = scorer.ScoreAll(ctx, in, func(r *rollout.Rollout, steps []rollout.StepScore) error {
 		agreement.Add(steps)
 		return show(out, r, steps)
 	})

@@ -162,7 +162,7 @@ func rewards(t *testing.T, dir string, each func(*rollout.Rollout)) map[string]a
 	require.NoError(t, err)
 	defer f.Close()
 	all := map[string]any{}
-	for r, err := range jsonl.NewReader(f, jsonl.Options{}).All() {
+	for r, err := range jsonl.Read(f, jsonl.Options{}) {
 		require.NoError(t, err)
 		all[r.ID] = nil
 		if r.Outcome.Reward != nil {
@@ -351,7 +351,7 @@ func TestSampledIDs(t *testing.T) {
 	f, err := os.Open(filepath.Join(dir, "round1", "rollouts.jsonl"))
 	require.NoError(t, err)
 	defer f.Close()
-	for r, err := range jsonl.NewReader(f, jsonl.Options{}).All() {
+	for r, err := range jsonl.Read(f, jsonl.Options{}) {
 		require.NoError(t, err)
 		for _, turn := range r.Turns {
 			require.NotEmpty(t, turn.Output)

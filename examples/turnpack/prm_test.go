@@ -97,7 +97,6 @@ func TestProcessRewardsToRows(t *testing.T) {
 				of[one.ID][at] = outcome + *s.Score
 			}
 		}
-		require.NoError(t, r.Close())
 		want := map[string]float64{} // rollout and step
 		for id, steps := range of {
 			for at, v := range steps {

@@ -108,7 +108,6 @@ func (c *convertCmd) find(ids map[string]bool) (map[string]*rollout.Rollout, err
 	if err != nil {
 		return nil, err
 	}
-	defer in.Close() //nolint:errcheck // only read
 	found := map[string]*rollout.Rollout{}
 	for r, err := range in.All() {
 		if err == nil && ids[r.ID] && found[r.ID] == nil {

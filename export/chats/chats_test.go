@@ -40,8 +40,13 @@ func TestSetsAreReadAgain(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, b.Bytes(), 0o600))
 		r, err := traj.Open([]string{path}, traj.Options{OnError: rollout.OnErrorStop})
 		require.NoError(t, err)
-		got, err := r.Next()
-		require.NoError(t, err)
+		var all []*rollout.Rollout
+		for x, err := range r.All() {
+			require.NoError(t, err)
+			all = append(all, x)
+		}
+		require.Len(t, all, 2)
+		got, second := all[0], all[1]
 		require.Equal(t, format, got.Origin.Format)
 		want := sample()
 		require.Len(t, got.Messages, len(want.Messages))
@@ -59,8 +64,6 @@ func TestSetsAreReadAgain(t *testing.T) {
 		require.Len(t, got.Tools, 1)
 		require.True(t, *got.Outcome.Resolved)
 		require.Equal(t, 0.5, *got.Outcome.Reward)
-		second, err := r.Next()
-		require.NoError(t, err)
 		require.Equal(t, "b", second.ID)
 		require.Len(t, second.Messages, 2)
 		require.Nil(t, second.Tools)

@@ -208,43 +208,19 @@ func (v Value) AppendInt32(dst []int32) ([]int32, Value, bool) {
 	return dst, Value{}, true
 }
 
-// appendPlain appends a packed list of integers of at most nine digits, which is what
-// token ids are; ok is false for any other, and dst as it was.
+// appendPlain appends a packed list of integers of 32 bits, which is what token ids are;
+// ok is false for any other, and dst as it was.
 func (v Value) appendPlain(dst []int32) (out []int32, ok bool) {
-	if v.d == nil {
-		return dst, false
+	before := len(dst)
+	text := bytes.TrimSuffix(bytes.TrimPrefix(v.parsed(), []byte{'['}), []byte{']'})
+	for number := range bytes.SplitSeq(text, []byte{','}) {
+		n, err := strconv.ParseInt(view(bytes.TrimSpace(number)), 10, 32)
+		if err != nil { // a fraction or an exponent
+			return dst[:before], false
+		}
+		dst = append(dst, int32(n))
 	}
-	src := v.d.src[v.n.start+1 : v.n.end] // ends with the bracket
-	n := len(dst)
-	for i := 0; ; i++ {
-		for src[i] <= ' ' {
-			i++
-		}
-		negative := src[i] == '-'
-		if negative {
-			i++
-		}
-		x, start := int32(0), i
-		for ; digit(src[i]); i++ {
-			if i-start == 9 {
-				return dst[:n], false
-			}
-			x = 10*x + int32(src[i]-'0')
-		}
-		if negative {
-			x = -x
-		}
-		for src[i] <= ' ' {
-			i++
-		}
-		switch dst = append(dst, x); src[i] {
-		case ',':
-		case ']':
-			return dst, true
-		default: // a fraction or an exponent
-			return dst[:n], false
-		}
-	}
+	return dst, true
 }
 
 // AppendFloat32 appends a list of finite numbers to dst. When an element is not

@@ -57,8 +57,7 @@ type Options struct {
 	Store io.ReaderAt
 }
 
-// DefaultDepth is the nesting bound of a zero Options.
-const DefaultDepth = 512
+const defaultDepth = 512
 
 // Reason classes of a SyntaxError.
 const (
@@ -97,7 +96,7 @@ type Doc struct {
 // keeps src: it must not change while Values are in use.
 func (d *Doc) Parse(src []byte, opt Options) (Value, error) {
 	if opt.Depth <= 0 {
-		opt.Depth = DefaultDepth
+		opt.Depth = defaultDepth
 	}
 	d.src, d.nodes, d.opt, d.err, d.NonFinite = src, d.nodes[:0], opt, nil, false
 	if len(src) >= math.MaxUint32 {

@@ -104,6 +104,9 @@ func (v Value) appendCompact(dst []byte) []byte {
 // Bool returns the boolean and whether it is one.
 func (v Value) Bool() (value, ok bool) { return v.n.flags&flagTrue != 0, v.n.kind == Bool }
 
+// True reports whether the value is the boolean true.
+func (v Value) True() bool { return v.n.flags&flagTrue != 0 && v.n.kind == Bool }
+
 // Float returns a finite number and whether it is one.
 func (v Value) Float() (float64, bool) {
 	if v.n.kind != Number || v.n.flags&flagNotFinit != 0 {

@@ -79,11 +79,10 @@ func TestNilRollouts(t *testing.T) {
 			_, _, err := traj.AppendChat(nil, none)
 			return err
 		},
-		"rollout Rollout Check":        none.Check,
 		"rollout Rollout Validate":     none.Validate,
 		"rollout Rollout PromptTokens": func() error { _, err := none.PromptTokens(nil, 0); return err },
 		"export/chats Writer Write":    func() error { _, err := set.Write(none); return err },
-		"rollout/jsonl Writer Write":   func() error { return jsonl.NewWriter(io.Discard).Write(none) },
+		"rollout/jsonl Write":          func() error { return jsonl.Write(io.Discard, none) },
 		"rollout/jsonl Append":         func() error { _, err := jsonl.Append(nil, none); return err },
 		"tokenize/exact Prompts End":   func() error { _, err := exactly.End(ctx, none); return err },
 		"tokenize/prompt Sessions End": func() error { _, err := prompts.End(ctx, none); return err },

@@ -10,5 +10,5 @@ func Value(typ, maker string) error {
 
 // Rollout is the error of a nil rollout.
 func Rollout() error {
-	return (*rollout.Rollout)(nil).Check()
+	return (*rollout.Rollout)(nil).Validate()
 }

@@ -1,7 +1,7 @@
 // Package jsonl reads and writes rollouts as native JSONL: one JSON object a line, one
 // rollout an object. docs/format-rollout.md describes the keys.
 //
-// [NewReader] and [NewWriter] work on streams, [Parse] and [Append] on the text of one
+// [Read] and [Write] work on streams, [Parse] and [Append] on the text of one
 // rollout. What is written is read back equal, keys without a field of their own
 // included (Extra), and equal rollouts give equal bytes.
 //

@@ -10,11 +10,11 @@ import (
 )
 
 // Reading goes on after a bad line: the error says where it is.
-func ExampleReader() {
+func ExampleRead() {
 	file := `{"turnpack_version":1,"id":"a","messages":[{"role":"user","content":"2+2?"},{"role":"assistant","content":"4","sampled":"sampled"}]}
 {"id":"b","messages":[{"content":"who speaks?"}]}
 `
-	for r, err := range jsonl.NewReader(strings.NewReader(file), jsonl.Options{File: "x.jsonl"}).All() {
+	for r, err := range jsonl.Read(strings.NewReader(file), jsonl.Options{File: "x.jsonl"}) {
 		if err != nil {
 			fmt.Println(err)
 			continue
@@ -26,9 +26,8 @@ func ExampleReader() {
 	// x.jsonl:2, rollout "b", message 0, byte 22, /role: the message has no role
 }
 
-func ExampleWriter() {
-	w := jsonl.NewWriter(os.Stdout)
-	err := w.Write(&rollout.Rollout{
+func ExampleWrite() {
+	err := jsonl.Write(os.Stdout, &rollout.Rollout{
 		ID:       "a",
 		Messages: []rollout.Message{{Role: rollout.RoleAssistant, Content: "4", Sampled: rollout.SampledByPolicy}},
 		Turns:    []rollout.Turn{{Message: 0, Prompt: rollout.PromptIDs{Add: []rollout.TokenID{17, 10}}, Output: []rollout.TokenID{19, 2}}},

@@ -36,7 +36,7 @@ func readAll(t *testing.T, text string, opt jsonl.Options) ([]*rollout.Rollout, 
 	t.Helper()
 	var out []*rollout.Rollout
 	var errs []error
-	for r, err := range jsonl.NewReader(strings.NewReader(text), opt).All() {
+	for r, err := range jsonl.Read(strings.NewReader(text), opt) {
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -202,7 +202,9 @@ func TestLimits(t *testing.T) {
 		require.Len(t, errs, 1, reason)
 		require.ErrorIs(t, errs[0], rollout.KindLimit, reason)
 	}
-	_, err := jsonl.NewReader(strings.NewReader(""), jsonl.Options{Limits: jsonl.Limits{Depth: -1, Turns: -2}}).Next()
+	_, errs = readAll(t, "", jsonl.Options{Limits: jsonl.Limits{Depth: -1, Turns: -2}})
+	require.Len(t, errs, 1)
+	err := errs[0]
 	require.ErrorContains(t, err, "Limits.Depth")
 	require.ErrorContains(t, err, "Limits.Turns", "all faults at once")
 }
@@ -213,10 +215,9 @@ func TestHundredMegabyteLine(t *testing.T) {
 	}
 	r := &rollout.Rollout{ID: "big", Messages: []rollout.Message{{Role: rollout.RoleUser, Content: strings.Repeat("0123456789abcde\n", 100<<20/17)}}}
 	var buf bytes.Buffer
-	require.NoError(t, jsonl.NewWriter(&buf).Write(r))
+	require.NoError(t, jsonl.Write(&buf, r))
 	require.Greater(t, buf.Len(), 100<<20)
-	got, err := jsonl.NewReader(&buf, jsonl.Options{}).Next()
-	require.NoError(t, err)
+	got := one(t, buf.String())
 	require.True(t, r.Messages[0].Content == got.Messages[0].Content)
 }
 
@@ -262,7 +263,7 @@ func TestReadFailureEndsTheStream(t *testing.T) {
 	src := io.MultiReader(strings.NewReader(`{"id":"a","messages":[]}`+"\n"+`{"id":`), iotest.ErrReader(boom))
 	var errs []error
 	n := 0
-	for _, err := range jsonl.NewReader(src, jsonl.Options{}).All() {
+	for _, err := range jsonl.Read(src, jsonl.Options{}) {
 		if n++; err != nil {
 			errs = append(errs, err)
 		}
@@ -283,7 +284,7 @@ func TestWriterRefusesWhatJSONCannotHold(t *testing.T) {
 		"columns of unequal size": {ID: "a", Turns: []rollout.Turn{{Output: []int32{1}, Logprobs: []float32{-1, -2}}}},
 	} {
 		var buf bytes.Buffer
-		err := jsonl.NewWriter(&buf).Write(r)
+		err := jsonl.Write(&buf, r)
 		require.ErrorIs(t, err, rollout.KindInput, reason)
 		require.Zero(t, buf.Len(), reason)
 	}
@@ -304,7 +305,7 @@ func FuzzReader(f *testing.F) {
 	f.Add([]byte(`{"id":"a","origin":{}}`))
 	f.Add([]byte(`{"id":"a","messages":[{"role":"assistant"}],"turns":[{"message":0,"prompt_ids":[1,2],"output_ids":[3]},{"prompt_ids":[1,2,3,4],"output_ids":[5]}]}`))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		for r, err := range jsonl.NewReader(bytes.NewReader(src), jsonl.Options{}).All() {
+		for r, err := range jsonl.Read(bytes.NewReader(src), jsonl.Options{}) {
 			if err != nil {
 				continue
 			}
@@ -313,10 +314,7 @@ func FuzzReader(f *testing.F) {
 			if err != nil {
 				t.Fatalf("read but not written: %v", err)
 			}
-			again, err := jsonl.NewReader(bytes.NewReader(b), jsonl.Options{}).Next()
-			if err != nil {
-				t.Fatalf("written but not read: %v\n%s", err, b)
-			}
+			again := one(t, string(b))
 			if d := cmp.Diff(r, again); d != "" {
 				t.Fatalf("changed by a round trip: %s", d)
 			}
@@ -336,7 +334,7 @@ func BenchmarkReader(b *testing.B) {
 	src := bytes.Repeat(append(line, '\n'), 50)
 	b.SetBytes(int64(len(src)))
 	for range b.N {
-		for _, err := range jsonl.NewReader(bytes.NewReader(src), jsonl.Options{}).All() {
+		for _, err := range jsonl.Read(bytes.NewReader(src), jsonl.Options{}) {
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -348,9 +346,8 @@ func BenchmarkWriter(b *testing.B) {
 	r := &rollout.Rollout{ID: "a", Messages: []rollout.Message{{Role: "user", Content: strings.Repeat("def f(x):\n    return \"x\" + x\n", 6000)}}}
 	line, _ := jsonl.Append(nil, r)
 	b.SetBytes(int64(len(line)))
-	w := jsonl.NewWriter(io.Discard)
 	for range b.N {
-		if err := w.Write(r); err != nil {
+		if err := jsonl.Write(io.Discard, r); err != nil {
 			b.Fatal(err)
 		}
 	}

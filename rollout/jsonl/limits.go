@@ -44,7 +44,8 @@ func (l Limits) validate() error {
 	return errors.Join(errs...)
 }
 
-func (l Limits) withDefaults() Limits {
+func (o Options) withDefaults() Options {
+	l := &o.Limits
 	for _, f := range []struct {
 		field *int
 		value int
@@ -53,5 +54,5 @@ func (l Limits) withDefaults() Limits {
 			*f.field = f.value
 		}
 	}
-	return l
+	return o
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/internal/lines"
 )
 
-// Options of NewReader and Parse. The zero value is the right default.
+// Options of Read and Parse. The zero value is the right default.
 type Options struct {
 	File   string // name used in errors and in Origin
 	Limits Limits
@@ -23,55 +23,35 @@ type Options struct {
 	ReplaceInvalidUTF8 bool
 }
 
-// Reader reads native rollout JSONL, one rollout a line. It holds one line at a
-// time. It is not safe for concurrent use.
-type Reader struct {
-	lines *lines.Lines
-	opt   Options
-	doc   jsonscan.Doc
-	err   error
-}
-
-// NewReader returns a reader of native JSONL. Limits out of range are
-// reported by the first Next, and so is an r that is nil.
-func NewReader(r io.Reader, opt Options) *Reader {
-	err := opt.Limits.validate()
-	opt.Limits = opt.Limits.withDefaults()
-	if r == nil {
-		return &Reader{opt: opt, err: err}
-	}
-	return &Reader{lines: lines.New(r, opt.Limits.LineBytes), opt: opt, err: err}
-}
-
-// Next returns the next rollout, io.EOF after the last one. Any other error is
-// about one line, which it names, and the following call goes on with the line
-// after it; only a failing underlying reader ends the stream for good.
-func (r *Reader) Next() (*rollout.Rollout, error) {
-	if r.lines == nil && r.err == nil {
-		r.err = zeroValue("jsonl.Reader", "NewReader")
-	}
-	if r.err != nil {
-		return nil, r.err
-	}
-	for {
-		line, err := r.lines.Next()
-		if err != nil {
-			return nil, rollout.In(err, rollout.Where{File: r.opt.File})
-		}
-		if len(bytes.TrimSpace(line.Text)) == 0 {
-			continue
-		}
-		return r.decode(line)
-	}
-}
-
-// All yields every rollout and every error; it ends at the end of the stream or
-// when the stream itself fails.
-func (r *Reader) All() iter.Seq2[*rollout.Rollout, error] {
+// Read yields the rollouts of native JSONL, one a line, and in the place of a line that
+// cannot be read its error, which names it. It ends with the stream, with the error of a
+// stream that fails, and with that of options out of range. One line is in memory at a time.
+func Read(in io.Reader, opt Options) iter.Seq2[*rollout.Rollout, error] {
 	return func(yield func(*rollout.Rollout, error) bool) {
-		for {
-			out, err := r.Next()
-			if err == io.EOF || !yield(out, err) || r.err != nil || r.lines.Failed() {
+		err := opt.Limits.validate()
+		if err == nil && in == nil {
+			err = rollout.Errorf(rollout.KindInput, rollout.Where{File: opt.File}, "expected a stream to read, found nil")
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		p := parser{opt: opt.withDefaults()}
+		for all := lines.New(in, p.opt.Limits.LineBytes); ; {
+			line, err := all.Next()
+			if err == io.EOF {
+				return
+			}
+			var r *rollout.Rollout
+			switch {
+			case err != nil:
+				err = rollout.In(err, rollout.Where{File: opt.File})
+			case len(bytes.TrimSpace(line.Text)) == 0:
+				continue
+			default:
+				r, err = p.decode(line)
+			}
+			if !yield(r, err) || all.Failed() {
 				return
 			}
 		}
@@ -84,33 +64,38 @@ func Parse(text []byte, opt Options) (*rollout.Rollout, error) {
 	if err := opt.Limits.validate(); err != nil {
 		return nil, err
 	}
-	opt.Limits = opt.Limits.withDefaults()
-	r := parsers.Get().(*Reader)
-	r.opt = opt
-	out, err := r.decode(lines.Line{Text: text, Ended: true})
+	p := parsers.Get().(*parser)
+	p.opt = opt.withDefaults()
+	out, err := p.decode(lines.Line{Text: text, Ended: true})
 	if len(text) <= maxParser {
-		parsers.Put(r)
+		parsers.Put(p)
 	}
 	return out, err
 }
 
+// parser keeps the memory of its document from line to line.
+type parser struct {
+	opt Options
+	doc jsonscan.Doc
+}
+
 // parsers are kept for the memory of their documents, of texts of at most maxParser bytes.
-var parsers = sync.Pool{New: func() any { return new(Reader) }}
+var parsers = sync.Pool{New: func() any { return new(parser) }}
 
 const maxParser = 64 << 10
 
-func (r *Reader) decode(line lines.Line) (*rollout.Rollout, error) {
-	where := rollout.Where{File: r.opt.File, Line: line.Number}
+func (p *parser) decode(line lines.Line) (*rollout.Rollout, error) {
+	where := rollout.Where{File: p.opt.File, Line: line.Number}
 	text, replaced := line.Text, false
-	v, err := r.doc.Parse(text, jsonscan.Options{Depth: r.opt.Limits.Depth})
-	if e, ok := errors.AsType[*jsonscan.SyntaxError](err); ok && e.Class == jsonscan.BadUTF8 && r.opt.ReplaceInvalidUTF8 {
+	v, err := p.doc.Parse(text, jsonscan.Options{Depth: p.opt.Limits.Depth})
+	if e, ok := errors.AsType[*jsonscan.SyntaxError](err); ok && e.Class == jsonscan.BadUTF8 && p.opt.ReplaceInvalidUTF8 {
 		text, replaced = bytes.ToValidUTF8(text, []byte("\uFFFD")), true
-		v, err = r.doc.Parse(text, jsonscan.Options{Depth: r.opt.Limits.Depth})
+		v, err = p.doc.Parse(text, jsonscan.Options{Depth: p.opt.Limits.Depth})
 	}
 	if err != nil {
 		return nil, syntaxError(err, where, line.Ended)
 	}
-	d := &decoder{where: where, lim: r.opt.Limits}
+	d := &decoder{where: where, lim: p.opt.Limits}
 	if replaced {
 		d.note("invalid_utf8", 0, "bytes that are not UTF-8 were read as U+FFFD")
 	}
@@ -178,10 +163,4 @@ func (d *decoder) assumeSampled(r *rollout.Rollout) {
 	if assumed {
 		d.note("sampled_assumed", 0, "the record has neither turns nor sampled marks: every assistant message was taken as the policy's own")
 	}
-}
-
-// zeroValue is the error of using the zero value of a type that maker makes, or one
-// that maker made of nothing.
-func zeroValue(typ, maker string) *rollout.Error {
-	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: typ}, "is used as its zero value").WithFix("make it with %s", maker)
 }

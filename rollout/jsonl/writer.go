@@ -2,32 +2,22 @@ package jsonl
 
 import (
 	"io"
+	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Writer writes native rollout JSONL. It is not safe for concurrent use.
-type Writer struct {
-	w   io.Writer
-	buf []byte
-}
-
-// NewWriter returns a writer of native JSONL. Each Write of a rollout is one
-// Write of w; wrap a file in a bufio.Writer.
-func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
-
-// Write writes one rollout as a line. A rollout that cannot be written leaves
-// nothing in the file.
-func (w *Writer) Write(r *rollout.Rollout) error {
-	if w.w == nil {
-		return zeroValue("jsonl.Writer", "NewWriter")
-	}
-	var err error
-	if w.buf, err = Append(w.buf[:0], r); err != nil {
+// Write writes r to w as one line, in one Write; wrap a file in a bufio.Writer. A
+// rollout that cannot be written leaves nothing in the file.
+func Write(w io.Writer, r *rollout.Rollout) error {
+	line, err := Append(nil, r)
+	if err != nil {
 		return err
 	}
-	w.buf = append(w.buf, '\n')
-	if _, err := w.w.Write(w.buf); err != nil {
+	if w == nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "expected a stream to write to, found nil")
+	}
+	if _, err := w.Write(append(line, '\n')); err != nil {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "the line cannot be written: %w", err)
 	}
 	return nil
@@ -39,9 +29,13 @@ func (w *Writer) Write(r *rollout.Rollout) error {
 // are not finite) with a located KindInput error.
 func Append(dst []byte, r *rollout.Rollout) ([]byte, error) {
 	if r == nil {
-		return dst, r.Check()
+		return dst, r.Validate()
 	}
-	e := &encoder{b: dst, where: rollout.Where{Rollout: r.ID}}
+	size := 1 << 10
+	for i := range r.Messages {
+		size += len(r.Messages[i].Content)
+	}
+	e := &encoder{b: slices.Grow(dst, size), where: rollout.Where{Rollout: r.ID}}
 	rolloutObject.put(e, r, "")
 	return e.b, e.err
 }

@@ -293,7 +293,7 @@ func (h *harness) check(enc *tokenize.Encoder) (rows, trained int) {
 	t := h.t
 	r, err := h.root.Rollout()
 	require.NoError(t, err)
-	require.NoError(t, r.Check())
+	require.NoError(t, r.Validate())
 	want := h.expected()
 	byLogprob := map[float32]*sample{}
 	for _, s := range want {

@@ -178,7 +178,7 @@ func (r *Recorder) begin(x Start) (*Session, *log.Ticket, error) {
 	}
 	e := &record.Entry{Kind: record.Start, Session: x.ID, Parent: x.Parent, Agent: x.Agent, At: r.opts.Now().UnixNano(),
 		Body: &rollout.Rollout{ID: x.ID, Group: x.Group, Index: x.Index, Instance: x.Instance, Metadata: maps.Clone(x.Metadata)}}
-	if err := e.Body.Check(); err != nil {
+	if err := e.Body.Validate(); err != nil {
 		return nil, nil, err
 	}
 	if parent := r.sessions[x.Parent]; parent != nil {

@@ -91,7 +91,7 @@ func TestMessages(t *testing.T) {
 	call("third", system, say(rollout.RoleUser, "do, in short"))
 	r, err := s.Rollout()
 	require.NoError(t, err)
-	require.NoError(t, r.Check())
+	require.NoError(t, r.Validate())
 	var texts []string
 	for _, m := range r.Messages {
 		texts = append(texts, m.Content)
@@ -192,7 +192,7 @@ func TestIncompleteCalls(t *testing.T) {
 	require.Equal(t, live.StateOK, state)
 	r, err := s.Rollout()
 	require.NoError(t, err)
-	require.NoError(t, r.Check())
+	require.NoError(t, r.Validate())
 	trained := 0
 	for _, turn := range r.Turns {
 		if turn.Incomplete == "" {

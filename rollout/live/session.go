@@ -228,7 +228,7 @@ func (s *Session) end(x Ending) (*log.Ticket, *rollout.Rollout, error) {
 	case g.ending != nil:
 		return nil, nil, s.open()
 	case root:
-		if err := body.Check(); err != nil {
+		if err := body.Validate(); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -53,7 +53,7 @@ func TestEnginesThatLie(t *testing.T) {
 					status, answer := w.ask("/rollouts/r"+q.path, body)
 					call := w.session("r").Calls()[0]
 					r := w.rollout("r")
-					require.NoError(t, r.Check())
+					require.NoError(t, r.Validate())
 					for i := range r.Turns {
 						require.NotEqual(t, "", r.Turns[i].Incomplete, "it is never trained")
 					}
@@ -393,7 +393,7 @@ func TestTwoHarnesses(t *testing.T) {
 	}
 	r := w.rollout("r")
 	require.Len(t, r.Turns, 6)
-	require.NoError(t, r.Check())
+	require.NoError(t, r.Validate())
 	for i := range r.Turns {
 		require.Empty(t, r.Turns[i].Incomplete)
 		full, err := r.PromptTokens(nil, i)

@@ -59,7 +59,7 @@ func FuzzClients(f *testing.F) {
 		if s, ok := recorder.Session("r"); ok {
 			r, err := s.Rollout()
 			require.NoError(t, err)
-			require.NoError(t, r.Check())
+			require.NoError(t, r.Validate())
 			for _, c := range s.Calls() {
 				require.NotEqual(t, live.StateRunning, c.State)
 			}
@@ -102,7 +102,7 @@ func FuzzEngines(f *testing.F) {
 		require.True(t, ok)
 		r, err := s.Rollout()
 		require.NoError(t, err)
-		require.NoError(t, r.Check())
+		require.NoError(t, r.Validate())
 		require.NotEqual(t, live.StateRunning, s.Calls()[0].State)
 	})
 }

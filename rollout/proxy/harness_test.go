@@ -124,7 +124,7 @@ func TestCodexShape(t *testing.T) {
 	require.Equal(t, []string{"system: You are Codex.", "developer: rules", "user: Mend it.\nNow.", "assistant: Patch.*", "tool: ok", "assistant: Now the test.**", "tool: a", "tool: b"}, roles)
 	require.Equal(t, `{"input": "*** Begin\n+x\n"}`, at(last(), "messages", 3, "tool_calls", 0, "function", "arguments"), "as it was sampled")
 	r := w.rollout("cx")
-	require.NoError(t, r.Check())
+	require.NoError(t, r.Validate())
 	for _, c := range w.session("cx").Calls() {
 		require.Equal(t, live.StateOK, c.State, c.Why)
 	}
@@ -168,7 +168,7 @@ func TestCodexTools(t *testing.T) {
 		require.Equal(t, "Done.", at(items[0], "content", 0, "text"))
 		require.Equal(t, "mcp__calendar__create_event", at(last(), "messages", 2, "tool_calls", 0, "function", "name"), "as it was sampled")
 		r := w.rollout("cx")
-		require.NoError(t, r.Check())
+		require.NoError(t, r.Validate())
 		require.Len(t, r.Turns, 2)
 		for _, c := range w.session("cx").Calls() {
 			require.Equal(t, live.StateOK, c.State, c.Why)

@@ -133,7 +133,7 @@ func TestContinue(t *testing.T) {
 					require.Equal(t, want.Output, got.Output, at)
 					require.Equal(t, want.Logprobs, got.Logprobs, at)
 					require.Equal(t, want.Prompt.Add, got.Prompt.Add, at)
-					require.NoError(t, r.Check())
+					require.NoError(t, r.Validate())
 					c := w.session("r").Calls()[0]
 					require.Equal(t, live.StateOK, c.State, "%s: %s", at, c.Why)
 					require.Equal(t, live.Usage{PromptTokens: len(want.Prompt.Add), CompletionTokens: len(want.Output)}, c.Usage, at)

@@ -207,7 +207,7 @@ func TestDialects(t *testing.T) {
 				require.Equal(t, `{"command": "cat \"a\""}`, m.ToolCalls[1].Arguments)
 				require.Equal(t, live.StateOK, w.session("r-1").Calls()[0].State)
 				require.Equal(t, name, w.session("r-1").Calls()[0].Dialect)
-				require.NoError(t, r.Check())
+				require.NoError(t, r.Validate())
 
 				text, reasoning, calls := told(t, name, stream != "", body)
 				require.Equal(t, "Reading é.", text)

@@ -33,7 +33,10 @@ func joinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
 		t := c.Turns[0]
 		t.Step = i
 		t.Sampling = samplingOfCall(c)
-		t.Context.Unknown = t.Context.Unknown || j.OtherSettings(t.ID, c)
+		if n, other := format.OtherSettings(t.ID, c, &out); other && !t.Context.Unknown {
+			t.Context.Unknown = true
+			out.Notes = append(out.Notes, n)
+		}
 		prompt, err := c.PromptTokens(nil, 0)
 		if err != nil {
 			return nil, err

@@ -69,11 +69,6 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	if err := rd.registry.group(r); err != nil {
 		return err
 	}
-	if rd.opt.Strict {
-		if err := r.Validate(); err != nil {
-			return rollout.Errorf(rollout.KindInput, rollout.Where{File: here.File, Line: here.Line}, "%v", err)
-		}
-	}
 	rd.report.Rollouts++
 	rd.report.Formats[here.Format]++
 	if rd.report.Joined > joined { // no other rollout takes that outcome

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
@@ -33,15 +34,11 @@ func ExampleNewReader() {
 // Any dump can be written as ATIF; what that form cannot hold is named.
 func ExampleAppendATIF() {
 	dump := `{"id":"a","messages":[{"role":"user","content":"2+2?"},{"role":"assistant","content":"4"}]}`
-	r, err := traj.NewReader(strings.NewReader(dump), "dump.jsonl", traj.Options{})
+	rollouts, _, err := traj.ReadAll(strings.NewReader(dump), "dump.jsonl", traj.Options{OnError: rollout.OnErrorStop})
 	if err != nil {
 		panic(err)
 	}
-	x, err := r.Next()
-	if err != nil {
-		panic(err)
-	}
-	line, lost, err := traj.AppendATIF(nil, x)
+	line, lost, err := traj.AppendATIF(nil, rollouts[0])
 	fmt.Println(string(line))
 	fmt.Println(len(lost), err)
 	// Output:

@@ -68,7 +68,6 @@ func TestImportersOfUsers(t *testing.T) {
 	require.NoError(t, err)
 	r, err := traj.Open([]string{dir}, traj.Options{Importers: []traj.Importer{qa}, Rewards: []*traj.Rewards{rewards}})
 	require.NoError(t, err)
-	defer r.Close()
 	var ids []string
 	for x, err := range r.All() {
 		require.NoError(t, err)
@@ -173,9 +172,10 @@ func TestOneRuleForNative(t *testing.T) {
 		r := one(t, "x.jsonl", text)
 		require.Equal(t, "native", r.Origin.Format, text)
 		check(r)
-		direct, err := jsonl.NewReader(strings.NewReader(text), jsonl.Options{}).Next()
-		require.NoError(t, err)
-		check(direct)
+		for direct, err := range jsonl.Read(strings.NewReader(text), jsonl.Options{}) {
+			require.NoError(t, err)
+			check(direct)
+		}
 	}
 	for _, text := range []string{
 		`{"messages":[` + q + `,` + a + `]}`,

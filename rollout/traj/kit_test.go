@@ -26,7 +26,6 @@ func all(t testing.TB, opt traj.Options, paths ...string) []*rollout.Rollout {
 	t.Helper()
 	r, err := traj.Open(paths, opt)
 	require.NoError(t, err)
-	defer r.Close()
 	var out []*rollout.Rollout
 	for x, err := range r.All() {
 		require.NoError(t, err)
@@ -44,16 +43,23 @@ func read(t testing.TB, name, text string, opt traj.Options) ([]*rollout.Rollout
 	r, err := traj.NewReader(strings.NewReader(text), name, opt)
 	require.NoError(t, err)
 	var out []*rollout.Rollout
-	for {
-		x, err := r.Next()
-		if err == io.EOF {
-			return out, r.Report(), nil
-		}
+	for x, err := range r.All() {
 		if err != nil {
 			return out, r.Report(), err
 		}
 		out = append(out, x)
 	}
+	return out, r.Report(), nil
+}
+
+// first is what a reading begins with.
+func first(t testing.TB, r *traj.Reader) (*rollout.Rollout, error) {
+	t.Helper()
+	for x, err := range r.All() {
+		return x, err
+	}
+	t.Fatal("nothing was read")
+	return nil, nil
 }
 
 func one(t testing.TB, name, text string) *rollout.Rollout {
@@ -96,9 +102,8 @@ func TestKitThroughTheNativeFormat(t *testing.T) {
 	kit.OneGoroutine(t)
 	dumps := all(t, stop, kit.Dir(t, "data", "trajectories"))
 	var file bytes.Buffer
-	w := jsonl.NewWriter(&file)
 	for _, r := range dumps {
-		require.NoError(t, w.Write(r), r.ID)
+		require.NoError(t, jsonl.Write(&file, r), r.ID)
 	}
 	back, _, err := read(t, "x.jsonl", file.String(), stop)
 	require.NoError(t, err)

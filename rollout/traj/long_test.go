@@ -101,11 +101,10 @@ func TestLongRecordTakesItsContent(t *testing.T) {
 			r, err = traj.NewReader(struct{ io.Reader }{f}, "x.json", stop)
 			require.NoError(t, err)
 		}
-		defer r.Close()
 		runtime.GC()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		x, err := r.Next()
+		x, err := first(t, r)
 		require.NoError(t, err)
 		runtime.ReadMemStats(&after)
 		content := 0
@@ -156,11 +155,14 @@ func TestLongRecordOfAFileThatChanges(t *testing.T) {
 	path := write(t, t.TempDir(), "x.json", []byte("{\n"+first[1:]+"\n"+string(longChat(8))))
 	r, err := traj.Open([]string{path}, traj.WithHold(stop, 1))
 	require.NoError(t, err)
-	defer r.Close()
-	_, err = r.Next() // all of the file is in the buffer then
-	require.NoError(t, err)
-	require.NoError(t, os.Truncate(path, 1000))
-	_, err = r.Next()
+	n := 0
+	for _, err = range r.All() {
+		if n++; n == 1 { // all of the file is in the buffer then
+			require.NoError(t, err)
+			require.NoError(t, os.Truncate(path, 1000))
+		}
+	}
+	require.Equal(t, 2, n)
 	require.ErrorIs(t, err, rollout.KindInput)
 	require.ErrorContains(t, err, "cannot be read again")
 	require.ErrorContains(t, err, path)

@@ -50,7 +50,7 @@ func TestPicklePrefixes(t *testing.T) {
 		for n := range whole {
 			r, err := traj.Open([]string{write(t, dir, "a"+filepath.Ext(file), whole[:n])}, stop)
 			if err == nil {
-				_, err = r.Next()
+				_, err = first(t, r)
 			}
 			require.Error(t, err, "%s: the first %d of %d bytes", file, n, len(whole))
 		}

@@ -52,7 +52,6 @@ func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*r
 			yield(nil, err)
 			return
 		}
-		defer r.Close()
 		r.yieldErrors = true
 		s.mu.Lock()
 		told := s.told

@@ -66,19 +66,27 @@ func openTable(kind string, file io.ReaderAt, size int64, most int) (tableRows, 
 	return rows, nil
 }
 
+// openFile opens the file, which is on disk.
+func openFile(fr *fileReader) (file *os.File, size int64, err error) {
+	if file, err = os.Open(fr.Path); err == nil {
+		var info os.FileInfo
+		if info, err = file.Stat(); err == nil {
+			return file, info.Size(), nil
+		}
+		file.Close()
+	}
+	return nil, 0, rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
+}
+
 // readTable reads each row of a Parquet or Arrow file as a record: the object of its
-// columns. The line of a record is its row, from 1.
+// columns.
 func readTable(fr *fileReader, kind string) error {
-	file, err := os.Open(fr.Path)
+	file, size, err := openFile(fr)
 	if err != nil {
-		return rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
+		return err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
-	}
-	rows, err := openTable(kind, file, info.Size(), fr.r.opt.Limits.ValueBytes)
+	rows, err := openTable(kind, file, size, fr.r.opt.Limits.ValueBytes)
 	if err != nil {
 		return notTable(fr, kind, err)
 	}
@@ -88,33 +96,57 @@ func readTable(fr *fileReader, kind string) error {
 			fr.Reads(filepath.Join(dir, name))
 		}
 	}
-	fr.lined, fr.rows = true, true
 	var read int64
-	for {
+	return readRows(fr, func() (v source.Value, err error) {
 		text, err := rows.Next()
 		if err == io.EOF {
-			return fr.finish()
+			return v, err
 		}
 		fr.Where = rollout.Where{File: fr.Name, Line: rows.Row()}
 		if err != nil {
-			return notTable(fr, kind, err)
+			return v, notTable(fr, kind, err)
 		}
 		given, long := rows.Given()
-		if read += int64(len(text) + long); read > fr.r.walk.Most(info.Size()) {
-			return rollout.Errorf(rollout.KindLimit, fr.Where, "the rows so far hold %d bytes, the file %d", read, info.Size()).
+		if read += int64(len(text) + long); read > fr.r.walk.Most(size) {
+			return v, rollout.Errorf(rollout.KindLimit, fr.Where, "the rows so far hold %d bytes, the file %d", read, size).
 				WithFix("raise Limits.Ratio or Limits.FileBytes if the file is to be trusted")
 		}
-		if skipsPast(fr, fr.Where.Line) {
+		return source.Value{Text: text, Line: fr.Where.Line, Ended: true, Away: given}, nil
+	})
+}
+
+// readRows reads each row that next gives, with io.EOF after the last, as a record, whose
+// line is its row, from 1. next sets the place of the row.
+func readRows(fr *fileReader, next func() (source.Value, error)) error {
+	fr.lined, fr.rows = true, true
+	for {
+		v, err := next()
+		if err == io.EOF {
+			return fr.finish()
+		}
+		if err != nil {
+			return err
+		}
+		if skipsPast(fr, v.Line) {
 			continue
 		}
-		if err = fr.value(source.Value{Text: text, Line: fr.Where.Line, Ended: true, Away: given}); errors.Is(err, errIgnored) {
+		if err = fr.Failed(fr.value(v)); errors.Is(err, errIgnored) {
 			return nil
 		} else if err != nil {
-			if err = fr.Failed(err); err != nil {
-				return err
-			}
+			return err
 		}
 	}
+}
+
+// noBatch is the error of a pickle that holds nothing to read. Of a file that nobody named
+// it is told in the end.
+func noBatch(fr *fileReader, err error, fix string) error {
+	e := rollout.Errorf(rollout.KindFormat, fr.Where, "%w", err).WithFix("%s", fix)
+	if fr.source.Named {
+		return e
+	}
+	fr.unrecognized = append(fr.unrecognized, e)
+	return nil
 }
 
 func notTable(fr *fileReader, kind string, err error) error {
@@ -127,28 +159,19 @@ func readTorch(fr *fileReader) error {
 	if fr.Path != fr.Name || !strings.EqualFold(filepath.Ext(fr.Name), ".pt") {
 		return rollout.Errorf(rollout.KindInput, fr.Where, "a .pt file cannot be read from a stream, an archive or a compressed file").WithFix("unpack it, and name the file itself")
 	}
-	file, err := os.Open(fr.Path)
+	file, bytes, err := openFile(fr)
 	if err != nil {
-		return rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
+		return err
 	}
 	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
-	}
-	v, size, err := pickle.Torch(file, info.Size())
+	v, size, err := pickle.Torch(file, bytes)
 	top, _ := v.(map[any]any)
 	samples, ok := top["samples"].(*[]any)
-	if err != nil || !ok {
-		e := rollout.Errorf(rollout.KindFormat, fr.Where, "the file holds no samples of rollouts").WithFix("name files of slime's --save-debug-rollout-data")
-		if err != nil {
-			e = rollout.Errorf(rollout.KindFormat, fr.Where, "%w", err).WithFix("name files of slime's --save-debug-rollout-data")
-		}
-		if fr.source.Named {
-			return e
-		}
-		fr.unrecognized = append(fr.unrecognized, e)
-		return nil
+	if err == nil && !ok {
+		err = errors.New("the file holds no samples of rollouts")
+	}
+	if err != nil {
+		return noBatch(fr, err, "name files of slime's --save-debug-rollout-data")
 	}
 	left := max(1<<24, 64*size)
 	return readSamples(fr, len(*samples), func(b []byte, i int) ([]byte, error) {
@@ -180,36 +203,24 @@ func readSkyRL(fr *fileReader) error {
 		batch, err = trainers.NewSkyRLBatch(v)
 	}
 	if err != nil {
-		e := rollout.Errorf(rollout.KindFormat, fr.Where, "%w", err).WithFix("name the global_step_*_training_input.pkl of SkyRL's dumped_data")
-		if fr.source.Named {
-			return e
-		}
-		fr.unrecognized = append(fr.unrecognized, e)
-		return nil
+		return noBatch(fr, err, "name the global_step_*_training_input.pkl of SkyRL's dumped_data")
 	}
 	return readSamples(fr, batch.Len(), func(b []byte, i int) ([]byte, error) { return batch.AppendRow(b, i), nil })
 }
 
 // readSamples reads n records, which text writes as JSON.
 func readSamples(fr *fileReader, n int, appendText func(b []byte, i int) ([]byte, error)) error {
-	fr.lined, fr.rows = true, true
 	var text []byte
-	for i := range n {
-		fr.Where = rollout.Where{File: fr.Name, Line: i + 1}
-		var err error
-		if text, err = appendText(text[:0], i); err != nil {
-			return rollout.Errorf(rollout.KindLimit, fr.Where, "%w", err)
+	line := 0
+	return readRows(fr, func() (v source.Value, err error) {
+		if line == n {
+			return v, io.EOF
 		}
-		if skipsPast(fr, i+1) {
-			continue
+		line++
+		fr.Where = rollout.Where{File: fr.Name, Line: line}
+		if text, err = appendText(text[:0], line-1); err != nil {
+			return v, rollout.Errorf(rollout.KindLimit, fr.Where, "%w", err)
 		}
-		if err := fr.value(source.Value{Text: text, Line: i + 1, Ended: true}); errors.Is(err, errIgnored) {
-			return nil
-		} else if err != nil {
-			if err = fr.Failed(err); err != nil {
-				return err
-			}
-		}
-	}
-	return fr.finish()
+		return source.Value{Text: text, Line: line, Ended: true}, nil
+	})
 }

@@ -228,7 +228,7 @@ func TestSlimeFiles(t *testing.T) {
 	require.NoError(t, err)
 	x, err := traj.Open([]string{other}, stop)
 	require.NoError(t, err)
-	_, err = x.Next()
+	_, err = first(t, x)
 	require.ErrorContains(t, err, "holds no samples of rollouts")
 }
 
@@ -298,7 +298,7 @@ func TestSkyRLBatches(t *testing.T) {
 	for n := 0; n < len(whole); n += 7 {
 		x, err := traj.Open([]string{write(t, dir, "a.pkl", whole[:n])}, stop)
 		require.NoError(t, err)
-		_, err = x.Next()
+		_, err = first(t, x)
 		require.Error(t, err, "the first %d of %d bytes", n, len(whole))
 	}
 }

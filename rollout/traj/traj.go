@@ -38,8 +38,6 @@ type Options struct {
 	// Alone reads each file by itself: neighbours such as patch.diff or
 	// results.jsonl are not looked at.
 	Alone bool
-	// Strict makes every fault that Rollout.Validate finds a failure of that rollout.
-	Strict bool
 	// GroupBy overrides the group key: "" as the data says, "instance", "file",
 	// "prompt" (equal messages before the first sampled one), "none" (each its own)
 	// or "metadata:<key>".
@@ -123,20 +121,16 @@ type Reader struct {
 	unread      unread                     // files of folders
 	yieldErrors bool                       // failures passed over are yielded too
 	yield       func(*rollout.Rollout, error) bool
-	err         error // ends the stream
 
 	kept   map[string]*fileMemory // by file, nil = not kept
 	before map[string]*fileMemory // of an earlier reading
 	past   func(id string) bool
-
-	next func() (*rollout.Rollout, error, bool)
-	stop func()
 }
 
 // Open prepares to read paths: files, folders (walked in lexical order), globs,
 // and "-" for standard input. A file that several paths lead to is read once. Files
 // may be compressed with gzip or zstd, zip
-// archives are read member by member. Nothing is read before the first Next.
+// archives are read member by member. Nothing is read before All is ranged over.
 func Open(paths []string, opt Options) (*Reader, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
@@ -165,7 +159,7 @@ func newReader(paths []string, opt Options) *Reader {
 	r := &Reader{opt: opt, paths: paths, registry: newRegistry(opt.GroupBy), memory: format.Memory{}, seen: map[[16]byte]rollout.Origin{}, joined: map[*outcomes.Entry]string{}}
 	l := opt.Limits
 	r.walk = source.Walker{
-		Limits:  source.Limits{FileBytes: l.FileBytes, Ratio: l.Ratio, Members: l.Members, Depth: l.Folders}.WithDefaults(),
+		Limits:  source.Limits{FileBytes: cmp.Or(l.FileBytes, 64<<30), Ratio: cmp.Or(l.Ratio, 500), Members: cmp.Or(l.Members, 1_000_000), Depth: cmp.Or(l.Folders, 64)},
 		Stdin:   opt.Stdin,
 		Ignored: r.ignore,
 	}
@@ -177,33 +171,10 @@ func newReader(paths []string, opt Options) *Reader {
 	return r
 }
 
-// Next returns the next rollout and io.EOF after the last. With OnErrorSkip,
-// failures are in the Report and only errors that no later rollout can follow are
-// returned; with OnErrorStop, any error ends the stream and is returned again.
-func (r *Reader) Next() (*rollout.Rollout, error) {
-	if r.next == nil {
-		r.next, r.stop = iter.Pull2(r.run)
-	}
-	out, err, ok := r.next()
-	if !ok {
-		if r.err != nil {
-			return nil, r.err
-		}
-		return nil, io.EOF
-	}
-	return out, err
-}
-
-// All yields every rollout and, last, the error that ended the stream, if any.
+// All yields every rollout and, last, the error that ended the stream, if any: with
+// OnErrorStop the first failure, with OnErrorSkip, which puts failures into the Report, only
+// one that no later rollout can follow.
 func (r *Reader) All() iter.Seq2[*rollout.Rollout, error] { return r.run }
-
-// Close releases what the reader holds. It may be called at any time.
-func (r *Reader) Close() error {
-	if r.stop != nil {
-		r.stop()
-	}
-	return nil
-}
 
 // Report tells what has been read so far; Unmatched is filled at the end.
 func (r *Reader) Report() *Report {
@@ -214,12 +185,9 @@ var errStop = errors.New("the consumer stopped")
 
 func (r *Reader) run(yield func(*rollout.Rollout, error) bool) {
 	r.yield = yield
-	err := r.readAll()
-	if err == nil || errors.Is(err, errStop) {
-		return
+	if err := r.readAll(); err != nil && !errors.Is(err, errStop) {
+		yield(nil, err)
 	}
-	r.err = err
-	yield(nil, err)
 }
 
 func (r *Reader) readAll() error {

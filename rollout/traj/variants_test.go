@@ -167,7 +167,7 @@ func TestStoresAreNamed(t *testing.T) {
 	write(t, dir, "a.jsonl", []byte(`{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}`))
 	r, err := traj.Open([]string{path}, stop)
 	require.NoError(t, err)
-	_, err = r.Next()
+	_, err = first(t, r)
 	require.ErrorContains(t, err, "found a SQLite database")
 	require.ErrorContains(t, err, "goose session export")
 	r, err = traj.Open([]string{dir}, traj.Options{})

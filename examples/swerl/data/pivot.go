@@ -148,7 +148,6 @@ func (f *pivotFlags) read(ctx context.Context, m *manifest) ([]step, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer src.Close()
 	data := pivot.Data{Agent: pivot.AgentRef{Type: pivot.SWEPivotAgent.Type, Name: f.agent}, Text: f.text}
 	var steps []step
 	names := map[string]bool{}

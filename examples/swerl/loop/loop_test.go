@@ -190,7 +190,6 @@ func TestRollout(t *testing.T) {
 	// The folders are those of swe-rl: our importer reads them to the same verdicts.
 	source, err := traj.Open([]string{filepath.Join(out, "runs")}, traj.Options{})
 	require.NoError(t, err)
-	defer source.Close()
 	verdicts := map[string]string{}
 	for r, err := range source.All() {
 		require.NoError(t, err)

@@ -94,7 +94,7 @@ func (c *Cmd) run(p *cli.Program) (_ *summary, err error) {
 		scored := *r
 		scored.Steps = steps
 		s.add(&scored)
-		return out.w.Write(&scored)
+		return jsonl.Write(out.buf, &scored)
 	})
 	report := in.Report()
 	s.SkippedInput = report.Skipped
@@ -105,7 +105,7 @@ func (c *Cmd) run(p *cli.Program) (_ *summary, err error) {
 		err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout could be read")
 	}
 	s.finish(client.Stats(), votes, time.Since(began))
-	return s, errors.Join(err, in.Close(), out.close(err == nil))
+	return s, errors.Join(err, out.close(err == nil))
 }
 
 func (c *Cmd) open(stdin io.Reader) (*traj.Reader, error) {
@@ -131,7 +131,7 @@ func (c *Cmd) planned(stdin io.Reader) (int64, error) {
 			n += int64(c.options.Votes)
 		}
 	}
-	return n, in.Close()
+	return n, nil
 }
 
 // asked yields the steps that a judge is asked about.
@@ -149,7 +149,6 @@ func asked(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
 // output is where rollouts go: standard output, or a file that appears under
 // its name only when it is whole.
 type output struct {
-	w    *jsonl.Writer
 	buf  *bufio.Writer
 	file *atomic.File // nil for standard output
 }
@@ -165,7 +164,6 @@ func create(path string, stdout, errOut io.Writer) (*output, error) {
 		o.file, stdout = f, f
 	}
 	o.buf = bufio.NewWriterSize(stdout, 1<<20)
-	o.w = jsonl.NewWriter(o.buf)
 	return o, nil
 }
 

@@ -58,10 +58,10 @@ func TestScoreFileWithJournal(t *testing.T) {
 	require.Contains(t, stderr, "mean reward")
 	require.Equal(t, int64(7), f.Requests(), "three votes per request")
 
-	file, err := os.Open(out)
+	file, err := os.ReadFile(out)
 	require.NoError(t, err)
-	defer file.Close()
-	r, err := jsonl.NewReader(file, jsonl.Options{}).Next()
+	line, _, _ := bytes.Cut(file, []byte{'\n'})
+	r, err := jsonl.Parse(line, jsonl.Options{})
 	require.NoError(t, err)
 	require.Equal(t, "pager-17#0", r.ID)
 	require.Len(t, r.Steps, 5)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"io"
 
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/internal/modelfolder"
@@ -61,7 +62,11 @@ func encodeVerb() pipe.Verb {
 				return pipe.Run{}, err
 			}
 			return pipe.Run{Lines: func(ctx context.Context, line []byte) (any, error) {
-				r, err := jsonl.NewReader(bytes.NewReader(line), jsonl.Options{}).Next()
+				var r *rollout.Rollout
+				err := io.EOF
+				for r, err = range jsonl.Read(bytes.NewReader(line), jsonl.Options{}) {
+					break
+				}
 				if err != nil {
 					return nil, err
 				}
@@ -73,8 +78,10 @@ func encodeVerb() pipe.Verb {
 					return nil, err
 				}
 				answer, err := encodeLine(ctx, enc, r)
-				if fault := r.Check(); errors.Is(err, rollout.KindInternal) && fault != nil {
-					return nil, fault // rows are checked as this package's own work, which it is not here
+				if errors.Is(err, rollout.KindInternal) { // rows are checked as this package's own work, which it is not here
+					if faults, ok := r.Validate().(interface{ Unwrap() []error }); ok {
+						return nil, faults.Unwrap()[0]
+					}
 				}
 				return answer, err
 			}}, nil

@@ -1,13 +1,13 @@
 package verbs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"flag"
-	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -83,23 +83,17 @@ func importFiles(ctx context.Context, opt traj.Options, form func(*rollout.Rollo
 	if err != nil {
 		return err
 	}
-	defer r.Close()
 	reported := 0
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		out, err := r.Next()
+	failures := func() error {
 		for ; reported < len(r.Report().Errors); reported++ {
-			e := r.Report().Errors[reported]
-			if err := emit(importFailure(e, root)); err != nil {
+			if err := emit(importFailure(r.Report().Errors[reported], root)); err != nil {
 				return err
 			}
 		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
+		return ctx.Err()
+	}
+	for out, err := range r.All() {
+		if err := cmp.Or(failures(), err); err != nil {
 			return err
 		}
 		line, err := form(out, root)
@@ -110,6 +104,7 @@ func importFiles(ctx context.Context, opt traj.Options, form func(*rollout.Rollo
 			return err
 		}
 	}
+	return failures()
 }
 
 type importError struct {

@@ -31,16 +31,6 @@ func NewCallJoin(out *rollout.Rollout) *CallJoin {
 }
 
 // OtherSettings reports whether a call was given other tools or template variables than
-// the first, with which the run is rendered, and notes it.
-func (c *CallJoin) OtherSettings(call string, made *rollout.Rollout) bool {
-	n, is := OtherSettings(call, made, c.out)
-	if is {
-		c.out.Notes = append(c.out.Notes, n)
-	}
-	return is
-}
-
-// OtherSettings reports whether a call was given other tools or template variables than
 // run has, and how to note it.
 func OtherSettings(call string, c, run *rollout.Rollout) (n rollout.Note, is bool) {
 	same := func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }

@@ -330,7 +330,7 @@ func (in *File) Blocks(r *rollout.Rollout, m rollout.Message, body Value) error 
 			if err := in.Content(&t, b.Get("content"), i); err != nil {
 				return err
 			}
-			if bad, _ := b.Get("is_error").Bool(); bad {
+			if b.Get("is_error").True() {
 				Keep(&t.Extra, "is_error", b.Get("is_error"))
 			}
 			r.Messages = append(r.Messages, t)

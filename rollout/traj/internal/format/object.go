@@ -3,8 +3,8 @@ package format
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -36,14 +36,12 @@ func (o *Object) Some(key, s string) {
 
 // Any adds what encoding/json makes of v; see Err.
 func (o *Object) Any(key string, v any) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
+	b, err := jsonscan.Marshal(v)
+	if err != nil {
 		o.err = cmp.Or[error](o.err, rollout.Errorf(rollout.KindInput, rollout.Where{Field: key}, "cannot be written: %w", err))
 		return
 	}
-	o.Raw(key, bytes.TrimSpace(b.Bytes()))
+	o.Raw(key, b)
 }
 
 // Inner adds an object that something was written to.

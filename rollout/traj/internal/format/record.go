@@ -131,6 +131,11 @@ func (in *File) Resolved(v Value) *bool {
 	return b
 }
 
+// Outcome is what a record says of success in the common words.
+func (in *File) Outcome(v Value) rollout.Outcome {
+	return rollout.Outcome{Reward: in.Reward(v.Get("reward")), Resolved: in.Resolved(v.Get("resolved"))}
+}
+
 // TemplateKwargs takes over the chat-template variables that a call was made with.
 // Engines read them from chat_template_kwargs of the request; clients pass that on
 // in a body for what the API has no word for. The native format's word is read as well;
@@ -176,13 +181,17 @@ func (in *File) ContinuesPrefill(t *rollout.Turn, yes bool) {
 	}
 }
 
+// Silent reports whether a message says nothing at all.
+func Silent(m *rollout.Message) bool {
+	return m.Content == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 && m.Reasoning == ""
+}
+
 // EmptyReplies notes sampled replies in which nothing is said: what would be trained
 // of them is their end.
 func (in *File) EmptyReplies(r *rollout.Rollout) {
 	n, first := 0, 0
 	for i := range r.Turns {
-		m := &r.Messages[r.Turns[i].Message]
-		if m.Content == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 && m.Reasoning == "" && r.Turns[i].Output == nil {
+		if Silent(&r.Messages[r.Turns[i].Message]) && r.Turns[i].Output == nil {
 			if n++; n == 1 {
 				first = r.Turns[i].Message
 			}
@@ -196,7 +205,7 @@ func (in *File) EmptyReplies(r *rollout.Rollout) {
 // Graded is what a report of OpenHands' evaluation says of a patch; nothing where there is
 // none. A grading that broke says unresolved, which is not known.
 func Graded(report Value) (resolved *bool, verdict rollout.Verdict) {
-	yes := func(key string) bool { b, _ := report.Get(key).Bool(); return b }
+	yes := func(key string) bool { return report.Get(key).True() }
 	resolved = Boolean(report.Get("resolved"))
 	switch {
 	case resolved == nil:

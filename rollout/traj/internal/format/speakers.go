@@ -105,7 +105,7 @@ func (in *File) refuseUnread(m *rollout.Message, v, body Value, i int) error {
 	if slices.Contains(CallRoles, FirstID(v, "role", "from")) {
 		return nil // its text is read as a call
 	}
-	if m.Content != "" || len(m.Parts) > 0 || len(m.ToolCalls) > 0 || m.Reasoning != "" {
+	if !Silent(m) {
 		return nil
 	}
 	says := func(x Value) bool {

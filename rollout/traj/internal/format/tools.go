@@ -36,13 +36,20 @@ func FunctionTools(v Value) []rollout.Tool {
 	return out
 }
 
+// Function is the definition of a tool by the object of its function.
+func Function(f *Object) rollout.Tool {
+	var o Object
+	o.Text("type", "function")
+	o.Raw("function", f.End())
+	return o.End()
+}
+
 // FunctionTool is one of them.
 func FunctionTool(t Value) rollout.Tool {
 	if t.Get("function").Kind() == jsonscan.Object || t.Get("name").Kind() != jsonscan.String {
 		return definition(t)
 	}
-	b := []byte(`{"type":"function","function":{`)
-	comma := ""
+	var f Object
 	for key, x := range t.Members() {
 		switch key {
 		case "type", "cache_control":
@@ -53,8 +60,7 @@ func FunctionTool(t Value) rollout.Tool {
 		if x.IsNull() {
 			continue
 		}
-		b = append(append(append(append(b, comma...), Quote(key)...), ':'), x.Clone()...)
-		comma = ","
+		f.Raw(key, x.Clone())
 	}
-	return append(b, "}}"...)
+	return Function(&f)
 }

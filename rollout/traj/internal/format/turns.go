@@ -87,6 +87,19 @@ func AppendRange(parts []rollout.ContextPart, k int) []rollout.ContextPart {
 	return append(parts, rollout.ContextPart{From: k, To: k + 1})
 }
 
+// Shown is the context of message at that saw the messages listed; nil is the plain
+// history.
+func Shown(list []int, at int) []rollout.ContextPart {
+	parts := []rollout.ContextPart{}
+	for _, k := range list {
+		parts = AppendRange(parts, k)
+	}
+	if len(list) == at && (at == 0 || len(parts) == 1 && parts[0].From == 0) {
+		return nil
+	}
+	return parts
+}
+
 // EndLast gives the turn of the last message, which says nothing of it, the reason
 // why it ended.
 func EndLast(r *rollout.Rollout, why string) {

@@ -1,7 +1,6 @@
 package format
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -51,13 +50,8 @@ func SetArguments(c *rollout.ToolCall, v Value) {
 
 // Quote is s as a JSON string, with HTML characters as they are.
 func Quote(s string) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil {
-		return json.RawMessage(`""`) // a string always encodes
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'})
+	b, _ := jsonscan.Marshal(s) // a string has no errors
+	return b
 }
 
 // Number is a JSON number, nil of anything else.
@@ -73,6 +67,12 @@ func Text(v Value) *string { return optional(v.Text()) }
 func Temperature(v Value) *float32 {
 	f, ok := v.Float()
 	return optional(float32(f), ok)
+}
+
+// Version is a JSON integer as the version of a policy, nil of anything else.
+func Version(v Value) *int32 {
+	n, ok := v.Int()
+	return optional(int32(n), ok && n >= 0 && n == int(int32(n)))
 }
 
 func optional[T any](x T, ok bool) *T {

@@ -205,14 +205,14 @@ func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	b.out += int64(n)
 	if w := b.whole; w != nil {
-		if w.out += int64(n); w.out > b.lim.RatioFrom && w.out/b.lim.Ratio > w.disk {
+		if w.out += int64(n); w.out > ratioFrom && w.out/b.lim.Ratio > w.disk {
 			return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: w.name}, "the members of an archive of %d bytes unfold into more than %d times as many", w.disk, b.lim.Ratio).WithFix("unpack it yourself if you trust it, or raise Limits.Ratio")
 		}
 	}
 	switch {
 	case b.out > b.lim.FileBytes:
 		return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: b.name}, "more than %d bytes", b.lim.FileBytes)
-	case b.packed != "" && b.out > b.lim.RatioFrom && b.out/b.lim.Ratio > b.in.n:
+	case b.packed != "" && b.out > ratioFrom && b.out/b.lim.Ratio > b.in.n:
 		return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: b.name}, "%d bytes of %s unfold into more than %d times as many", b.in.n, b.packed, b.lim.Ratio).WithFix("unpack it yourself if you trust it, or raise Limits.Ratio")
 	case err != nil && err != io.EOF && b.packed != "":
 		if b.packed == "zip" && errors.Is(err, io.ErrUnexpectedEOF) { // the directory after the members is there, so nothing was cut off
@@ -231,12 +231,12 @@ func (b *bounded) Close() error { return b.close() }
 // point outside the archive are refused although nothing is written to disk: a
 // member that lies about its name is not to be trusted.
 func (w *Walker) members(f *File, yield func(*File, error) bool) bool {
-	z, files, size, err := w.archive(f.Path)
+	a, err := w.OpenArchive(f)
 	if err != nil {
 		return yield(nil, err)
 	}
-	defer z.Close()
-	for _, m := range files {
+	defer a.Close()
+	for _, m := range a.files {
 		name := f.Name + "!" + m.Name
 		if why := badName(m.Name); why != "" {
 			if !yield(nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: name}, "%s", why)) {
@@ -248,7 +248,7 @@ func (w *Walker) members(f *File, yield func(*File, error) bool) bool {
 			w.ignore(name, "not a file name of a dump")
 			continue
 		}
-		file := &File{Name: name, Path: f.Path, Rel: f.Rel + "!" + m.Name, open: func() (io.ReadCloser, error) { return w.member(name, m, size) }}
+		file := &File{Name: name, Path: f.Path, Rel: f.Rel + "!" + m.Name, open: func() (io.ReadCloser, error) { return w.member(name, m, a.size) }}
 		if !yield(file, nil) {
 			return false
 		}
@@ -266,37 +266,6 @@ func badName(name string) string {
 		return "the member name holds a NUL byte"
 	}
 	return ""
-}
-
-func (w *Walker) archive(p string) (*zip.ReadCloser, []*zip.File, *archiveSize, error) {
-	info, err := os.Stat(p)
-	if err != nil {
-		return nil, nil, nil, ioError(p, err)
-	}
-	z, err := zip.OpenReader(p)
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
-		return nil, nil, nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: p}, "not a zip archive: %w", err).
-			WithFix("fetch it again, whole: the list of members is at its end")
-	}
-	// Archives may also be packed with zstd, which newer evaluation logs are.
-	z.RegisterDecompressor(zstd.ZipMethodWinZip, zstd.ZipDecompressor(zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20), zstd.WithDecoderLowmem(true)))
-	if len(z.File) > w.Limits.Members {
-		z.Close()
-		return nil, nil, nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: p}, "%d members, at most %d are read", len(z.File), w.Limits.Members)
-	}
-	// A member written again has two entries, of which the last holds.
-	latest := make(map[string]*zip.File, len(z.File))
-	for _, m := range z.File {
-		if strings.HasSuffix(m.Name, "/") {
-			continue
-		}
-		if latest[m.Name] != nil {
-			w.ignore(p+"!"+m.Name, "the archive holds a later member of that name")
-		}
-		latest[m.Name] = m
-	}
-	files := slices.SortedFunc(maps.Values(latest), func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
-	return z, files, &archiveSize{name: p, disk: info.Size()}, nil
 }
 
 func (w *Walker) member(name string, m *zip.File, size *archiveSize) (io.ReadCloser, error) {
@@ -328,11 +297,35 @@ type Archive struct {
 
 // OpenArchive opens the zip file in f.
 func (w *Walker) OpenArchive(f *File) (*Archive, error) {
-	z, files, size, err := w.archive(f.Path)
+	p := f.Path
+	info, err := os.Stat(p)
 	if err != nil {
-		return nil, err
+		return nil, ioError(p, err)
 	}
-	return &Archive{w: w, name: f.Name, z: z, files: files, size: size}, nil
+	z, err := zip.OpenReader(p)
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
+		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: p}, "not a zip archive: %w", err).
+			WithFix("fetch it again, whole: the list of members is at its end")
+	}
+	// Archives may also be packed with zstd, which newer evaluation logs are.
+	z.RegisterDecompressor(zstd.ZipMethodWinZip, zstd.ZipDecompressor(zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20), zstd.WithDecoderLowmem(true)))
+	if len(z.File) > w.Limits.Members {
+		z.Close()
+		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: p}, "%d members, at most %d are read", len(z.File), w.Limits.Members)
+	}
+	// A member written again has two entries, of which the last holds.
+	latest := make(map[string]*zip.File, len(z.File))
+	for _, m := range z.File {
+		if strings.HasSuffix(m.Name, "/") {
+			continue
+		}
+		if latest[m.Name] != nil {
+			w.ignore(p+"!"+m.Name, "the archive holds a later member of that name")
+		}
+		latest[m.Name] = m
+	}
+	files := slices.SortedFunc(maps.Values(latest), func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
+	return &Archive{w: w, name: f.Name, z: z, files: files, size: &archiveSize{name: p, disk: info.Size()}}, nil
 }
 
 // Names lists the members in lexical order.

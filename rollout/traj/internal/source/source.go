@@ -16,43 +16,24 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Limits bounds what a file may unfold into; zero fields take the defaults.
+// Limits bounds what a file may unfold into.
 type Limits struct {
-	FileBytes int64 // decompressed bytes of one file or member, default 64 GiB
-	// Ratio is the greatest decompressed size as a multiple of the compressed one,
-	// once RatioFrom bytes are out; default 500 from 64 MiB. Dumps compress 5 to 60
-	// times, bombs 1,000 times and more.
-	Ratio     int64
-	RatioFrom int64
-	Members   int // members of one archive, default 1,000,000
-	Depth     int // folders below a named one, default 64
+	FileBytes int64 // decompressed bytes of one file or member
+	// Ratio is the greatest decompressed size as a multiple of the compressed one, once
+	// ratioFrom bytes are out. Dumps compress 5 to 60 times, bombs 1,000 times and more.
+	Ratio   int64
+	Members int // members of one archive
+	Depth   int // folders below a named one
 }
 
-// WithDefaults fills in zero fields.
-func (l Limits) WithDefaults() Limits {
-	set := func(f *int64, v int64) {
-		if *f == 0 {
-			*f = v
-		}
-	}
-	set(&l.FileBytes, 64<<30)
-	set(&l.Ratio, 500)
-	set(&l.RatioFrom, 64<<20)
-	if l.Members == 0 {
-		l.Members = 1_000_000
-	}
-	if l.Depth == 0 {
-		l.Depth = 64
-	}
-	return l
-}
+const ratioFrom = 64 << 20
 
 // Most is how many bytes a file of the given size may unfold into.
 func (w *Walker) Most(size int64) int64 {
 	if size > w.Limits.FileBytes/w.Limits.Ratio {
 		return w.Limits.FileBytes
 	}
-	return min(w.Limits.FileBytes, max(w.Limits.RatioFrom, size*w.Limits.Ratio))
+	return min(w.Limits.FileBytes, max(ratioFrom, size*w.Limits.Ratio))
 }
 
 // File is one readable thing: a file, or a member of an archive.
@@ -99,54 +80,36 @@ func (w *Walker) Files(paths []string) iter.Seq2[*File, error] {
 	return func(yield func(*File, error) bool) {
 		w.taken = map[[16]byte]struct{}{}
 		for _, p := range paths {
-			for f, err := range w.path(p) {
-				if !yield(f, err) {
-					return
-				}
+			if !w.path(p, yield) {
+				return
 			}
 		}
 	}
 }
 
-func (w *Walker) path(p string) iter.Seq2[*File, error] {
-	return func(yield func(*File, error) bool) {
-		if p == Stdin {
-			yield(w.stdin(), nil)
-			return
-		}
-		info, err := os.Stat(p)
-		if err != nil && errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(p, "*?[") {
-			found, gerr := filepath.Glob(p)
-			if gerr != nil || len(found) == 0 {
-				yield(nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "no file matches the pattern").WithFix("check the pattern"))
-				return
-			}
-			for _, q := range found {
-				info, err := os.Stat(q)
-				if err != nil {
-					if !yield(nil, ioError(q, err)) {
-						return
-					}
-					continue
-				}
-				for f, err := range w.entry(q, info, false) {
-					if !yield(f, err) {
-						return
-					}
-				}
-			}
-			return
-		}
-		if err != nil {
-			yield(nil, ioError(p, err))
-			return
-		}
-		for f, err := range w.entry(p, info, true) {
-			if !yield(f, err) {
-				return
-			}
+// path yields the files that p names; false ends the walk, here and below.
+func (w *Walker) path(p string, yield func(*File, error) bool) bool {
+	if p == Stdin {
+		return yield(w.Reader(Stdin, w.Stdin), nil)
+	}
+	info, err := os.Stat(p)
+	if err == nil {
+		return w.entry(p, info, true, yield)
+	}
+	if !errors.Is(err, fs.ErrNotExist) || !strings.ContainsAny(p, "*?[") {
+		return yield(nil, ioError(p, err))
+	}
+	found, err := filepath.Glob(p)
+	if err != nil || len(found) == 0 {
+		return yield(nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "no file matches the pattern").WithFix("check the pattern"))
+	}
+	for _, q := range found {
+		info, err := os.Stat(q)
+		if err != nil && !yield(nil, ioError(q, err)) || err == nil && !w.entry(q, info, false, yield) {
+			return false
 		}
 	}
+	return true
 }
 
 func ioError(path string, err error) error {
@@ -164,17 +127,14 @@ func ioError(path string, err error) error {
 	return e
 }
 
-func (w *Walker) entry(p string, info fs.FileInfo, named bool) iter.Seq2[*File, error] {
-	return func(yield func(*File, error) bool) {
-		switch {
-		case info.IsDir():
-			w.folder(p, p, 0, yield)
-		case !info.Mode().IsRegular():
-			yield(nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "not a regular file (%s)", info.Mode().Type()))
-		default:
-			w.file(p, filepath.Base(p), named, yield)
-		}
+func (w *Walker) entry(p string, info fs.FileInfo, named bool, yield func(*File, error) bool) bool {
+	switch {
+	case info.IsDir():
+		return w.folder(p, p, 0, yield)
+	case !info.Mode().IsRegular():
+		return yield(nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "not a regular file (%s)", info.Mode().Type()))
 	}
+	return w.file(p, filepath.Base(p), named, yield)
 }
 
 func (w *Walker) folder(root, p string, depth int, yield func(*File, error) bool) bool {
@@ -276,15 +236,6 @@ func (w *Walker) file(p, rel string, named bool, yield func(*File, error) bool) 
 		return w.plain(p, file, 0)
 	}
 	return yield(f, nil)
-}
-
-func (w *Walker) stdin() *File {
-	return &File{Name: Stdin, Rel: Stdin, Named: true, open: func() (io.ReadCloser, error) {
-		if w.Stdin == nil {
-			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: Stdin}, "there is no standard input here")
-		}
-		return w.plain(Stdin, io.NopCloser(w.Stdin), 0)
-	}}
 }
 
 // Reader gives a stream the treatment of a named file.

@@ -19,7 +19,7 @@ const atifVersion = "ATIF-v1.7"
 // cannot hold.
 func ATIF(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 	if r == nil {
-		return dst, nil, r.Check()
+		return dst, nil, r.Validate()
 	}
 	w := atifWriter{r: r, turn: map[int]int{}}
 	for i := range r.Turns {
@@ -40,11 +40,7 @@ func ATIF(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 	agent.Text("version", metadataText(r, "agent_version", "unknown"))
 	agent.Some("model_name", metadataText(r, "agent_model_name", metadataText(r, "model", "")))
 	if len(r.Tools) > 0 {
-		items := make([][]byte, len(r.Tools))
-		for i, t := range r.Tools {
-			items[i] = oneLine(t)
-		}
-		agent.Raw("tool_definitions", format.Array(items))
+		agent.Raw("tool_definitions", toolList(r))
 	}
 	var settings, extra format.Object
 	if t := r.Temperature; t != nil {

@@ -18,7 +18,7 @@ func lossNote(code string, m rollout.Index, format string, args ...any) rollout.
 // token ids, contexts, exit messages and sampled marks.
 func Chat(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 	if r == nil {
-		return dst, nil, r.Check()
+		return dst, nil, r.Validate()
 	}
 	var lost []rollout.Note
 	var o format.Object
@@ -38,11 +38,7 @@ func Chat(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 	}
 	o.Raw("messages", format.Array(messages))
 	if len(r.Tools) > 0 {
-		items := make([][]byte, len(r.Tools))
-		for i, t := range r.Tools {
-			items[i] = oneLine(t)
-		}
-		o.Raw("tools", format.Array(items))
+		o.Raw("tools", toolList(r))
 	}
 	putTemplateKwargs(&o, r)
 	putOutcome(&o, r)
@@ -59,6 +55,14 @@ func Chat(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 		}
 	}
 	return append(dst, o.End()...), lost, nil
+}
+
+func toolList(r *rollout.Rollout) []byte {
+	items := make([][]byte, len(r.Tools))
+	for i, t := range r.Tools {
+		items[i] = oneLine(t)
+	}
+	return format.Array(items)
 }
 
 func putTemplateKwargs(o *format.Object, r *rollout.Rollout) {

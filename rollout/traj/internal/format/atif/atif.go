@@ -100,7 +100,7 @@ type trajectory struct {
 func (a *trajectory) step(i int, s format.Value) error {
 	at := rollout.At(len(a.r.Messages))
 	m := rollout.Message{}
-	copied, _ := s.Get("is_copied_context").Bool()
+	copied := s.Get("is_copied_context").True()
 	source := s.Get("source").String()
 	switch source {
 	case "system":

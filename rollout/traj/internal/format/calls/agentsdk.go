@@ -18,7 +18,7 @@ func isRunState(v format.Value, _ *format.File) bool {
 }
 
 func readRunState(in *format.File, v format.Value) error {
-	r := &rollout.Rollout{Index: format.NoIndex, Turns: []rollout.Turn{}, Outcome: rollout.Outcome{Reward: in.Reward(v.Get("reward")), Resolved: in.Resolved(v.Get("resolved"))}}
+	r := &rollout.Rollout{Index: format.NoIndex, Turns: []rollout.Turn{}, Outcome: in.Outcome(v)}
 	x := format.Items{File: in, Rollout: r, Sampled: rollout.SampledPrefilled}
 	switch given := v.Get("original_input"); given.Kind() {
 	case jsonscan.String:
@@ -128,7 +128,7 @@ func readAgentsSpan(in *format.File, v format.Value) error {
 	if err != nil {
 		return err
 	}
-	if m.Content == "" && m.Reasoning == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 {
+	if format.Silent(&m) {
 		return in.Fail(rollout.At(i), "/span_data/output", "the reply says nothing: %s", format.Shape(replies[0]))
 	}
 	m.Sampled = rollout.SampledByPolicy

@@ -141,29 +141,28 @@ func readChoice(in *format.File, c *completion, choice format.Value, k int) (*ro
 	r.ExitStatus = choice.Get("finish_reason").String()
 	t := rollout.Turn{ID: c.id, Message: i, FinishReason: r.ExitStatus, StopString: format.StopString(choice), Sampling: format.SamplingOf(c.params)}
 	in.CaptureChoice(&t, c.response, k, i)
-	goesOn, _ := c.params.Get("continue_final_message").Bool()
+	goesOn := c.params.Get("continue_final_message").True()
 	in.ContinuesPrefill(&t, goesOn)
 	r.Turns = []rollout.Turn{t}
 	r.Status = format.StatusOf(r.ExitStatus)
-	format.KeepAny(&r.Metadata, "model", c.response.Get("model"))
-	beside(in, r)
-	in.NoteParts(r)
-	return r, in.Emit(r)
+	return r, emit(in, r, c.response)
 }
 
-// beside takes what a record says of a call beside its request and its response.
-func beside(in *format.File, r *rollout.Rollout) {
-	v := in.Record
-	if v.Get("object").Is("response") { // by itself
-		return
+// emit takes what a record says of a call beside its request and its response, and hands
+// the rollout on.
+func emit(in *format.File, r *rollout.Rollout, response format.Value) error {
+	format.KeepAny(&r.Metadata, "model", response.Get("model"))
+	if v := in.Record; !v.Get("object").Is("response") { // else it is one by itself
+		r.Outcome = in.Outcome(v)
+		if r.Instance == "" {
+			r.Instance = format.FirstID(v, "instance_id", "task_id")
+		}
+		if v.Get("request").Kind() == jsonscan.Object { // headers may hold secrets
+			in.Leftover(r, v, "request", "response", "reward", "resolved", "instance_id", "headers", "request_headers", "response_headers")
+		}
 	}
-	r.Outcome.Reward, r.Outcome.Resolved = in.Reward(v.Get("reward")), in.Resolved(v.Get("resolved"))
-	if r.Instance == "" {
-		r.Instance = format.FirstID(v, "instance_id", "task_id")
-	}
-	if v.Get("request").Kind() == jsonscan.Object { // headers may hold secrets
-		in.Leftover(r, v, "request", "response", "reward", "resolved", "instance_id", "headers", "request_headers", "response_headers")
-	}
+	in.NoteParts(r)
+	return in.Emit(r)
 }
 
 // requestKwargs takes over the variables of a request as it was sent: engines give
@@ -201,7 +200,7 @@ func readResponses(in *format.File, id string, params, settings, response format
 	if err != nil {
 		return err
 	}
-	if m.Content == "" && m.Reasoning == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 {
+	if format.Silent(&m) {
 		return in.Fail(rollout.At(i), "/response/output", "the output says nothing: %s", format.Shape(response.Get("output")))
 	}
 	m.Sampled = rollout.SampledByPolicy
@@ -212,10 +211,7 @@ func readResponses(in *format.File, id string, params, settings, response format
 	in.Capture(&t, response, i)
 	r.Turns = []rollout.Turn{t}
 	r.Status = format.ResponseStatus(r.ExitStatus)
-	format.KeepAny(&r.Metadata, "model", response.Get("model"))
-	beside(in, r)
-	in.NoteParts(r)
-	return in.Emit(r)
+	return emit(in, r, response)
 }
 
 func readAnthropic(in *format.File, v format.Value) error {
@@ -255,10 +251,7 @@ func readMessages(in *format.File, id string, q, a format.Value) error {
 		in.ContinuesPrefill(&t, r.Messages[i-1].Role == rollout.RoleAssistant) // always so in this API
 	}
 	r.Turns = []rollout.Turn{t}
-	format.KeepAny(&r.Metadata, "model", a.Get("model"))
-	beside(in, r)
-	in.NoteParts(r)
-	return in.Emit(r)
+	return emit(in, r, a)
 }
 
 // addMessage adds one Messages-API message: tool results first, one tool

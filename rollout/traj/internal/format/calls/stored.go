@@ -29,7 +29,7 @@ func readStored(in *format.File, v format.Value) error {
 	if inner := v.Get("response"); inner.Kind() == jsonscan.Object {
 		response = inner
 	}
-	more, _ := given.Get("has_more").Bool()
+	more := given.Get("has_more").True()
 	if list := given.Get("data"); list.Kind() == jsonscan.Array {
 		given = list
 	}

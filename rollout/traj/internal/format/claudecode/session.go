@@ -134,7 +134,7 @@ func (x *run) thread(agent string) *thread {
 // threadOf is the thread of a record: that of its agent or, in sessions of the time
 // before agents had ids, of the side chain that it goes on from.
 func (x *run) threadOf(v format.Value, uuid, parent string) *thread {
-	if side, _ := v.Get("isSidechain").Bool(); side {
+	if v.Get("isSidechain").True() {
 		if id := v.Get("agentId").String(); id != "" {
 			return x.thread(id)
 		}
@@ -186,7 +186,7 @@ func (x *run) Add(v format.Value) error {
 
 // take reads the messages of a record.
 func (x *run) take(v format.Value, kind string, t *thread, rec *record) error {
-	yes := func(key string) bool { b, _ := v.Get(key).Bool(); return b }
+	yes := func(key string) bool { return v.Get(key).True() }
 	switch {
 	case kind == "user":
 		if yes("isVisibleInTranscriptOnly") && !yes("isCompactSummary") {
@@ -357,7 +357,7 @@ func (x *run) segment(head, tail string) []string {
 
 func (x *run) result(v format.Value) {
 	x.exit = v.Get("subtype").String()
-	bad, _ := v.Get("is_error").Bool()
+	bad := v.Get("is_error").True()
 	switch {
 	case x.exit == "error_max_turns" || x.exit == "error_max_budget_usd":
 		x.status = rollout.StatusTruncated

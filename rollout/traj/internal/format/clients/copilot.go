@@ -159,14 +159,12 @@ func (s *copilotSession) reply(t *thread.Thread, data format.Value) error {
 
 func (s *copilotSession) result(t *thread.Thread, data format.Value) error {
 	id := data.Get("toolCallId").String()
-	if byUser, _ := data.Get("isUserRequested").Bool(); byUser || !s.open[t][id] {
-		if byUser {
-			t.Lose("a tool that the user called was shown in words that are not recorded")
-			return nil
-		}
-		if t != s.t && s.open[s.t][id] {
-			t = s.t
-		}
+	if data.Get("isUserRequested").True() {
+		t.Lose("a tool that the user called was shown in words that are not recorded")
+		return nil
+	}
+	if !s.open[t][id] && s.open[s.t][id] {
+		t = s.t
 	}
 	delete(s.open[t], id)
 	m := rollout.Message{Role: rollout.RoleTool, ToolCallID: id}

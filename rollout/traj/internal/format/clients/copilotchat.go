@@ -21,9 +21,9 @@ func copilotChat() format.Importer {
 func readCopilotChat(in *format.File, v format.Value) error {
 	t := thread.New(in)
 	t.Rollout.ID = v.Get("sessionId").String()
-	t.Rollout.Outcome.Reward, t.Rollout.Outcome.Resolved = in.Reward(v.Get("reward")), in.Resolved(v.Get("resolved"))
+	t.Rollout.Outcome = in.Outcome(v)
 	for _, x := range v.Get("requests").Items() {
-		hidden, _ := x.Get("isHidden").Bool()
+		hidden := x.Get("isHidden").True()
 		if hidden || x.Get("shouldBeRemovedOnSend").Kind() == jsonscan.Object {
 			in.Note("rewound", t.At(), "a request that was taken back is left out")
 			continue
@@ -52,7 +52,7 @@ func copilotRequest(t *thread.Thread, x format.Value) error {
 		said = s
 	}
 	t.Text(rollout.RoleUser, said)
-	stopped, _ := x.Get("isCanceled").Bool()
+	stopped := x.Get("isCanceled").True()
 	failed := x.Path("result", "errorDetails").Kind() == jsonscan.Object
 	rounds := format.Elements(meta.Get("toolCallRounds"))
 	for i, round := range rounds {

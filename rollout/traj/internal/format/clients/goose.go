@@ -140,7 +140,7 @@ func addCline(t *thread.Thread, v format.Value) error {
 	if err != nil {
 		return err
 	}
-	if summary, _ := v.Get("isSummary").Bool(); summary || v.Get("condenseParent").Kind() == jsonscan.String || v.Get("truncationParent").Kind() == jsonscan.String {
+	if v.Get("isSummary").True() || v.Get("condenseParent").Kind() == jsonscan.String || v.Get("truncationParent").Kind() == jsonscan.String {
 		t.Lose("the conversation was condensed")
 	}
 	m := rollout.Message{Role: role}

@@ -61,13 +61,13 @@ func readHermes(in *format.File, v format.Value) error {
 		}
 	}
 	r.Status = rollout.StatusAborted
-	if done, _ := v.Get("completed").Bool(); done {
+	if v.Get("completed").True() {
 		r.Status = rollout.StatusCompleted
 	}
 	if in.Settings.System == "" {
 		in.Note("system_not_recorded", 0, "the recorded system prompt is not what the model saw; give that where it is known")
 	}
-	r.Outcome.Reward, r.Outcome.Resolved = in.Reward(v.Get("reward")), in.Resolved(v.Get("resolved"))
+	r.Outcome = in.Outcome(v)
 	in.Leftover(r, v, "conversations", "prompt_index", "completed", "reward", "resolved")
 	return t.Emit(false)
 }

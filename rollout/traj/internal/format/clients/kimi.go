@@ -113,7 +113,7 @@ func (k *kimiContext) add(v format.Value) error {
 	if k.kept = k.kept || r == rollout.RoleUser && strings.HasPrefix(m.Content, kimiSummary); k.kept && r == rollout.RoleAssistant {
 		m.Sampled = rollout.SampledCopied
 	}
-	if cut, _ := v.Get("partial").Bool(); cut && r == rollout.RoleAssistant {
+	if v.Get("partial").True() && r == rollout.RoleAssistant {
 		t.Cut[len(t.Rollout.Messages)] = "the reply is partial"
 	}
 	// Newer versions send user messages that stand next to each other as one.

@@ -87,7 +87,7 @@ func (s *openClawSession) message(m format.Value, l *link) error {
 	case "assistant":
 		return openClawReply(t, m, l)
 	case "bashExecution":
-		if hidden, _ := m.Get("excludeFromContext").Bool(); !hidden {
+		if !m.Get("excludeFromContext").True() {
 			l.lost = "a command of the user was shown in words that the session does not hold"
 		}
 		return nil
@@ -141,7 +141,7 @@ func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 			s, err = t.Words(b, "text", "/message/content")
 			m.Content += s
 		case "thinking":
-			if hidden, _ := b.Get("redacted").Bool(); hidden {
+			if b.Get("redacted").True() {
 				t.In.NoteRedacted(len(t.Rollout.Messages))
 				break
 			}

@@ -50,7 +50,7 @@ func openCodePrompt(t *thread.Thread, v format.Value) error {
 			if err != nil {
 				return err
 			}
-			if ignored, _ := p.Get("ignored").Bool(); !ignored && s != "" {
+			if !p.Get("ignored").True() && s != "" {
 				texts = append(texts, s)
 			}
 		case "file": // texts and folders are shown by parts of their own
@@ -73,13 +73,13 @@ func openCodePrompt(t *thread.Thread, v format.Value) error {
 }
 
 func openCodeReply(t *thread.Thread, v format.Value) error {
-	if summary, _ := v.Path("info", "summary").Bool(); summary {
+	if v.Path("info", "summary").True() {
 		t.Lose("the session was compacted")
 	}
 	s := thread.NewSteps(t)
 	failed := v.Path("info", "error").Kind() == jsonscan.Object
 	for _, p := range t.Items(v, "parts", "") {
-		if server, _ := p.Path("metadata", "providerExecuted").Bool(); server {
+		if p.Path("metadata", "providerExecuted").True() {
 			return t.Unknown("/parts/metadata/providerExecuted", p.Get("type").Word())
 		}
 		switch kind := p.Get("type").Word(); kind {
@@ -103,7 +103,7 @@ func openCodeReply(t *thread.Thread, v format.Value) error {
 				}
 			case "error":
 				result = state.Get("error")
-				if cut, _ := state.Path("metadata", "interrupted").Bool(); cut {
+				if state.Path("metadata", "interrupted").True() {
 					s.Lost = "how a call that was interrupted was shown depends on the version of the client"
 				}
 			case "pending", "running":

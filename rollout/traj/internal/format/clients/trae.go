@@ -48,7 +48,7 @@ func readTrae(in *format.File, v format.Value) error {
 				if done, said := v.Get("success").Bool(); said && done {
 					t.Rollout.Status = rollout.StatusCompleted
 				}
-				t.Rollout.Outcome.Reward, t.Rollout.Outcome.Resolved = in.Reward(v.Get("reward")), in.Resolved(v.Get("resolved"))
+				t.Rollout.Outcome = in.Outcome(v)
 			}
 			break
 		}
@@ -96,7 +96,7 @@ func addTrae(t *thread.Thread, v format.Value) error {
 			b.WriteString("Tool call failed with error:\n" + s)
 		}
 		said := strings.TrimSpace(b.String())
-		if ok, _ := x.Get("success").Bool(); !ok && said == "" {
+		if !x.Get("success").True() && said == "" {
 			said = "Tool execution failed without providing error details."
 		}
 		t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: cmp.Or(x.Get("call_id").String(), x.Get("id").String()), Content: said})

@@ -119,19 +119,7 @@ func (x *run) see(t *rollout.Turn) {
 		t.Context.Unknown = true
 		return
 	}
-	if len(x.history) == t.Message {
-		plain := true
-		for i, k := range x.history {
-			plain = plain && i == k
-		}
-		if plain {
-			return
-		}
-	}
-	t.Context.Parts = []rollout.ContextPart{}
-	for _, k := range x.history {
-		t.Context.Parts = format.AppendRange(t.Context.Parts, k)
-	}
+	t.Context.Parts = format.Shown(x.history, t.Message)
 }
 
 // grow adds an item to the open reply.

@@ -64,7 +64,7 @@ var renderedMarks = []string{"<|im_start|>", "<|start_header_id|>", "<start_of_t
 func readPromptCompletion(in *format.File, v format.Value) error {
 	r := &rollout.Rollout{
 		ID: format.FirstID(v, "traj_id", "rollout_id", "id", "uuid"), Instance: format.FirstID(v, "instance_id", "task_id", "example_id", "prompt_id"), Index: format.NoIndex,
-		Outcome: rollout.Outcome{Reward: in.Reward(v.Get("reward")), Resolved: in.Resolved(v.Get("resolved"))},
+		Outcome: in.Outcome(v),
 	}
 	prompt, err := side(in, v, "prompt", rollout.RoleUser, 0)
 	if err != nil {

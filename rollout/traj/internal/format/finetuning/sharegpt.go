@@ -86,7 +86,7 @@ func readShareGPT(in *format.File, v format.Value) error {
 		ID:       format.FirstID(v, "id", "uuid"),
 		Instance: format.Identifier(v.Get("instance_id")),
 		Index:    format.NoIndex,
-		Outcome:  rollout.Outcome{Reward: in.Reward(v.Get("reward")), Resolved: in.Resolved(v.Get("resolved"))},
+		Outcome:  in.Outcome(v),
 		Tools:    shareTools(in, v.Get("tools")),
 	}
 	for _, x := range list.Items() {

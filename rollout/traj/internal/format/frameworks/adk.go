@@ -32,7 +32,7 @@ func adk() []format.Importer {
 				return err
 			}
 		}
-		s.t.Rollout.Outcome.Reward, s.t.Rollout.Outcome.Resolved = in.Reward(v.Get("reward")), in.Resolved(v.Get("resolved"))
+		s.t.Rollout.Outcome = in.Outcome(v)
 		in.Leftover(s.t.Rollout, v, "id", "events", "state", "reward", "resolved")
 		return s.t.Emit(true)
 	}
@@ -62,7 +62,7 @@ func (s *adkSession) add(v format.Value) error {
 		return t.In.Fail(t.At(), "", "found %s, expected an event of a session", format.Shape(v))
 	}
 	content := v.Get("content")
-	if part, _ := v.Get("partial").Bool(); part || content.IsNull() {
+	if v.Get("partial").True() || content.IsNull() {
 		if actions := v.Get("actions"); actions.Get("compaction").Kind() == jsonscan.Object || actions.Get("rewindBeforeInvocationId").Kind() == jsonscan.String || actions.Get("rewind_before_invocation_id").Kind() == jsonscan.String {
 			t.Lose("the history was compacted or taken back")
 		}
@@ -86,7 +86,7 @@ func (s *adkSession) add(v format.Value) error {
 			t.Lose("another agent speaks, and how it was shown is not recorded")
 		}
 		at := len(t.Rollout.Messages)
-		if stopped, _ := v.Get("interrupted").Bool(); stopped {
+		if v.Get("interrupted").True() {
 			t.Cut[at] = "the reply was interrupted"
 		}
 		t.End(strings.ToLower(cmp.Or(v.Get("finishReason").String(), v.Get("finish_reason").String())))

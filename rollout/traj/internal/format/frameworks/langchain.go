@@ -80,7 +80,7 @@ func addLangChain(t *thread.Thread, v format.Value) error {
 	body := x.Get("content")
 	if role == rollout.RoleAssistant {
 		m.Sampled = rollout.SampledByPolicy
-		if shown, _ := x.Get("example").Bool(); shown {
+		if x.Get("example").True() {
 			m.Sampled = rollout.SampledDemonstration
 		}
 		reason := x.Path("response_metadata", "finish_reason").String()

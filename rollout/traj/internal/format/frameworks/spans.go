@@ -180,7 +180,7 @@ func (c *spanCall) read() error {
 	}
 	m := &t.Rollout.Messages[at]
 	m.Sampled = rollout.SampledByPolicy
-	if m.Content == "" && m.Reasoning == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 {
+	if format.Silent(m) {
 		return c.in.Fail(rollout.At(at), "/output", "the reply says nothing: %s", format.Shape(c.output))
 	}
 	if t.Ends[at] == "" && c.end != "" {

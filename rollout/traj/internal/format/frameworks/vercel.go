@@ -56,7 +56,7 @@ func addUIMessage(t *thread.Thread, v format.Value) error {
 		if p.Get("state").Is("streaming") || p.Get("state").Is("input-streaming") {
 			s.Cut = "the reply was not whole when it was kept"
 		}
-		if server, _ := p.Get("providerExecuted").Bool(); server {
+		if p.Get("providerExecuted").True() {
 			return t.Unknown("/parts/providerExecuted", kind)
 		}
 		switch {
@@ -124,7 +124,7 @@ func addModelMessage(t *thread.Thread, v format.Value) error {
 	said := role != rollout.RoleTool
 	var texts []string
 	for _, p := range t.Items(v, "content", "") {
-		if server, _ := p.Get("providerExecuted").Bool(); server {
+		if p.Get("providerExecuted").True() {
 			return t.Unknown("/content/providerExecuted", p.Get("type").Word())
 		}
 		switch kind := p.Get("type").Word(); kind {

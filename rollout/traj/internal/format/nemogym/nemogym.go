@@ -160,7 +160,7 @@ func outcome(in *format.File, r *rollout.Rollout, v, response format.Value) {
 		r.Outcome.Submission = format.Text(v.Path("metadata", "model_patch"))
 	}
 	r.ExitStatus = response.Get("status").String()
-	yes := func(key string) bool { b, _ := v.Get(key).Bool(); return b }
+	yes := func(key string) bool { return v.Get(key).True() }
 	r.Status = format.ResponseStatus(r.ExitStatus)
 	switch {
 	case yes("truncated") || yes("agent_timed_out") || yes("container_timed_out"):
@@ -169,7 +169,7 @@ func outcome(in *format.File, r *rollout.Rollout, v, response format.Value) {
 		r.Status = rollout.StatusCompleted
 	}
 	grading(in, r, v)
-	if nested, _ := v.Path("instance_config", "mask_sample").Bool(); nested || yes("mask_sample") {
+	if v.Path("instance_config", "mask_sample").True() || yes("mask_sample") {
 		detail := cmp.Or(v.Get("error_kind").String(), v.Get("failure_kind").String(), v.Get("failure_class").String())
 		r.Failure = &rollout.Failure{Reason: "masked_by_framework", Detail: detail}
 		if r.Status == rollout.StatusCompleted {

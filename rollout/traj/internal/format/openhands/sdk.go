@@ -229,14 +229,12 @@ func (x *sdkRun) tools(list format.Value) []rollout.Tool {
 		if name == "" {
 			name = strings.ToLower(strings.TrimSuffix(kind, "Tool"))
 		}
-		var f, o format.Object
+		var f format.Object
 		f.Text("name", name)
 		if d := t.Get("description"); !d.IsNull() {
 			f.Raw("description", d.Clone())
 		}
-		o.Text("type", "function")
-		o.Raw("function", f.End())
-		out = append(out, o.End())
+		out = append(out, format.Function(&f))
 	}
 	if missing > 0 {
 		x.in.Note("tools_not_recorded", 0, "the parameters of %d tools are not in the events; a completion log has them", missing)

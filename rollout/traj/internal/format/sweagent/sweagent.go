@@ -153,7 +153,7 @@ func (s *run) messages(history format.Value) (demos int, err error) {
 	s.main = mainAgent(s.agents)
 	for i := range s.r.Messages {
 		m, x := &s.r.Messages[i], s.history[i]
-		demo, _ := x.Get("is_demo").Bool()
+		demo := x.Get("is_demo").True()
 		demo = demo || x.Get("message_type").Is("demonstration")
 		if demo {
 			demos++
@@ -189,14 +189,11 @@ func mainAgent(agents []string) string {
 // plainContext is the context of message i when nothing shortened it: the earlier
 // messages of the main agent.
 func (s *run) plainContext(i int) rollout.Context {
-	var parts []rollout.ContextPart
-	for _, k := range s.messagesBefore(i) {
-		parts = format.AppendRange(parts, k)
-	}
-	if len(parts) == 0 || len(parts) == 1 && parts[0].From == 0 && parts[0].To == i {
+	list := s.messagesBefore(i)
+	if len(list) == 0 {
 		return rollout.Context{}
 	}
-	return rollout.Context{Parts: parts}
+	return rollout.Context{Parts: format.Shown(list, i)}
 }
 
 // messagesBefore lists the main agent's messages before i.

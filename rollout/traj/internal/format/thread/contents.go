@@ -28,7 +28,7 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 					return t.In.Want(x, t.At(), "/parts/text", "a text")
 				}
 				known = true
-				if thought, _ := p.Get("thought").Bool(); thought {
+				if p.Get("thought").True() {
 					thoughts = append(thoughts, x.String())
 				} else {
 					texts, said = append(texts, x.String()), true

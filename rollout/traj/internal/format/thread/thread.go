@@ -135,8 +135,7 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 			}
 		}
 	}
-	r.Outcome.Reward = in.Reward(v.Get("reward"))
-	r.Outcome.Resolved = in.Resolved(v.Get("resolved"))
+	r.Outcome = in.Outcome(v)
 	for _, settings := range []format.Value{body, body.Get("inferenceConfig"), body.Get("generationConfig"), body.Get("generation_config"), body.Get("config"), body.Get("sampling_params")} {
 		if err := in.TemplateKwargs(r, settings); err != nil {
 			return err
@@ -330,7 +329,7 @@ func firstOf(v format.Value, keys ...string) (x format.Value) {
 }
 
 func (t *Thread) Define(name, description, schema format.Value) {
-	var f, o format.Object
+	var f format.Object
 	f.Text("name", name.String())
 	if s, ok := description.Text(); ok {
 		f.Text("description", s)
@@ -338,9 +337,7 @@ func (t *Thread) Define(name, description, schema format.Value) {
 	if !schema.IsNull() {
 		f.Raw("parameters", schema.Clone())
 	}
-	o.Text("type", "function")
-	o.Raw("function", f.End())
-	t.Rollout.Tools = append(t.Rollout.Tools, o.End())
+	t.Rollout.Tools = append(t.Rollout.Tools, format.Function(&f))
 }
 
 // Emit completes the rollout.
@@ -372,7 +369,7 @@ func (t *Thread) EmitWith(session bool, contexts map[int][]rollout.ContextPart) 
 	r.Turns = format.TurnsOf(r.Messages)
 	for i := range r.Turns {
 		turn := &r.Turns[i]
-		if m := &r.Messages[turn.Message]; m.Content == "" && m.Reasoning == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 && t.Cut[turn.Message] == "" {
+		if format.Silent(&r.Messages[turn.Message]) && t.Cut[turn.Message] == "" {
 			t.Cut[turn.Message] = "no text and no call of the reply is recorded"
 		}
 		turn.Context.Unknown, turn.Context.Parts = t.Unseen[turn.Message], contexts[turn.Message]

@@ -2,6 +2,7 @@ package trainers
 
 import (
 	"cmp"
+	"encoding/hex"
 	"slices"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -65,12 +66,12 @@ func (l *layout) read(in *format.File, v format.Value) error {
 	}
 	r.Status = format.StatusOf(r.ExitStatus)
 	digest := format.Digest(r.Messages[:1])
-	r.Group = cmp.Or(r.Instance, "prompt-"+hexOf(digest[:8]))
+	r.Group = cmp.Or(r.Instance, "prompt-"+hex.EncodeToString(digest[:8]))
 	t := rollout.Turn{Message: 1, FinishReason: r.ExitStatus, Incomplete: "the text is what ids were decoded to, and the ids are not recorded"}
 	t.Context.Unknown = true
-	from, ok := v.Get("head_version").Int()
-	if to, also := v.Get("tail_version").Int(); ok && also && from == to && from >= 0 && from == int(int32(from)) {
-		t.Version = new(int32(from))
+	from, to := format.Version(v.Get("head_version")), format.Version(v.Get("tail_version"))
+	if from != nil && to != nil && *from == *to {
+		t.Version = from
 	}
 	r.Turns = []rollout.Turn{t}
 	in.Note("incomplete", rollout.At(1), "%s writes the text that ids were decoded to: neither the ids nor the messages are recorded, so that the reply is never trained", l.name)

@@ -1,7 +1,6 @@
 package trainers
 
 import (
-	"encoding/hex"
 	"strconv"
 	"strings"
 
@@ -9,8 +8,6 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
-
-func hexOf(b []byte) string { return hex.EncodeToString(b) }
 
 // RLLM reads episodes, of one trajectory an agent.
 func RLLM() format.Importer {
@@ -72,10 +69,7 @@ func trajectory(in *format.File, r *rollout.Rollout, v format.Value) error {
 	}
 	join := format.NewCallJoin(r)
 	for i, s := range steps.Items() {
-		t := rollout.Turn{Message: -1, Step: i, ID: s.Get("id").String(), FinishReason: s.Path("model_output", "finish_reason").String()}
-		if n, ok := s.Get("weight_version").Int(); ok && n >= 0 && n == int(int32(n)) {
-			t.Version = new(int32(n))
-		}
+		t := rollout.Turn{Message: -1, Step: i, ID: s.Get("id").String(), FinishReason: s.Path("model_output", "finish_reason").String(), Version: format.Version(s.Get("weight_version"))}
 		messages, err := in.ChatMessages(s.Get("chat_completions"), "/steps/chat_completions")
 		if s.Get("chat_completions").IsNull() || err == nil && len(messages) == 0 {
 			messages, err = nil, nil

@@ -115,7 +115,7 @@ func slimeOutcome(in *format.File, r *rollout.Rollout, v format.Value) {
 	case "failed":
 		r.Status = rollout.StatusFailed
 	}
-	if b, _ := v.Get("remove_sample").Bool(); b {
+	if v.Get("remove_sample").True() {
 		r.Failure = &rollout.Failure{Reason: "masked_by_framework"}
 		in.Note("masked_by_framework", 0, "the framework dropped this sample (remove_sample)")
 	}

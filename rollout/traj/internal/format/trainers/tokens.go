@@ -105,7 +105,7 @@ func marks(mask format.Value, masked float64) []bool {
 	}
 	for _, m := range mask.Items() {
 		f, number := m.Float()
-		yes, _ := m.Bool()
+		yes := m.True()
 		out = append(out, number && f != masked || yes)
 	}
 	return out

@@ -133,7 +133,7 @@ func readResult(in *format.File, v format.Value) error {
 
 // ended tells how the run did.
 func ended(in *format.File, r *rollout.Rollout, v format.Value) {
-	yes := func(key string) bool { b, _ := v.Get(key).Bool(); return b }
+	yes := func(key string) bool { return v.Get(key).True() }
 	switch e := v.Get("error"); {
 	case !e.IsNull():
 		detail := cmp.Or(e.Get("error_chain_repr").String(), e.Get("message").String(), format.PlainText(e))
@@ -181,7 +181,7 @@ func twoLists(in *format.File, r *rollout.Rollout, v format.Value) error {
 	if r.Turns = format.TurnsOf(r.Messages); len(r.Turns) == 0 && r.Failure == nil {
 		return in.Fail(rollout.At(len(prompt)), "/completion", "the completion holds no reply, and the run tells no error")
 	}
-	if cut, _ := v.Get("is_truncated").Bool(); cut && len(r.Turns) > 0 {
+	if v.Get("is_truncated").True() && len(r.Turns) > 0 {
 		format.EndLast(r, "length")
 	}
 	return nil
@@ -209,7 +209,7 @@ func joined(in *format.File, r *rollout.Rollout, steps format.Value) error {
 		if err := in.CaptureIDs(&t, s.Path("tokens", "prompt_ids"), s.Path("tokens", "completion_ids"), s.Path("tokens", "completion_logprobs")); err != nil {
 			return err
 		}
-		if b, _ := s.Get("is_truncated").Bool(); b && t.FinishReason == "" {
+		if s.Get("is_truncated").True() && t.FinishReason == "" {
 			t.FinishReason = "length"
 		}
 		join.Add(append(prompt, reply...), []rollout.Turn{t})

@@ -126,7 +126,7 @@ func readTrace(in *format.File, v, episode format.Value) error {
 
 func readNode(in *format.File, x format.Value, i int) (node, error) {
 	n := node{parent: -1}
-	n.sampled, _ = x.Get("sampled").Bool()
+	n.sampled = x.Get("sampled").True()
 	if p := x.Get("parent"); !p.IsNull() {
 		k, ok := p.Int()
 		if !ok || k < 0 || k >= i {
@@ -141,7 +141,7 @@ func readNode(in *format.File, x format.Value, i int) (node, error) {
 	first, k := len(ids), 0
 	mask := x.Get("mask")
 	for _, b := range mask.Items() {
-		yes, _ := b.Bool()
+		yes := b.True()
 		if yes && k < first {
 			first = k
 		}
@@ -163,12 +163,7 @@ func addTurn(in *format.File, r *rollout.Rollout, graph []node, x, call format.V
 		path = append(path, k)
 	}
 	slices.Reverse(path)
-	if len(path) != i { // else the plain history: each goes on from the one before
-		t.Context.Parts = []rollout.ContextPart{}
-		for _, k := range path {
-			t.Context.Parts = format.AppendRange(t.Context.Parts, k)
-		}
-	}
+	t.Context.Parts = format.Shown(path, i)
 	whole := !n.broken && len(n.output) > 0
 	var prompt []int32
 	for _, k := range path {
@@ -210,7 +205,7 @@ func outcome(r *rollout.Rollout, v format.Value) {
 		failed = cmp.Or(e.Get("message").String(), e.Get("type").String(), "error")
 	}
 	ok, said := v.Get("ok").Bool()
-	done, _ := v.Get("is_completed").Bool()
+	done := v.Get("is_completed").True()
 	switch {
 	case slices.Contains(limits, r.ExitStatus):
 		r.Status = rollout.StatusTruncated
