@@ -12,6 +12,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/turnpack/turnpack"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/ahead"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/place"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/shape"
@@ -87,10 +88,15 @@ func (c *convertCmd) Run(p *cli.Program) error {
 		return err
 	}
 	in := append(c.In, c.More...)
-	src, err := traj.NewSource(in, dumps)
+	out := c.Out
+	if c.Force { // what is there spares nothing
+		out = ""
+	}
+	src, err := ahead.New(p.Ctx, in, dumps, out)
 	if err != nil {
 		return err
 	}
+	defer src.Stop()
 	var model *tokenize.Model // nil: recorded ids alone
 	if c.Model != "" {
 		if model, err = modelfolder.Load(c.Model, c.Template, c.Engine); err != nil {
@@ -136,10 +142,10 @@ func unjoined(r *traj.Report) error {
 
 // into makes the batch where --out says, unless the same run has made it
 // already; then there is no summary.
-func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *traj.Source, in []string) (*summary, error) {
+func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *ahead.Source, in []string) (*summary, error) {
 	if c.DryRun {
 		s, _, err := c.convert(p, model, src, "")
-		return s.read(src, c), err
+		return s.read(src.Source, c), err
 	}
 	dst, err := place.Open(p.Ctx, c.Out, p.Err)
 	if err != nil {
@@ -172,7 +178,7 @@ func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *traj.Sourc
 		}
 		return nil, err
 	}
-	s.read(src, c)
+	s.read(src.Source, c)
 	if c.Force {
 		if err := replace(dst, files); err != nil {
 			return nil, err
