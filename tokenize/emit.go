@@ -60,7 +60,7 @@ func (j *job) merged() error {
 func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 	free := j.take()
 	defer j.freed.Put(free)
-	w := &tokens.Window{Row: row, IDs: row.AppendIDs(free.ids[:0]), Turns: j.turns, Completions: j.completions, Told: j.told}
+	w := free.window.Of(tokens.Window{Row: row, IDs: row.AppendIDs(free.ids[:0]), Turns: j.turns, Completions: j.completions, Told: j.told})
 	n, logprobs := len(w.IDs), w.Logprobs()
 	free.ids = nil
 	if n > j.huge || j.runs && logprobs == nil {
@@ -75,7 +75,7 @@ func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 	if out.Lens == nil {
 		cols = w.Fill(0, n)
 		cols.Logprob = logprobs
-	} else if logprobs != nil {
+	} else if free.window = w.Emptied(); logprobs != nil {
 		out.Logprobs, cols.Logprob = logprobs, make([]float32, len(out.Lens))
 	}
 	j.countSegments(row, out.Lens, cols.Source)
@@ -175,9 +175,12 @@ const maxFreed = 1 << 20
 
 // freed is the memory of a conversation that nobody reads any more.
 type freed struct {
-	ids      []rollout.TokenID // of merged rows
-	rendered render.Memory     // prompts, and
-	prompt   tokens.Compact    // their tokens
+	render.Scratch
+	ids []rollout.TokenID
+
+	rendered render.Memory
+	prompt   tokens.Compact // or the whole conversation
+	window   tokens.Window
 }
 
 // take returns the memory of an earlier conversation.

@@ -40,11 +40,14 @@ func whole(j *job) error {
 	if o := j.rule.Opening(); o.Fault != nil && o.Lead == "" {
 		return o.Fault
 	}
+	free := j.take()
+	j.render.Scratch = free.Scratch
 	text, replies, err := j.replies.Document()
 	if err != nil {
 		return err
 	}
-	d := &document{job: j, text: text, found: map[int]completion.Span{}}
+	d := &document{job: j, text: text, found: map[int]completion.Span{}, runs: free.prompt}
+	defer d.giveBack(free)
 	if err := d.encode(replies); err != nil {
 		return err
 	}
@@ -56,6 +59,9 @@ func whole(j *job) error {
 		return err
 	}
 	j.report.Rows, j.report.RowTokens = 1, d.cols.Len()
+	if d.cols.Len() <= maxFreed { // else nobody uses their memory again
+		d.cols.IDs = slices.Clone(d.cols.IDs)
+	}
 	seq, err := rollout.Columns{IDs: d.cols.IDs, Source: d.cols.Source, Flags: d.cols.Flags, Turn: d.turn}.Sequence(id, 0)
 	if err != nil {
 		return err
@@ -175,4 +181,13 @@ func (d *document) mark() (rollout.Identity, error) {
 		d.report.Rendered += to - from
 	}
 	return id, nil
+}
+
+// giveBack leaves the memory to the next conversation.
+func (d *document) giveBack(free *freed) {
+	if d.runs.Len() > maxFreed {
+		return
+	}
+	free.Scratch, free.prompt = render.Scratch{Result: d.render.Last, Fields: d.text.Fields[:0]}, d.runs.Emptied()
+	d.freed.Put(free)
 }

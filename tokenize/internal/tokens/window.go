@@ -21,6 +21,22 @@ type Window struct {
 	flags                 []rollout.Flag
 }
 
+// Of returns o with the column memory of w, which w gives up.
+func (w *Window) Of(o Window) *Window {
+	o.source, o.turn, o.version, o.flags = w.source, w.turn, w.version, w.flags
+	*w = Window{}
+	return &o
+}
+
+// Emptied returns an empty Window with the column memory of w, whose columns become invalid.
+// It drops memory that is larger than any model's context needs.
+func (w *Window) Emptied() Window {
+	if cap(w.source) > hugeIDs/4 {
+		return Window{}
+	}
+	return Window{source: w.source, turn: w.turn, version: w.version, flags: w.flags}
+}
+
 // part returns [from, to) cut to the window.
 func (w *Window) part(from, to int) (int, int) { return max(from, w.From), min(to, w.To) }
 
