@@ -397,6 +397,9 @@ func (t *Target) fillWeights(s *rollout.Sample) error {
 		return nil
 	}
 	totals := t.opts.MeanOverRollouts(s.Group)
+	if totals.Trained <= 0 || totals.Rollouts <= 0 {
+		return t.refuse(s, col.Weights, "let MeanOverRollouts give the counts of the step with this group", "a step with %d trained tokens and %d rollouts has no mean over rollouts", totals.Trained, totals.Rollouts)
+	}
 	w := float64(totals.Trained) / (float64(totals.Rollouts) * float64(s.RolloutMaskSum))
 	if t.mean == meanWeights {
 		s.Weight = scaled(s.Weight, w)

@@ -297,6 +297,16 @@ func TestMeanOverRollouts(t *testing.T) {
 	}
 }
 
+// Counts that hold nothing would make every weight a NaN or infinite.
+func TestMeanOverNothing(t *testing.T) {
+	for _, totals := range []target.Totals{{}, {Trained: 7}, {Rollouts: 2}} {
+		tg, err := target.New("verl", target.Options{MeanOverRollouts: func(string) target.Totals { return totals }})
+		require.NoError(t, err)
+		_, err = tg.Group(group())
+		require.ErrorContains(t, err, "no mean over rollouts", "%+v", totals)
+	}
+}
+
 func TestUnknownTargetAndOptions(t *testing.T) {
 	_, err := target.New("nope", target.Options{})
 	require.ErrorContains(t, err, "slime")
