@@ -303,7 +303,8 @@ func (e *encoder) split(text norm.Text) (err error) {
 // scan encodes text with one scanner.
 func (e *encoder) scan(text *norm.Text) error {
 	t, n := e.t, len(text.Buf)
-	if e.wide && (len(t.trim) > 0 || text.Al != nil) {
+	base, unchanged := text.Unchanged(0, n)
+	if e.wide && (len(t.trim) > 0 || !unchanged) {
 		first := len(e.ids)
 		e.ids, _ = e.worker.Append(e.ids, text.Buf, 0, n, t.splitter)
 		e.ranges(text, first)
@@ -314,7 +315,7 @@ func (e *encoder) scan(text *norm.Text) error {
 		for e.wide && i < min(n, to) { // while the ids are in cache
 			first, at := len(e.ids), i
 			e.ids, i = e.worker.Append(e.ids, text.Buf, i, i+rangedBytes, t.splitter)
-			e.offsets = t.model.AppendRanges(e.offsets, e.ids[first:], text.Buf, at, text.Base)
+			e.offsets = t.model.AppendRanges(e.offsets, e.ids[first:], text.Buf, at, base)
 		}
 		e.ids, i = e.worker.Append(e.ids, text.Buf, i, to, t.splitter)
 		if err := e.endSection(); err != nil {

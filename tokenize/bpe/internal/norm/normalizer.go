@@ -15,11 +15,19 @@ type Form struct{ Compat, Compose bool }
 
 // Apply is the [Normalizer] of the form.
 func (f Form) Apply(u *uni.Tables, t *Text) error {
-	chars := f.chars(u, make([]uni.Char, 0, utf8.RuneCount(t.Buf)), t.Buf, t.Most)
-	if same(chars, t.Buf) { // as text mostly is: its origins stay as short as they are
-		return nil
+	if !f.Compose || t.Al != nil || t.patches != nil {
+		return t.transform(f.chars(u, make([]uni.Char, 0, utf8.RuneCount(t.Buf)), t.Buf, t.Most), 0)
 	}
-	return t.transform(chars, 0)
+	p := patcher{t: t}
+	var chars []uni.Char
+	for _, s := range f.unsettled(u, t.Buf, t.Most) {
+		chars = f.chars(u, chars[:0], t.Buf[s[0]:s[1]], t.Most)
+		if err := p.replace(s[0], s[1], chars); err != nil {
+			return err
+		}
+	}
+	p.finish()
+	return nil
 }
 
 func (f Form) chars(u *uni.Tables, dst []uni.Char, b []byte, most int) []uni.Char {
@@ -36,6 +44,50 @@ func (f Form) flag() uint16 {
 		return uni.NFKCNo
 	}
 	return uni.NFCNo
+}
+
+const (
+	// near is the distance up to which two stretches that change are taken as one.
+	near = 32
+	// longStretch is the length from which a stretch takes in no other, so that
+	// what is needed to normalise it stays in the processor's cache.
+	longStretch = 4096
+)
+
+// unsettled returns the stretches of b that are not in the composed form f. Where
+// a character may change or take part in a change, the stretch between the
+// characters around it that never do is normalised and compared.
+func (f Form) unsettled(u *uni.Tables, b []byte, most int) (spans [][2]int) {
+	start := 0 // of the last character without the flag
+	var buf []uni.Char
+	for i := 0; i < len(b); {
+		if n := plain(b[i:]); n > 0 {
+			i += n
+			start = i - 1
+			continue
+		}
+		r, size := uni.DecodeRune(b[i:])
+		if u.Flags(r)&f.flag() == 0 {
+			start = i
+			i += size
+			continue
+		}
+		end := i + size
+		for end < len(b) {
+			r, size := uni.DecodeRune(b[end:])
+			if u.Flags(r)&f.flag() == 0 {
+				break
+			}
+			end += size
+		}
+		if n := len(spans); n > 0 && start-spans[n-1][1] <= near && end-spans[n-1][0] <= longStretch {
+			spans[n-1][1] = end
+		} else if buf = f.chars(u, buf[:0], b[start:end], most); !same(buf, b[start:end]) {
+			spans = append(spans, [2]int{start, end})
+		}
+		i, start = end, end
+	}
+	return spans
 }
 
 // same reports whether b is written as these characters.

@@ -19,7 +19,8 @@ import (
 type Text struct {
 	Buf []byte
 	// Al holds 2 values per byte of Buf, begin and end. nil means that Buf is the
-	// original text from Base on, and each byte belongs to its own character.
+	// original text from Base on, but for patches, and each byte belongs to its
+	// own character.
 	Al []int32
 	// Base is where the text begins in the original, the origin of what is put in
 	// front of all its characters.
@@ -30,6 +31,9 @@ type Text struct {
 	Most int
 	// Until is when matching patterns in it is given up, nil for never.
 	Until *time.Time
+
+	patches []patch
+	at      int // of Buf in the text that patches speak of
 }
 
 // ErrTooLong says that a text grew beyond its Most bytes.
@@ -66,17 +70,40 @@ func (t *Text) Range(a, b int) (int, int) {
 	for b < len(t.Buf) && t.Buf[b]&0xC0 == 0x80 {
 		b++
 	}
+	if t.patches != nil {
+		first, _ := t.patched(a)
+		_, last := t.patched(b - 1)
+		return first, last
+	}
 	return t.Base + a, t.Base + b
+}
+
+// Unchanged returns where the bytes [a, b) stand in the original, and whether
+// they stand there as they are.
+func (t *Text) Unchanged(a, b int) (int, bool) {
+	switch {
+	case t.Al != nil:
+		return 0, false
+	case t.patches != nil:
+		return t.unpatched(a, b)
+	}
+	return t.Base + a, true
 }
 
 // Slice returns the part [a, b); it shares memory with t.
 func (t *Text) Slice(a, b int) Text {
-	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a, After: t.After, Most: t.Most, Until: t.Until}
-	if t.Al != nil {
+	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a, After: t.After, Most: t.Most, Until: t.Until, patches: t.patches, at: t.at + a}
+	switch {
+	case t.Al != nil:
 		s.Al = t.Al[2*a : 2*b : 2*b]
 		s.Base = t.Base
 		if a < b {
 			s.Base = int(t.Al[2*a])
+		}
+	case t.patches != nil:
+		s.Base = t.Base
+		if a < b {
+			s.Base, _ = t.Range(a, a+1)
 		}
 	}
 	return s
@@ -88,6 +115,10 @@ func (t *Text) align() {
 		return
 	}
 	t.Al = make([]int32, 2*len(t.Buf))
+	if t.patches != nil {
+		t.alignPatched()
+		return
+	}
 	for i := 0; i < len(t.Buf); {
 		_, size := uni.DecodeRune(t.Buf[i:])
 		for k := i; k < i+size; k++ {
