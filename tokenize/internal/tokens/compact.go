@@ -135,11 +135,10 @@ func (c *Compact) Reserve(done, text int) {
 
 // Slice returns [from, to) of c as columns. The ids are c's own.
 func (c *Compact) Slice(from, to int) Columns {
-	out := Columns{IDs: c.IDs[from:to:to], Source: make([]int32, 0, to-from), Flags: make([]rollout.Flag, 0, to-from)}
-	c.Each(from, to, func(from, to int, source int32, flags rollout.Flag) {
-		for range to - from {
-			out.Source, out.Flags = append(out.Source, source), append(out.Flags, flags)
-		}
+	out := Columns{IDs: c.IDs[from:to:to], Source: make([]int32, to-from), Flags: make([]rollout.Flag, to-from)}
+	c.Each(from, to, func(a, b int, source int32, flags rollout.Flag) {
+		fill(out.Source[a-from:b-from], source)
+		fill(out.Flags[a-from:b-from], flags)
 	})
 	return out
 }

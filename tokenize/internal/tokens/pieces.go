@@ -154,7 +154,7 @@ func (p *Encoder) Encode(dst *Compact, r *render.Rendering, from, to int, after 
 	}
 	err := p.tok.Encode(&p.Buf, r.Text[from:to], opts)
 	if err == nil {
-		err = p.take(&p.Buf)
+		err = p.take(&p.Buf, to)
 	}
 	if err != nil {
 		dst.Truncate(p.call.n)
@@ -185,13 +185,13 @@ func (p *Encoder) takeSection(section *engine.Encoding) error {
 		made, done := c.dst.Len()-c.n, c.at-c.from
 		c.dst.grow(max(len(section.IDs), min(8*made, made*(c.to-c.at)/max(1, done)*17/16)))
 	}
-	err := p.take(section)
+	err := p.take(section, -1)
 	section.Reset()
 	return err
 }
 
-// take appends the next tokens.
-func (p *Encoder) take(part *engine.Encoding) error {
+// take appends the next tokens. They end at byte to, or -1 where that is unknown.
+func (p *Encoder) take(part *engine.Encoding, to int) error {
 	have, dst, r := &p.call, p.call.dst, p.call.r
 	ids, measured := part.IDs, len(part.Offsets) == 0
 	n := dst.Len()
@@ -199,10 +199,11 @@ func (p *Encoder) take(part *engine.Encoding) error {
 	dst.IDs = append(dst.IDs, ids...)
 	f, flags := field(r, have.field)
 	same := run{source: -1} // the run before token i, not yet put
-	for i, id := range ids {
+	tried := -1             // the last field that firstAfter was tried for
+	for i := 0; i < len(ids); i++ {
 		start := have.at
 		if measured {
-			have.at += int(p.widths[id])
+			have.at += int(p.widths[ids[i]])
 		} else {
 			start, have.at = have.from+int(part.Offsets[2*i]), have.from+int(part.Offsets[2*i+1])
 		}
@@ -214,9 +215,10 @@ func (p *Encoder) take(part *engine.Encoding) error {
 		if have.at > f.Start {
 			own = run{source: f.Message, flags: flags}
 		}
-		if p.has(id) {
+		special := p.has(ids[i])
+		if special {
 			own.flags |= rollout.FlagSpecial
-			if token := p.byID[id]; have.at > f.Start && p.forged(r, have.field, start, have.at, token) {
+			if token := p.byID[ids[i]]; have.at > f.Start && p.forged(r, have.field, start, have.at, token) {
 				return forgedError(token, own.source)
 			}
 		}
@@ -226,12 +228,35 @@ func (p *Encoder) take(part *engine.Encoding) error {
 			}
 			same = own
 		}
+		if measured && to >= 0 && tried != have.field && have.at > f.Start && to-f.End < f.End-have.at && !special {
+			// A long field needs no look at its inner tokens: count back from the end of the text.
+			tried = have.field
+			if k, at := p.firstAfter(ids[i+1:], f.End, to); k > 0 {
+				i, have.at = i+k, at
+			}
+		}
 		same.end = n + i + 1
 	}
 	if len(ids) > 0 {
 		dst.put(same)
 	}
 	return nil
+}
+
+// firstAfter returns the index of the first token that begins at or after byte at, and where
+// it begins; the last token ends at byte to. It returns 0 if an added token precedes it.
+func (p *Encoder) firstAfter(ids []rollout.TokenID, at, to int) (k, begin int) {
+	k, begin = len(ids), to
+	for k > 0 && begin-int(p.widths[ids[k-1]]) >= at {
+		k--
+		begin -= int(p.widths[ids[k]])
+	}
+	for _, id := range ids[:k] {
+		if id >= p.lowest && p.has(id) {
+			return 0, 0
+		}
+	}
+	return k, begin
 }
 
 func forgedError(token engine.AddedToken, message int32) error {

@@ -87,14 +87,22 @@ func (w *Window) say(from, to int, source int32, flags rollout.Flag) {
 	fill(w.flags[from-w.From:to-w.From], flags)
 }
 
+// fill sets all of s to v, by doubling copies: s is mostly long.
 func fill[T any](s []T, v T) {
-	for i := range s {
+	n := min(len(s), 16)
+	for i := range s[:n] {
 		s[i] = v
+	}
+	for ; n < len(s); n *= 2 {
+		copy(s[n:], s[:n])
 	}
 }
 
 // common returns the length of the common prefix of a and b, which have equal length.
 func common(a, b []rollout.TokenID) (n int) {
+	for n+32 <= len(a) && *(*[32]rollout.TokenID)(a[n:]) == *(*[32]rollout.TokenID)(b[n:]) {
+		n += 32
+	}
 	for n < len(a) && a[n] == b[n] {
 		n++
 	}
