@@ -34,7 +34,7 @@ type merged struct{ initial, tokens []sym }
 const (
 	// smallLen is the number of symbols up to which scanning for the best pair beats a
 	// heap, a power of two.
-	smallLen = 64
+	smallLen = 32
 	// fan is how many pairs are compared without branches.
 	fan = 8
 	// noPair is the least key of a place whose pair does not merge.
