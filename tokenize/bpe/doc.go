@@ -52,7 +52,7 @@
 // work has for itself; tables take up to 10 MiB for each caller at one time. A
 // piece not met before begins with characters instead of bytes where that is exact,
 // falls into parts between characters that no merge joins, and is merged by a scan
-// where it is short, by a heap where it is long, and in overlapping chunks where it
+// where it is short, by a tree where it is long, and in overlapping chunks where it
 // is longer still, so that no text takes quadratic time. A call whose buffer has
 // room allocates nothing once its pieces have been seen.
 package bpe

@@ -18,6 +18,7 @@ type merger struct {
 	prev  []int32
 	next  []int32
 	heap  []uint64
+	block blocks
 	few   struct { // of shrink
 		keys         [smallLen]uint64
 		before, next [smallLen]uint8
@@ -32,15 +33,10 @@ type merger struct {
 type merged struct{ initial, tokens []sym }
 
 const (
-	// smallLen is the number of symbols up to which scanning for the best pair beats a
-	// heap, a power of two.
+	// shortLen is the number of symbols up to which scanning for the best pair
+	// beats the blocks, and smallLen a power of two from there on.
+	shortLen = 32
 	smallLen = 32
-	// fan is how many pairs are compared without branches.
-	fan = 8
-	// noPair is the least key of a place whose pair does not merge.
-	noPair = uint64(noRank) << 32
-	// wholeLen is the number of symbols up to which a piece is merged at once.
-	wholeLen = 512
 	// chunkLen is the number of symbols that are merged at once; longer pieces
 	// are merged in overlapping chunks, whose working memory stays in cache.
 	chunkLen = 256
@@ -50,7 +46,7 @@ const (
 // merge applies the merges to the n symbols of a piece, lowest rank first,
 // leftmost among equals, and returns the tokens, in m's memory.
 func (m *merger) merge(n int, piece symbols) []sym {
-	if n > wholeLen {
+	if n > blocksLen {
 		return m.long(n, piece)
 	}
 	m.read = piece(m.read[:0], 0, n)
@@ -62,8 +58,10 @@ func (m *merger) whole(s []sym) []sym {
 	switch {
 	case len(s) < 2:
 		return s
-	case len(s) <= smallLen:
+	case len(s) <= shortLen:
 		return m.short(s)
+	case len(s) <= blocksLen:
+		return m.inBlocks(s)
 	}
 	return m.queue(s)
 }
@@ -142,18 +140,12 @@ func (m *merger) shrink(ids *[smallLen]int32, n int) *[smallLen]uint8 {
 	}
 }
 
-// least returns the least of a few keys; without branches and with few waits, that
-// costs a few cycles.
-func least(c *[fan]uint64) uint64 {
-	return min(min(min(c[0], c[1]), min(c[2], c[3])), min(min(c[4], c[5]), min(c[6], c[7])))
-}
-
 // queue keeps the pairs in a heap ordered by rank, then place. An entry is stale
 // when the pair at its place has another rank by now.
 func (m *merger) queue(s []sym) []sym {
 	n := len(s)
 	if cap(m.rank) < n {
-		c := max(n, 4*wholeLen)
+		c := max(n, 4*blocksLen)
 		m.rank = make([]uint32, c)
 		m.prev, m.next = make([]int32, c), make([]int32, c)
 	}

@@ -52,7 +52,7 @@ func TestMerge(t *testing.T) {
 		merge := func(s []sym) []sym {
 			return m.merge(len(s), func(dst []sym, from, to int) []sym { return append(dst, s[from:to]...) })
 		}
-		for _, n := range []int{0, 1, 2, 3, 7, 8, 9, smallLen, smallLen + 1, 31, 32, 33, wholeLen - 1, wholeLen, wholeLen + 1, 700, 1500} {
+		for _, n := range []int{0, 1, 2, 3, 7, 8, 9, shortLen, shortLen + 1, 31, 32, 33, blocksLen - 1, blocksLen, blocksLen + 1, 700, 1500} {
 			s := make([]sym, n)
 			for i := range s {
 				s[i] = sym{base + int32(r.IntN(letters)), 1, 1 + int32(r.IntN(3))}
