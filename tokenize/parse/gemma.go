@@ -4,7 +4,7 @@ import "github.com/turnpack/turnpack/tokenize/parse/internal/literal"
 
 // Gemma 4 writes <|tool_call>call:name{key:<|"|>text<|"|>,count:2}<tool_call|>.
 
-// gemmaBody passes over the call up to its end mark; within a text there is none.
+// gemmaBody reads the call up to its end mark; marks inside a quoted text do not count.
 func gemmaBody(p *Parser, in string, end bool) (int, state) {
 	i, mark := find(in, end, nil, literal.GemmaQuote, p.format.end)
 	switch {
