@@ -19,7 +19,7 @@ func Apply(seq rollout.Sequence, p Policy) (rollout.Sequence, error) {
 			last = max(last, t)
 		}
 	}
-	// 0 = not after a trained stop token; else the weight of that token.
+	// In a separator, the weight of the trained stop token before it; else 0.
 	var separator float32
 	var turn int32 = -2
 	var turnWeight float32

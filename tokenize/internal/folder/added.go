@@ -68,7 +68,7 @@ func (l *folder) complete(tok engine.Tokenizer, definition []byte, config *token
 	var parts map[string]json.RawMessage
 	var added []any
 	if err := json.Unmarshal(definition, &parts); err != nil {
-		return nil, err // tok was made of it
+		return nil, err // tok was made from it
 	}
 	if raw, ok := parts["added_tokens"]; ok {
 		if err := json.Unmarshal(raw, &added); err != nil {
