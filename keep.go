@@ -135,8 +135,8 @@ func (x *run) gatheredBefore() *gathered {
 	return &got
 }
 
-// rest reads the rollouts of the second pass: all of them, or those left to a resumed run.
-func (x *run) rest(ctx context.Context, src Source) iter.Seq2[*rollout.Rollout, error] {
+// remaining reads the rollouts of the second pass: all of them, or those left to a resumed run.
+func (x *run) remaining(ctx context.Context, src Source) iter.Seq2[*rollout.Rollout, error] {
 	if again, ok := src.(Rereader); ok && x.before != nil && x.before.Source != nil {
 		return again.RolloutsBut(ctx, x.before.Source, x.keeper.Holds)
 	}
@@ -244,7 +244,7 @@ func (x *run) keep(res *result) error {
 	case res.err != nil:
 		return x.keeper.Keep(res.r.ID, res.rows.n, nil)
 	}
-	res.Votes = bare(res.Votes)
+	res.Votes = trimVotes(res.Votes)
 	res.Unknown, res.Incomplete, res.Unmarked = rollout.Plain(res.Report.FirstUnknown), rollout.Plain(res.Report.FirstIncomplete), rollout.Plain(res.Report.FirstUnmarked)
 	var err error
 	if x.lean, err = lean.Append(x.lean[:0], &res.made); err != nil {
@@ -253,8 +253,9 @@ func (x *run) keep(res *result) error {
 	return x.keeper.Keep(res.r.ID, res.rows.n, x.lean)
 }
 
-// bare returns step scores with the texts of votes cut to one byte, which gives the same prm.Tally.
-func bare(steps []rollout.StepScore) []rollout.StepScore {
+// trimVotes returns step scores with the texts of votes cut to one byte, which gives the same
+// prm.Tally.
+func trimVotes(steps []rollout.StepScore) []rollout.StepScore {
 	out := make([]rollout.StepScore, 0, len(steps))
 	for _, s := range steps {
 		s.Extra, s.Votes = nil, slices.Clone(s.Votes)

@@ -283,9 +283,9 @@ func (p *Pipeline) countsRows() bool {
 	return ok && e.CountsRows()
 }
 
-// ended returns r with the status that replaces an unknown one: failed if a failure is recorded,
+// withStatus returns r with the status that replaces an unknown one: failed if a failure is recorded,
 // else UnknownStatus.
-func (p *Pipeline) ended(r *rollout.Rollout) *rollout.Rollout {
+func (p *Pipeline) withStatus(r *rollout.Rollout) *rollout.Rollout {
 	status := p.UnknownStatus
 	if r.Failure != nil {
 		status = rollout.StatusFailed

@@ -58,7 +58,7 @@ func (x *run) sample(r *rollout.Rollout, key string, made spool.Row, c *credits)
 		c.unscored += int64(before - trained())
 	}
 	turns := rollout.TurnsOf(r)
-	trains(&seq, turns)
+	boundTurns(&seq, turns)
 	s := rollout.Sample{
 		RolloutIndex: int(c.at.index), Reward: c.reward.Total, OutcomeReward: c.reward.Outcome,
 		Status: r.Status, FinishReason: finishReason(r, turns, seq.LastTurn), Temperature: x.temperature(r, seq.LastTurn),
@@ -118,8 +118,8 @@ func fillVersions(seq *rollout.Sequence, version int32) {
 	seq.Version = v
 }
 
-// trains sets the first and last turn and step of seq to those with a trained token.
-func trains(seq *rollout.Sequence, turns []rollout.Turn) {
+// boundTurns sets the first and last turn and step of seq to those with a trained token.
+func boundTurns(seq *rollout.Sequence, turns []rollout.Turn) {
 	seq.FirstTurn, seq.LastTurn, seq.FirstStep, seq.LastStep = -1, -1, -1, -1
 	for i, t := range seq.Turn {
 		if seq.Weight[i] == 0 || t < 0 || int(t) >= len(turns) {

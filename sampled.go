@@ -38,20 +38,20 @@ func (x *run) sequences(ctx context.Context, r *rollout.Rollout, yield func(spoo
 // byTemperature returns row, or one copy for each temperature its tokens were sampled at, in order
 // of appearance.
 func (x *run) byTemperature(r *rollout.Rollout, row spool.Row) []spool.Row {
-	var unlike []float32
+	var temperatures []float32
 	for i, t := range row.Turn {
 		if row.Flags[i]&rollout.FlagSampled == 0 || i > 0 && t == row.Turn[i-1] {
 			continue
 		}
-		if at := x.temperature(r, int(t)); !slices.Contains(unlike, at) {
-			unlike = append(unlike, at)
+		if at := x.temperature(r, int(t)); !slices.Contains(temperatures, at) {
+			temperatures = append(temperatures, at)
 		}
 	}
-	if len(unlike) < 2 {
+	if len(temperatures) < 2 {
 		return []spool.Row{row}
 	}
-	out := make([]spool.Row, len(unlike))
-	for k, own := range unlike {
+	out := make([]spool.Row, len(temperatures))
+	for k, own := range temperatures {
 		c := row
 		c.Flags, c.Turn, c.Logprob, c.Version = slices.Clone(row.Flags), slices.Clone(row.Turn), slices.Clone(row.Logprob), slices.Clone(row.Version)
 		if c.Tokens = slices.Clone(row.Tokens); c.Lens != nil { // so that the writer may change it

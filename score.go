@@ -86,16 +86,16 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 		}
 		x.report.Read++
 		if err == nil {
-			err = x.first(r)
+			err = x.checkRecord(r)
 		}
 		if err != nil {
-			if err := x.bad(r, err); err != nil {
+			if err := x.skipOrFail(r, err); err != nil {
 				return err
 			}
 			continue
 		}
 		x.again.Add(r)
-		r = x.ended(r)
+		r = x.withStatus(r)
 		key := x.group(r)
 		at, added := x.keys.Add(key)
 		if added {
@@ -163,7 +163,7 @@ func (x *run) conclude(from *gathered) error {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the source holds no rollout").WithFix("check the input path and the format")
 	}
 	if x.report.Rollouts == 0 {
-		return x.nothing()
+		return x.noUsableRecord()
 	}
 	if err := x.mixed(rewards); err != nil {
 		return err
@@ -215,8 +215,8 @@ func (x *run) mayTrain(r *rollout.Rollout, got rollout.Reward) bool {
 	return !dropped && x.shaper.masked(r) == ""
 }
 
-// nothing returns the error of a run whose records are all bad.
-func (x *run) nothing() error {
+// noUsableRecord returns the error of a run whose records are all bad.
+func (x *run) noUsableRecord() error {
 	first := x.report.Skips[0].Error
 	if x.report.LeftOut == 1 {
 		return first
@@ -257,8 +257,8 @@ func (x *run) mixed(rewards []reward.GroupRewards) error {
 	return nil
 }
 
-// first validates a record and checks that its id is new.
-func (x *run) first(r *rollout.Rollout) error {
+// checkRecord validates a record and checks that its id is new.
+func (x *run) checkRecord(r *rollout.Rollout) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
@@ -269,9 +269,9 @@ func (x *run) first(r *rollout.Rollout) error {
 	return nil
 }
 
-// bad records in the report that a record cannot be used, or returns the error that ends the run:
-// any error with rollout.OnErrorStop, else that of a chat template which hit its limits.
-func (x *run) bad(r *rollout.Rollout, err error) error {
+// skipOrFail records in the report that a record cannot be used, or returns the error that ends the
+// run: any error with rollout.OnErrorStop, else that of a chat template which hit its limits.
+func (x *run) skipOrFail(r *rollout.Rollout, err error) error {
 	if r != nil {
 		err = inSource(err, r.Origin)
 	}

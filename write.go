@@ -88,7 +88,7 @@ func (f *feeder) feed(src Source) {
 	}
 	f.given = make([]bool, all)
 	order := passedOver{from: f.before}
-	for r, err := range f.rest(f.ctx, src) {
+	for r, err := range f.remaining(f.ctx, src) {
 		if err != nil || r == nil || f.ctx.Err() != nil {
 			continue // reported in the first pass
 		}
@@ -156,7 +156,7 @@ func (x *run) collect(ctx context.Context, queue <-chan chan *result, dst Sink) 
 		}
 		done++
 		if res.err != nil {
-			if err := x.bad(res.r, res.err); err != nil {
+			if err := x.skipOrFail(res.r, res.err); err != nil {
 				return err
 			}
 			if res.Why == "" {
@@ -268,7 +268,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout, at rolloutAt) *res
 	for _, n := range r.Notes {
 		res.Notes = append(res.Notes, n.Code)
 	}
-	r = x.ended(r)
+	r = x.withStatus(r)
 	key := x.group(r)
 	res.group = int(at.group)
 	got, applied := x.scoreOf(r, at)
