@@ -85,8 +85,8 @@ func (h *History) noteTurn(k int) {
 	}
 }
 
-// look asks s for the view of the call after n messages and checks it.
-func (h *History) look(ctx context.Context, policy Policy, s Strategy, n int) (View, error) {
+// viewAt returns the view of s for the call after n messages, checked.
+func (h *History) viewAt(ctx context.Context, policy Policy, s Strategy, n int) (View, error) {
 	if s == nil {
 		return View{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "window"}, "the policy %T starts nothing", policy).WithFix("return a Strategy from Start")
 	}

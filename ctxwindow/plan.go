@@ -89,7 +89,7 @@ func Plan(ctx context.Context, r *rollout.Rollout, policy Policy, counter Counte
 			s = policy.Start(h)
 		}
 		before = n
-		view, err := h.look(ctx, policy, s, n)
+		view, err := h.viewAt(ctx, policy, s, n)
 		if err != nil {
 			return nil, Report{}, located(err, r.ID, t)
 		}

@@ -61,7 +61,7 @@ func (s *Session) Fit(ctx context.Context) (Fitted, error) {
 		s.strategy = s.policy.Start(s.history)
 	}
 	n := len(s.history.history)
-	v, err := s.history.look(ctx, s.policy, s.strategy, n)
+	v, err := s.history.viewAt(ctx, s.policy, s.strategy, n)
 	if err != nil {
 		return Fitted{}, err
 	}
