@@ -7,10 +7,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// leaves returns the deepest node at which another turn branches off the path to turn j's prompt,
+// branchPoint returns the deepest node at which another turn branches off the path to turn j's prompt,
 // or ends on it, and the next node on that path. It ends the longest prefix shared with a turn
 // whose full ids do not begin with the prompt. Both are none if there is no such turn.
-func (m *merge) leaves(j int32) (at, next int32) {
+func (m *merge) branchPoint(j int32) (at, next int32) {
 	next = m.turns[j].prompt
 	for next != 0 {
 		at = m.trie.nodes[next].parent
@@ -110,7 +110,7 @@ func (m *merge) explain() {
 	context := m.contextBreaks(ends)
 	var quotes *quoteIndex
 	for _, j := range heads {
-		at, next := m.leaves(j)
+		at, next := m.branchPoint(j)
 		if at == none {
 			continue
 		}
@@ -160,7 +160,7 @@ func (m *merge) refuse() error {
 		if m.reason[j] != breakDriftLast && m.reason[j] != breakDriftEarlier {
 			continue
 		}
-		node, next := m.leaves(j)
+		node, next := m.branchPoint(j)
 		k := m.branches()[node].other(next)
 		at := m.trie.nodes[node].depth
 		found := m.trie.appendFirst(nil, m.turns[j].prompt, at, 1)[0]
