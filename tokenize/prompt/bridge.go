@@ -111,8 +111,8 @@ func (c *continuation) encode(from int) (encoded, error) {
 	return encoded{from, runs.IDs, p.Buf.Offsets}, nil
 }
 
-// goOn sets p to the prompt that continues from a point, or returns the reason why it cannot.
-func (c *continuation) goOn(p *Prompt, from point) (string, error) {
+// continueFrom sets p to the prompt that continues from a point, or returns the reason why it cannot.
+func (c *continuation) continueFrom(p *Prompt, from point) (string, error) {
 	since := from.at
 	if from.reply { // the reply is to be proved
 		since = from.node.prompt

@@ -303,11 +303,11 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	}
 	last := lastReply(p.Messages)
 	var refused string
-	for _, from := range t.reach(c, last) {
+	for _, from := range t.pointsFor(c, last) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		why, err := c.goOn(p, from)
+		why, err := c.continueFrom(p, from)
 		if err != nil {
 			return nil, err
 		}
@@ -324,11 +324,11 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	case p.from.holds:
 	case expected == nil:
 		if p.Reason = refused; refused == "" {
-			p.Reason = t.stranger(p, r.Messages, last)
+			p.Reason = t.unknownReplyReason(p, r.Messages, last)
 		}
 	default:
 		if p.Reason = refused; refused == "" {
-			p.Reason = c.difference(expected, &r.Messages[last])
+			p.Reason = c.divergenceReason(expected, &r.Messages[last])
 		}
 		if k := t.w.opts.Keep; k == keepNone || k == keepSpelling && !(spelling(p.Reason) && c.whole(expected)) {
 			break

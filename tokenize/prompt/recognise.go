@@ -14,9 +14,9 @@ import (
 // seed is that of the hashes of conversations, which never leave the process.
 var seed = maphash.MakeSeed()
 
-// follow returns the hash of a conversation continued with m. It selects the checkpoints to compare
-// a reply with, so it leaves out what clients and recorders may omit (reasoning, ids).
-func follow(conversation uint64, m *rollout.Message) uint64 {
+// conversationHash returns the hash of a conversation continued with m. It selects the checkpoints
+// to compare a reply with, so it leaves out what clients and recorders may omit (reasoning, ids).
+func conversationHash(conversation uint64, m *rollout.Message) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	text := func(parts ...string) {
@@ -49,7 +49,7 @@ func (t *Tree) recognise(p *Prompt, messages []rollout.Message) (expected *node)
 				}
 			}
 		}
-		p.conversation = follow(p.conversation, &messages[i])
+		p.conversation = conversationHash(p.conversation, &messages[i])
 	}
 	return expected
 }
@@ -107,11 +107,11 @@ func canonical(text string) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// stranger returns the reason for a last reply that belongs to no checkpoint.
-func (t *Tree) stranger(p *Prompt, messages []rollout.Message, last int) string {
+// unknownReplyReason returns the reason for a last reply that belongs to no checkpoint.
+func (t *Tree) unknownReplyReason(p *Prompt, messages []rollout.Message, last int) string {
 	conversation := uint64(0)
 	for i := range last {
-		conversation = follow(conversation, &messages[i])
+		conversation = conversationHash(conversation, &messages[i])
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,15 +121,15 @@ func (t *Tree) stranger(p *Prompt, messages []rollout.Message, last int) string 
 	return reasonHistory
 }
 
-// difference returns where the text diverges from that of checkpoint n, as a reason; the client
-// returns n's reply as m.
-func (c *continuation) difference(n *node, m *rollout.Message) string {
+// divergenceReason returns the reason for which the text diverges from that of checkpoint n, whose
+// reply the client returns as m.
+func (c *continuation) divergenceReason(n *node, m *rollout.Message) string {
 	var path []*node
 	for x := n; x != nil; x = x.base {
 		path = append(path, x)
 	}
 	at := 0 // length of the common text
-	if c.goesOn(n) {
+	if c.beginsAsShown(n) {
 		at, path = n.prompt+render.CommonText(n.text[n.prompt-n.start:], c.text.Text[n.shown:]), nil
 	}
 	for i, x := range slices.Backward(path) {
@@ -160,15 +160,15 @@ func (c *continuation) difference(n *node, m *rollout.Message) string {
 	return reasonSpelling
 }
 
-// goesOn reports whether the text begins with what the template showed of n's prompt.
-func (c *continuation) goesOn(n *node) bool {
+// beginsAsShown reports whether the text begins with what the template showed of n's prompt.
+func (c *continuation) beginsAsShown(n *node) bool {
 	return n.shown <= len(c.text.Text) && maphash.String(seed, c.text.Text[:n.shown]) == n.shownSum
 }
 
 // whole reports whether the text has the complete reply of n, the last one among the messages,
 // after what the template showed before it.
 func (c *continuation) whole(n *node) bool {
-	if n.told == nil || !c.goesOn(n) {
+	if n.told == nil || !c.beginsAsShown(n) {
 		return false
 	}
 	var content, reasoning strings.Builder

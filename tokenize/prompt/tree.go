@@ -68,10 +68,10 @@ type point struct {
 	holds bool // the last reply of the request is before it
 }
 
-// reach returns the points from which a rendered request can continue, judged by its text and the
+// pointsFor returns the points from which a rendered request can continue, judged by its text and the
 // origin of the text. Points after its last reply come first, then deeper ones; at the same depth a
 // cut, which needs no proof, comes first, then the newest.
-func (t *Tree) reach(c *continuation, last int) []point {
+func (t *Tree) pointsFor(c *continuation, last int) []point {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	points := []point{{node: t.root}}
