@@ -17,8 +17,8 @@ func gemmaBody(p *Parser, in string, end bool) (int, state) {
 	if bad != "" || !plausible(c.Name) {
 		return p.fail("the call is not call:name{…}: %s", bad)
 	}
-	p.named("", c.Name)
-	p.argue(c.Arguments)
+	p.nameCall("", c.Name)
+	p.addArguments(c.Arguments)
 	p.finish()
 	p.trying = false
 	return len(mark), p.home()

@@ -131,9 +131,9 @@ func harmonyArguments(p *Parser, in string, end bool) (int, state) {
 	if !plausible(p.head) {
 		return harmonyFail(p, "%q is no name of a tool", p.head)
 	}
-	p.named("", p.head)
+	p.nameCall("", p.head)
 	if mark != "" {
-		p.argue("{}")
+		p.addArguments("{}")
 		p.finish()
 		p.trying = false
 		return harmonyNext(p, mark)

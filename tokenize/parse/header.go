@@ -106,7 +106,7 @@ func headerNamed(p *Parser, id, name string) (int, state) {
 		return p.fail("%q is no name of a tool", name)
 	}
 	p.between = false
-	p.named(id, name)
+	p.nameCall(id, name)
 	p.tagged = tagged{p: p}
 	return 0, headerArguments
 }
@@ -118,7 +118,7 @@ func headerArguments(p *Parser, in string, end bool) (int, state) {
 		return p.fail("the arguments: %s", t.Broken)
 	}
 	if h := p.format.header; h != nil && !t.Begun() && strings.HasPrefix(in, h.callEnd) {
-		p.argue("{}")
+		p.addArguments("{}")
 		p.call.whole = true
 		return 0, headerAfter
 	}
@@ -129,7 +129,7 @@ func headerArguments(p *Parser, in string, end bool) (int, state) {
 // broken if it is malformed.
 func (p *Parser) passObject(in string, broken, after state) (int, state) {
 	n, done := p.tagged.Scan.Feed(in)
-	p.argue(in[:n])
+	p.addArguments(in[:n])
 	switch {
 	case done:
 		p.call.whole = true

@@ -128,8 +128,8 @@ type call struct {
 	params    int             // parameters parsed so far, if they are written separately
 }
 
-// named sets the id and name of the current call.
-func (p *Parser) named(id, name string) {
+// nameCall sets the id and name of the current call.
+func (p *Parser) nameCall(id, name string) {
 	p.call.id, p.call.name = id, name
 	if p.opts.Stream {
 		p.beginCall()
@@ -160,8 +160,8 @@ func (p *Parser) beginCall() {
 	c.arguments.Reset()
 }
 
-// argue adds to the arguments of the current call.
-func (p *Parser) argue(s string) {
+// addArguments adds to the arguments of the current call.
+func (p *Parser) addArguments(s string) {
 	if p.call.begun {
 		p.out.addArguments(s)
 		return

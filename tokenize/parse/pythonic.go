@@ -61,8 +61,8 @@ func pythonDone(p *Parser, _ string, _ bool) (int, state) {
 		return p.fail("%s", err)
 	}
 	for _, c := range calls {
-		p.named("", c.Name)
-		p.argue(c.Arguments)
+		p.nameCall("", c.Name)
+		p.addArguments(c.Arguments)
 		p.finish()
 	}
 	return 0, pythonAfter
@@ -86,10 +86,10 @@ func builtin(p *Parser, in string, _ bool) (int, state) { return p.pythonUpTo(in
 func builtinDone(p *Parser, _ string, _ bool) (int, state) {
 	calls, err := literal.Python(p.tried.String()[p.from:])
 	if err != "" || len(calls) != 1 || !strings.HasSuffix(calls[0].Name, ".call") {
-		return p.giveBack() // a program, which is not a call
+		return p.keepAsText() // a program, which is not a call
 	}
-	p.named("", strings.TrimSuffix(calls[0].Name, ".call"))
-	p.argue(calls[0].Arguments)
+	p.nameCall("", strings.TrimSuffix(calls[0].Name, ".call"))
+	p.addArguments(calls[0].Arguments)
 	p.finish()
 	p.trying = false
 	return 0, p.home()

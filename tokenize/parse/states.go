@@ -147,11 +147,11 @@ func (p *Parser) fail(format string, args ...any) (int, state) {
 	if !p.inReasoning {
 		p.fault(faultCall, p.tryAt, -1, format, args...)
 	}
-	return p.giveBack()
+	return p.keepAsText()
 }
 
-// giveBack is fail for text that was no call at all, such as an answer in JSON.
-func (p *Parser) giveBack() (int, state) {
+// keepAsText is fail for text that was no call at all, such as an answer in JSON.
+func (p *Parser) keepAsText() (int, state) {
 	p.trying, p.between, p.tagged.list = false, false, false
 	at := p.at
 	p.at = p.tryAt
@@ -172,7 +172,7 @@ func (p *Parser) cut() {
 		return
 	}
 	if p.quiet {
-		_, p.state = p.giveBack()
+		_, p.state = p.keepAsText()
 		return
 	}
 	_, p.state = p.fail("the reply ends within the call")

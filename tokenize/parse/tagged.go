@@ -39,7 +39,7 @@ func (t *tagged) OnKey(key string) string {
 // give emits the name, once the object is known to be a call: with a name and arguments.
 func (t *tagged) give() {
 	t.named, t.p.quiet = true, false
-	t.p.named(t.p.call.id, t.name)
+	t.p.nameCall(t.p.call.id, t.name)
 }
 
 func (t *tagged) isArguments() bool { return t.key == "arguments" || t.key == "parameters" }
@@ -47,7 +47,7 @@ func (t *tagged) isArguments() bool { return t.key == "arguments" || t.key == "p
 func (t *tagged) OnValue(piece string) {
 	if t.isArguments() && (t.typed || t.text.Len() == 0 && strings.HasPrefix(piece, "{")) {
 		t.typed = true
-		t.p.argue(piece)
+		t.p.addArguments(piece)
 		return
 	}
 	t.text.WriteString(piece)
@@ -65,7 +65,7 @@ func (t *tagged) OnValueEnd() string {
 		if s == "" {
 			s = "{}"
 		}
-		t.p.argue(s)
+		t.p.addArguments(s)
 	case t.isArguments():
 		t.args = true
 	case t.key == "name":
@@ -99,7 +99,7 @@ func taggedBody(p *Parser, in string, _ bool) (int, state) {
 		return 1, nil
 	}
 	if p.quiet {
-		return p.giveBack()
+		return p.keepAsText()
 	}
 	return p.fail("%q begins no JSON object", rest[0])
 }
@@ -108,7 +108,7 @@ func taggedObject(p *Parser, in string, _ bool) (int, state) {
 	t := &p.tagged
 	if t.Broken != "" {
 		if p.quiet {
-			return p.giveBack()
+			return p.keepAsText()
 		}
 		return p.fail("%s", t.Broken)
 	}
@@ -128,7 +128,7 @@ func taggedObject(p *Parser, in string, _ bool) (int, state) {
 		return n, taggedObject
 	case !t.args:
 		t.give()
-		p.argue("{}")
+		p.addArguments("{}")
 	}
 	p.call.whole = true
 	return n, taggedAfter

@@ -120,7 +120,7 @@ func paramName(p *Parser, in string, end bool) (int, state) {
 	}
 	p.between = false
 	p.param = parameter{keys: map[string]bool{}}
-	p.named("", name)
+	p.nameCall("", name)
 	return i + len(x.nameEnd), paramNext
 }
 
@@ -157,9 +157,9 @@ func paramNext(p *Parser, in string, end bool) (int, state) {
 		return p.fail("expected %s or %s", x.key, x.callEnd)
 	}
 	if p.call.params == 0 {
-		p.argue("{")
+		p.addArguments("{")
 	}
-	p.argue("}")
+	p.addArguments("}")
 	p.finish()
 	if x.name == "" {
 		p.trying = false
@@ -199,9 +199,9 @@ func paramKey(p *Parser, in string, end bool) (int, state) {
 		before = "{"
 	}
 	p.call.params++
-	p.argue(before + literal.Quote(key) + ": ")
+	p.addArguments(before + literal.Quote(key) + ": ")
 	if q.types == literal.String {
-		p.argue(`"`)
+		p.addArguments(`"`)
 	}
 	next := paramValue
 	if x.value != "" {
@@ -236,13 +236,13 @@ func paramValue(p *Parser, in string, end bool) (int, state) {
 	}
 	q := &p.param
 	if q.types == literal.String {
-		p.argue(`"`)
+		p.addArguments(`"`)
 	} else {
 		text := q.text.String()
 		if x.lines {
 			text = strings.TrimSuffix(text, "\n")
 		}
-		p.argue(q.types.Value(text))
+		p.addArguments(q.types.Value(text))
 	}
 	if mark == x.valueEnd {
 		return len(mark), paramNext
@@ -264,7 +264,7 @@ func (q *parameter) add(p *Parser, s string) {
 		return
 	}
 	if !lines {
-		p.argue(literal.Escaped(s))
+		p.addArguments(literal.Escaped(s))
 		return
 	}
 	if q.held && s != "" {
@@ -273,5 +273,5 @@ func (q *parameter) add(p *Parser, s string) {
 	if strings.HasSuffix(s, "\n") {
 		s, q.held = s[:len(s)-1], true
 	}
-	p.argue(literal.Escaped(s))
+	p.addArguments(literal.Escaped(s))
 }
