@@ -42,7 +42,7 @@ func (f *turnFinder) closing(i int) string {
 	c := ""
 	for k := range i + 1 {
 		if f.c.Role(k) == "assistant" && f.kind(k) == key && f.data(k).first >= 0 {
-			f.glance(k+1, false, func(r *chat.Result) { c = f.closingOf(k, 0, r) })
+			f.tryRender(k+1, false, func(r *chat.Result) { c = f.closingOf(k, 0, r) })
 			break
 		}
 	}
@@ -57,7 +57,7 @@ func (f *turnFinder) closingBefore(i, last int, rest string) (c string) {
 	if c, ok := f.before[key]; ok {
 		return c
 	}
-	f.glance(i+1, false, func(r *chat.Result) { c = f.closingOf(i, last, r) })
+	f.tryRender(i+1, false, func(r *chat.Result) { c = f.closingOf(i, last, r) })
 	if !key.kind[0] { // calls can end in text that is not data
 		key.rest = strings.Clone(rest) // the text's memory is reused
 		f.before[key] = c

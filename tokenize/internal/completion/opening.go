@@ -41,7 +41,7 @@ func (f *turnFinder) afterPrompt(i, lo, limit int, prompt string, written bool) 
 			}
 		}
 	}
-	f.glance(i, true, func(with *chat.Result) { look(with.Text) })
+	f.tryRender(i, true, func(with *chat.Result) { look(with.Text) })
 	return start, ok
 }
 
@@ -148,9 +148,9 @@ func (f *turnFinder) opened(tool bool, i int) opened {
 
 // ask renders the first n messages with and without the generation prompt.
 func (f *turnFinder) ask(n int) (o opened) {
-	f.glance(n, true, func(with *chat.Result) {
+	f.tryRender(n, true, func(with *chat.Result) {
 		o.tail = strings.Clone(afterData(with))
-		f.glance(n, false, func(without *chat.Result) {
+		f.tryRender(n, false, func(without *chat.Result) {
 			o.prompt = strings.Clone(with.Text[commonMarkers(with.Text, without.Text):])
 			if k := len(with.Extents) - 1; o.prompt == "" && k >= 0 && with.Extents[k].Message == n-1 {
 				if unasked := with.Text[with.Extents[k].End:]; strings.TrimSpace(unasked) != "" {
@@ -165,9 +165,9 @@ func (f *turnFinder) ask(n int) (o opened) {
 	return o
 }
 
-// glance renders the first n messages and, if the template accepts them, calls look with the
+// tryRender renders the first n messages and, if the template accepts them, calls look with the
 // result, whose memory is reused afterwards.
-func (f *turnFinder) glance(n int, prompt bool, look func(*chat.Result)) {
+func (f *turnFinder) tryRender(n int, prompt bool, look func(*chat.Result)) {
 	if prompt && f.prompt != nil && n == f.c.Len()-1 {
 		look(f.prompt)
 		return

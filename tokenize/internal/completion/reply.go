@@ -97,7 +97,7 @@ func (rr *Rule) SampledText(m *rollout.Message, i int32, prompt, with *render.Re
 	f.Tail = with.Cut(last, last+written)
 	f.Tail.Text += tail[written:]
 	if !hasFields(with, i, render.PartReasoning, start) {
-		head, rest, made := madeUp(f.lead.Text)
+		head, rest, made := emptyReasoning(f.lead.Text)
 		// The opener of text that has its own.
 		opener := ThinkTag.FindStringIndex(f.lead.Text)
 		switch {
@@ -137,7 +137,7 @@ func (rr *Rule) begin(prompt, with *render.Rendering, turn *Span, i int32) (star
 	}
 	first, last, written = with.Extent(i, render.PartScaffold, start)
 	if written {
-		start += rr.alsoIn(prompt, with, start, first)
+		start += rr.sharedLead(prompt, with, start, first)
 	}
 	switch {
 	case !found && written:
@@ -148,10 +148,10 @@ func (rr *Rule) begin(prompt, with *render.Rendering, turn *Span, i int32) (star
 	return start, first, last, written
 }
 
-// alsoIn returns how many bytes before the reply, from start on, are also in the prompt at the same
-// place, up to the first token there: the end of the previous message, which some templates write
-// only with the next one.
-func (rr *Rule) alsoIn(prompt, with *render.Rendering, start, first int) (n int) {
+// sharedLead returns how many bytes before the reply, from start on, are also in the prompt at the
+// same place, up to the first token there: the end of the previous message, which some templates
+// write only with the next one.
+func (rr *Rule) sharedLead(prompt, with *render.Rendering, start, first int) (n int) {
 	if first <= start || start >= len(prompt.Text) || prompt.Text[:start] != with.Text[:start] {
 		return 0
 	}
@@ -208,9 +208,9 @@ func hasFields(r *render.Rendering, m int32, p render.Part, from int) bool {
 	return ok
 }
 
-// madeUp finds an empty reasoning block in a lead, which the template made up, and returns the text
-// before and after it. Its opener may be in the generation prompt.
-func madeUp(lead string) (head, rest string, ok bool) {
+// emptyReasoning finds an empty reasoning block in a lead, which the template made up, and returns
+// the text before and after it. Its opener may be in the generation prompt.
+func emptyReasoning(lead string) (head, rest string, ok bool) {
 	tags := ThinkTag.FindAllStringIndex(lead, -1)
 	if tags == nil {
 		return "", "", false
@@ -294,7 +294,7 @@ func (rr *Rule) SpanIn(m *rollout.Message, i int32, doc *render.Rendering, turn 
 		written.Add(render.PartContent)
 	}
 	if !written.Has(render.PartReasoning) {
-		if head, rest, ok := madeUp(doc.Text[start:first]); ok {
+		if head, rest, ok := emptyReasoning(doc.Text[start:first]); ok {
 			start = first - len(rest)
 			if strings.HasSuffix(doc.Text[turn.Start:start], head) {
 				start -= len(head)
