@@ -318,7 +318,7 @@ func (x *Renderer) run(c *chat.Conversation, in chat.Input) (*chat.Result, error
 	res, err := x.Template.Chat.Render(x.Ctx, c, in)
 	x.Last = res
 	if x.probe && errors.Is(err, rollout.KindLimit) && x.Ctx.Err() == nil {
-		x.Template.meet(err)
+		x.Template.recordLimit(err)
 	}
 	return res, err
 }

@@ -22,8 +22,8 @@ type Template struct {
 	added []engine.AddedToken
 	Shape shape
 
-	mu  sync.Mutex
-	met error // error of the first probe that hit a limit
+	mu       sync.Mutex
+	limitErr error // error of the first probe that hit a limit
 }
 
 // shape is the form in which a template takes messages.
@@ -76,15 +76,15 @@ func NewTemplate(t *chat.Template, names map[string]string, added []engine.Added
 func (t *Template) Limit() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.met
+	return t.limitErr
 }
 
-// meet records that a probe hit a limit: no other is rendered, since each would take as long.
-func (t *Template) meet(err error) {
+// recordLimit records that a probe hit a limit: no other is rendered, since each would take as long.
+func (t *Template) recordLimit(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.met == nil {
-		t.met = err
+	if t.limitErr == nil {
+		t.limitErr = err
 	}
 }
 
@@ -96,9 +96,9 @@ func probeShape() shape {
 	}
 }
 
-// writes returns the template's text for messages, with tools and prompts by vLLM; "" if the
+// renderProbe returns the template's text for messages, with tools and prompts by vLLM; "" if the
 // template rejects them.
-func (t *Template) writes(s shape, messages ...rollout.Message) string {
+func (t *Template) renderProbe(s shape, messages ...rollout.Message) string {
 	x, err := newAs(context.Background(), t, s, &rollout.Rollout{Messages: messages, Tools: ProbeTools}, Options{Probe: true})
 	if err != nil {
 		return ""
@@ -113,12 +113,12 @@ func (t *Template) writes(s shape, messages ...rollout.Message) string {
 const probeText = "PROBETEXT"
 
 func (t *Template) writesPartsOnly() bool {
-	if strings.Contains(t.writes(probeShape(), User(probeText)), probeText) {
+	if strings.Contains(t.renderProbe(probeShape(), User(probeText)), probeText) {
 		return false
 	}
 	parts := probeShape()
 	parts.partsOnly = func() bool { return true }
-	return strings.Contains(t.writes(parts, User(probeText)), probeText)
+	return strings.Contains(t.renderProbe(parts, User(probeText)), probeText)
 }
 
 // listedRoles reports for which roles the template writes several text parts.
@@ -133,7 +133,7 @@ func (t *Template) listedRoles() map[rollout.Role]bool {
 		if role == rollout.RoleAssistant {
 			slices.Reverse(messages)
 		}
-		written := t.writes(as, messages...)
+		written := t.renderProbe(as, messages...)
 		listed[role] = strings.Contains(written, "PROBEONE") && strings.Contains(written, "PROBETWO") && !strings.Contains(written, "'PROBEONE'")
 	}
 	return listed
@@ -147,7 +147,7 @@ func (t *Template) argumentForms() argumentForms {
 		as := probeShape()
 		as.partsOnly = t.Shape.partsOnly
 		as.Forms = func() argumentForms { return argumentForms{Give: by} }
-		return t.writes(as, User("x"), call, Answering("c00000001", "ok"))
+		return t.renderProbe(as, User("x"), call, Answering("c00000001", "ok"))
 	}
 	return formsOf(form(asObject), form(AsText))
 }
