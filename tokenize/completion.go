@@ -49,7 +49,7 @@ func (j *job) completion(t *rollout.Turn, c *tokens.Completion, prompt *render.R
 
 // capturedCompletion takes the recorded ids and attributes them by their text.
 func (j *job) capturedCompletion(t *rollout.Turn, c *tokens.Completion, reply *render.Rendering) error {
-	if !given(j.model) {
+	if !hasModel(j.model) {
 		c.IdsOnly(t.Output, j.model.IsStop)
 		return nil
 	}

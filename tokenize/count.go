@@ -50,7 +50,7 @@ func (e *Encoder) Prompt(ctx context.Context, r *rollout.Rollout, messages []rol
 
 // renderer returns a renderer of contexts of r.
 func (e *Encoder) renderer(ctx context.Context, r *rollout.Rollout) (*render.Renderer, error) {
-	if err := e.made(); err != nil {
+	if err := e.checkMade(); err != nil {
 		return nil, err
 	}
 	rule := e.model.ruleFor(r)

@@ -44,7 +44,7 @@ func (j *job) merged() error {
 		if k == n-1 { // the last row holds all that is still needed
 			res, j.encoded = nil, encoded{}
 		}
-		if err := j.give(row); err != nil {
+		if err := j.yieldRow(row); err != nil {
 			return err
 		}
 		if row.Lens != nil && cap(row.Tokens) <= maxFreed {
@@ -61,7 +61,7 @@ func (j *job) merged() error {
 func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 	free := j.take()
 	defer j.freed.Put(free)
-	w := &tokens.Window{Row: row, IDs: row.AppendIDs(free.ids[:0]), Turns: j.turns, Completions: j.completions, Told: j.told}
+	w := &tokens.Window{Row: row, IDs: row.AppendIDs(free.ids[:0]), Turns: j.turns, Completions: j.completions, Told: j.promptsFor}
 	n, logprobs := len(w.IDs), w.Logprobs()
 	free.ids = nil
 	if n > j.huge || j.runs && logprobs == nil {
@@ -120,8 +120,8 @@ func (j *job) countSegments(row *lineage.Row, lens, source []int32) {
 // windowTokens is how many tokens of a row have columns with an entry per token at a time.
 const windowTokens = 1 << 20
 
-// told returns the prompts that give the origin of turn t's context, nil if it is unknown.
-func (j *job) told(t int) []tokens.Prompt {
+// promptsFor returns the prompts that give the origin of turn t's context, nil if it is unknown.
+func (j *job) promptsFor(t int) []tokens.Prompt {
 	switch {
 	case !j.attributed[t]:
 		return nil

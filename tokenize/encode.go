@@ -51,7 +51,7 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	if err := model.checkLimits(); err != nil {
 		return nil, err
 	}
-	if opts.Drift.Text == nil && given(model) {
+	if opts.Drift.Text == nil && hasModel(model) {
 		opts.Drift.Text = tokens.Spelling(model.Tokenizer.Vocab(), added)
 	}
 	return &Encoder{model: model, opts: opts, added: added, huge: hugeTokens / 4, window: windowTokens, most: maxRowTokens}, nil
@@ -88,7 +88,7 @@ func (e *Encoder) EachRuns(ctx context.Context, r *rollout.Rollout, yield func(s
 }
 
 func (e *Encoder) each(ctx context.Context, r *rollout.Rollout, runs bool, yield func(spool.Row) error) (Report, error) {
-	if err := e.made(); err != nil {
+	if err := e.checkMade(); err != nil {
 		return Report{}, err
 	}
 	if r == nil {
@@ -101,16 +101,16 @@ func (e *Encoder) each(ctx context.Context, r *rollout.Rollout, runs bool, yield
 	return j.report, nil
 }
 
-// give yields the next sequence.
-func (j *job) give(row spool.Row) error {
+// yieldRow yields the next sequence.
+func (j *job) yieldRow(row spool.Row) error {
 	row.SampleIndex = j.given
 	j.given++
 	j.dropFirst(&row.Sequence)
 	return j.yield(row)
 }
 
-// made returns an error for the zero value.
-func (e *Encoder) made() error {
+// checkMade returns an error for the zero value.
+func (e *Encoder) checkMade() error {
 	if e.model == nil {
 		return zero.Value("tokenize.Encoder", "NewEncoder")
 	}
@@ -167,9 +167,9 @@ type encoded struct {
 	foreign     bool // a turn was left out because of ids outside the vocabulary
 }
 
-// own fills owner. It rejects turns of other roles' messages, which would train text the policy did
-// not write, and two turns of one message, which would train it twice.
-func (j *job) own() error {
+// assignOwners fills owner. It rejects turns of other roles' messages, which would train text the
+// policy did not write, and two turns of one message, which would train it twice.
+func (j *job) assignOwners() error {
 	for i := range j.turns {
 		m, where := j.turns[i].Message, rollout.Where{Turn: rollout.At(i)}
 		if m < 0 {
@@ -202,7 +202,7 @@ func (j *job) prepare() (err error) {
 }
 
 func (j *job) run() error {
-	if err := j.own(); err != nil {
+	if err := j.assignOwners(); err != nil {
 		return err
 	}
 	j.unmarked()

@@ -70,7 +70,7 @@ func (j *job) step(i int, rendered *tokens.Compact, matcher *capturedMatcher) er
 	if !row.Long() {
 		row = spool.Row{Sample: row.Whole()}
 	}
-	return j.give(row)
+	return j.yieldRow(row)
 }
 
 // maxShownMessages bounds the messages shown by the turns of one rollout, each counted at every

@@ -97,7 +97,7 @@ func (m *Model) TemplateFor(r *rollout.Rollout) (*chat.Template, error) {
 // lacks returns the error of a rollout that no template of the folder can render.
 func (m *Model) lacks(r *rollout.Rollout) *rollout.Error {
 	where := rollout.Where{Rollout: r.ID}
-	if !given(m) {
+	if !hasModel(m) {
 		return rollout.Errorf(rollout.KindInput, where, "the prompt or the reply has no recorded token ids, and no model is given to make them of the text").
 			WithFix("load a model folder (convert --model, in Go tokenize.Load), or record the engine's token ids of every turn")
 	}

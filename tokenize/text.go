@@ -39,7 +39,7 @@ type Origin struct {
 // whole conversation. For a turn with captured ids the texts are what the template gives, which
 // need not be what was sampled: compare before trusting them.
 func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prompt, reply Text, err error) {
-	if err := e.made(); err != nil {
+	if err := e.checkMade(); err != nil {
 		return prompt, reply, err
 	}
 	if r == nil {

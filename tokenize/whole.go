@@ -60,7 +60,7 @@ func whole(j *job) error {
 	if err != nil {
 		return err
 	}
-	return j.give(spool.Row{Sample: rollout.Sample{Sequence: seq}})
+	return j.yieldRow(spool.Row{Sample: rollout.Sample{Sequence: seq}})
 }
 
 // encode finds what each turn sampled, and encodes the text.

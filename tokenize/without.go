@@ -22,8 +22,8 @@ func (idsAlone) ID(string) (rollout.TokenID, bool)                           { r
 func (idsAlone) Token(rollout.TokenID) (string, bool)                        { return "", false }
 func (idsAlone) Added() []engine.AddedToken                                  { return nil }
 
-// given reports whether m is a user's model, and not that of an encoder without one.
-func given(m *Model) bool { _, none := m.Tokenizer.(idsAlone); return !none }
+// hasModel reports whether m is a user's model, and not that of an encoder without one.
+func hasModel(m *Model) bool { _, none := m.Tokenizer.(idsAlone); return !none }
 
 // needsModel returns an error for options that recorded ids alone cannot satisfy.
 func (o *Options) needsModel() error {
