@@ -311,6 +311,7 @@ type Finder struct {
 	plain, elsewhere turnMemory
 }
 
+// Stops returns the texts that end a reply, nil if none is known.
 func (f *Finder) Stops() []string {
 	if f.Rule == nil {
 		return nil

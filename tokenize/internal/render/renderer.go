@@ -292,10 +292,12 @@ func (x *Renderer) Document() (Rendering, *chat.Result, error) {
 	return x.rendered(res, x.Index), res, nil
 }
 
+// Input returns the input of a rendering, with the template variables and the time.
 func (x *Renderer) Input(generationPrompt bool) chat.Input {
 	return chat.Input{AddGenerationPrompt: generationPrompt, Kwargs: x.kwargs, Now: x.now}
 }
 
+// Run renders c; index maps its messages to those of the rollout.
 func (x *Renderer) Run(c *chat.Conversation, index []int32, generationPrompt bool) (Rendering, error) {
 	res, err := x.Result(c, generationPrompt)
 	if err != nil {
@@ -304,6 +306,7 @@ func (x *Renderer) Run(c *chat.Conversation, index []int32, generationPrompt boo
 	return x.rendered(res, index), nil
 }
 
+// Result renders c.
 func (x *Renderer) Result(c *chat.Conversation, generationPrompt bool) (*chat.Result, error) {
 	return x.run(c, x.Input(generationPrompt))
 }

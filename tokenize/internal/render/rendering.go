@@ -21,8 +21,10 @@ func (p Part) Text() bool { return p == PartContent || p == PartReasoning || p =
 // Parts is a set of parts.
 type Parts uint8
 
+// Has reports whether p is in s.
 func (s Parts) Has(p Part) bool { return s&(1<<p) != 0 }
 
+// Add adds p to s.
 func (s *Parts) Add(p Part) { *s |= 1 << p }
 
 // Field is a range of bytes of a rendering that came from recorded data.
@@ -153,6 +155,7 @@ func CommonPrefix(a, b *Rendering) int {
 	return n
 }
 
+// CommonText returns the length in bytes of the common prefix of a and b.
 func CommonText(a, b string) int {
 	n := min(len(a), len(b))
 	if a[:n] == b[:n] { // immediate if they share memory
