@@ -9,24 +9,24 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// maxAsked is how many prompts without a reply a tree remembers, to recognize them in the record.
-const maxAsked = 8
+// maxPending is how many prompts without a reply a tree remembers, to recognize them in the record.
+const maxPending = 8
 
 // remember stores a prompt until its reply is learnt.
-func (t *Tree) remember(a *asked) {
+func (t *Tree) remember(a *pending) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.asked) == maxAsked {
-		t.asked = slices.Delete(t.asked, 0, 1)
+	if len(t.pending) == maxPending {
+		t.pending = slices.Delete(t.pending, 0, 1)
 	}
-	t.asked = append(t.asked, a)
+	t.pending = append(t.pending, a)
 }
 
 // known returns the remembered prompt with these ids, nil if there is none.
-func (t *Tree) known(ids []rollout.TokenID) *asked {
+func (t *Tree) known(ids []rollout.TokenID) *pending {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, a := range slices.Backward(t.asked) {
+	for _, a := range slices.Backward(t.pending) {
 		if a.from.ids+len(a.ids) == len(ids) && slices.Equal(a.ids, ids[a.from.ids:]) && slices.Equal(a.from.node.path(a.from.ids), ids[:a.from.ids]) {
 			return a
 		}
@@ -65,7 +65,7 @@ func (t *Tree) learn(ctx context.Context, r *rollout.Rollout, i int) error {
 			return ctx.Err()
 		}
 		if err == nil && slices.Equal(p.IDs, ids) {
-			a = p.asked
+			a = p.pending
 		}
 	}
 	if a == nil {
@@ -140,7 +140,7 @@ func (s *Sessions) Prompt(ctx context.Context, r *rollout.Rollout, q Request) (*
 	}
 	p, err := t.Prompt(ctx, q)
 	if err == nil {
-		t.remember(p.asked)
+		t.remember(p.pending)
 	}
 	return p, err
 }

@@ -148,21 +148,21 @@ type Prompt struct {
 	// far as the tree knows.
 	Messages []rollout.Message
 
-	*asked
+	*pending
 }
 
 // Reply records as a checkpoint the ids that were sampled after the prompt, stop token included;
 // without ids it does nothing. told is the message sent to the client, nil if only ids are known.
 // Several replies to one prompt are several checkpoints.
 func (p *Prompt) Reply(output []rollout.TokenID, told *rollout.Message) error {
-	if p.asked == nil {
+	if p.pending == nil {
 		return zero.Value("prompt.Prompt", "Tree.Prompt")
 	}
-	return p.asked.reply(output, told)
+	return p.pending.reply(output, told)
 }
 
-// asked is a prompt in the form that its checkpoints hold.
-type asked struct {
+// pending is a prompt in the form that its checkpoints hold.
+type pending struct {
 	tree *Tree
 	from point
 	ids  []rollout.TokenID // the ids after from
@@ -187,7 +187,7 @@ type showing struct {
 	messages     int
 }
 
-func (a *asked) reply(output []rollout.TokenID, told *rollout.Message) error {
+func (a *pending) reply(output []rollout.TokenID, told *rollout.Message) error {
 	if len(output) == 0 {
 		return nil
 	}
@@ -295,7 +295,7 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	case t.w.model == nil:
 		return nil, zero.Value("prompt.Sessions", "New")
 	}
-	p := &Prompt{asked: &asked{tree: t, showing: showing{messages: len(r.Messages)}}}
+	p := &Prompt{pending: &pending{tree: t, showing: showing{messages: len(r.Messages)}}}
 	expected := t.recognise(p, r.Messages)
 	c, err := t.w.render(ctx, p.Messages, r)
 	if err != nil {

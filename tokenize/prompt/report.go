@@ -61,7 +61,7 @@ func (r *Report) Add(o Report) {
 	}
 }
 
-func (r *Report) count(a *asked) {
+func (r *Report) count(a *pending) {
 	r.Turns++
 	switch {
 	case a.reason == reasonOpening:

@@ -21,8 +21,8 @@ type Tree struct {
 	report        Report
 
 	learning sync.Mutex
-	learned  int      // turns of the record learnt so far
-	asked    []*asked // the latest prompts without a reply
+	learned  int        // turns of the record learnt so far
+	pending  []*pending // the latest prompts without a reply
 }
 
 // node is a checkpoint. It holds what its prompt and reply add to a path from the root. All fields
@@ -130,7 +130,7 @@ func (t *Tree) descend(n *node, c *continuation, last int, holds bool, points *[
 }
 
 // add adds n, a checkpoint made of a, to the tree.
-func (t *Tree) add(a *asked, n *node) {
+func (t *Tree) add(a *pending, n *node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.clock++
@@ -142,7 +142,7 @@ func (t *Tree) add(a *asked, n *node) {
 		t.report.count(a)
 	}
 	a.first = cmp.Or(a.first, n)
-	t.asked = slices.DeleteFunc(t.asked, func(o *asked) bool { return o == a })
+	t.pending = slices.DeleteFunc(t.pending, func(o *pending) bool { return o == a })
 	for at := n.base; at.gone; at = at.base {
 		t.link(at)
 	}
