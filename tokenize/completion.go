@@ -186,7 +186,7 @@ func (r *Report) reportUnwritten(list ...Unwritten) {
 }
 
 // countOpenReasoning counts a reply from text that does not close the reasoning which its prompt
-// opens. A truncated reply does not count: it need not close it.
+// opens, unless the reply was truncated before it could.
 func (j *job) countOpenReasoning(prompt, reply *render.Rendering, cut bool) {
 	if !cut && reply.Text != "" && completion.LeavesReasoningOpen(prompt.Tail(), reply.Text) {
 		j.report.OpenReasoning++

@@ -75,7 +75,7 @@ func (j *job) step(i int, rendered *tokens.Compact, matcher *capturedMatcher) er
 
 // maxShownMessages bounds the messages shown by the turns of one rollout, each counted at every
 // turn that shows it: every prompt is rendered as a whole, so the work grows with their number. A
-// conversation of 8,000 turns, each with an observation, that drops nothing stays below.
+// conversation of 8,000 turns, each with an observation, that drops nothing stays below the limit.
 const maxShownMessages = 1 << 26
 
 // maxRowTokens bounds the tokens of all rows of one rollout: rows that do not join each hold the

@@ -114,7 +114,8 @@ func (c *matching) add(i int32) {
 				continue
 			}
 			way := label{c.search, so.cost + c.price(l), so.hops + 1}
-			// Later landings cost more: none lowers the cost.
+			// No path that continues from here, or takes a later landing, costs less than moved:
+			// the flow so far is of minimum cost.
 			if !c.better(way, moved.label) {
 				break
 			}

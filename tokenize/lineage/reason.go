@@ -7,9 +7,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// branchPoint returns the deepest node at which another turn branches off the path to turn j's prompt,
-// or ends on it, and the next node on that path. It ends the longest prefix shared with a turn
-// whose full ids do not begin with the prompt. Both are none if there is no such turn.
+// branchPoint returns the deepest node at which another turn branches off the path to turn j's
+// prompt, or ends on it, and the next node on that path. It ends the longest prefix shared with a
+// turn whose full ids do not begin with the prompt. Both are none if there is no such turn.
 func (m *merge) branchPoint(j int32) (at, next int32) {
 	next = m.turns[j].prompt
 	for next != 0 {
