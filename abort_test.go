@@ -11,8 +11,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// draft is a sink that publishes what it was given when it is closed, unless it
-// was aborted.
+// draft is a sink whose Close publishes what it was given, unless it was aborted.
 type draft struct {
 	rows
 	aborted   int
@@ -70,7 +69,7 @@ func TestFailedRunsPublishNothing(t *testing.T) {
 	require.Equal(t, 12, d.published)
 }
 
-// The error of Abort comes with the one of the run.
+// An error of Abort is joined to that of the run.
 func TestFailedAbort(t *testing.T) {
 	d := draft{rows: rows{fail: 1}, failAbort: errors.New("cannot remove")}
 	_, err := turnpack.Pipeline{Model: model(t)}.Run(t.Context(), batch(), &d)
@@ -78,8 +77,7 @@ func TestFailedAbort(t *testing.T) {
 	require.ErrorIs(t, err, d.failAbort)
 }
 
-// A run in which every rollout fails to encode is an error, one in which some do
-// is not.
+// A run in which every rollout fails to encode is an error; a run in which some do is not.
 func TestRunsThatEncodeNothing(t *testing.T) {
 	src := batch()
 	broken := func(r *rollout.Rollout) {

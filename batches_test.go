@@ -25,9 +25,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// trainerBatch is a dump with what the trainers' own functions made of it, by
-// internal/oracle/diff_recipes.py: the advantage of each rollout that trains, by recipe,
-// and the loss weight of the trained tokens of each row of a step, by aggregation.
+// trainerBatch is a dump with the results of the trainers' own functions, computed by
+// internal/oracle/diff_recipes.py: the advantage of each trained rollout, by recipe, and the loss
+// weight of the trained tokens of each row of a step, by aggregation.
 type trainerBatch struct {
 	Dump       []json.RawMessage
 	Advantages map[string]map[string]float64
@@ -66,7 +66,7 @@ func TestBatchesOfTrainers(t *testing.T) {
 		for name, want := range b.Advantages {
 			r, err := recipe.Named(name)
 			require.NoError(t, err)
-			if name == "verl-dapo" { // replies of a batch that a test can hold are shorter than 20,480 tokens
+			if name == "verl-dapo" { // a test's replies are shorter than 20,480 tokens
 				r.Shaping.Soft = &shaping.Overlong{Max: 24, Cache: 12, Penalty: 1, Unbounded: true}
 			}
 			p, err := turnpack.Pipeline{Model: model(t)}.With(r)
@@ -112,8 +112,7 @@ func TestLossWeightsOfTrainers(t *testing.T) {
 	}
 }
 
-// requireMasks: rows of rollouts with recorded ids train each token that was sampled in
-// them, once, and no other.
+// requireMasks: rows of rollouts with recorded ids train each sampled token once, and no other.
 func requireMasks(t *testing.T, src turnpack.Slice, dst *rows) {
 	want, got := map[string][]rollout.TokenID{}, map[string][]rollout.TokenID{}
 	for _, row := range dst.got {
@@ -133,8 +132,8 @@ func requireMasks(t *testing.T, src turnpack.Slice, dst *rows) {
 	require.Equal(t, want, got)
 }
 
-// Golden batches of OpenClaw-RL's own functions (internal/oracle/diff_openclaw.py): every
-// step that trains has their advantage on each of its tokens, and no other step a row.
+// Golden batches of OpenClaw-RL's own functions (internal/oracle/diff_openclaw.py): every trained
+// step has their advantage on each of its tokens, and no other step has a row.
 func TestBatchesOfOpenClaw(t *testing.T) {
 	tried := map[string]int{}
 	for n, b := range goldenLines[struct {
@@ -249,8 +248,8 @@ func TestBatchesOfStages(t *testing.T) {
 	require.Len(t, tried, 2)
 }
 
-// scored are rows of NeMo Gym after the comparison of the pivot stage, which must give the
-// rewards.
+// scored returns rows of NeMo Gym after the comparison of the pivot stage, whose rewards must
+// match.
 func scored(t *testing.T, dump []json.RawMessage, rewards []*float64) turnpack.Source {
 	var text bytes.Buffer
 	for i, line := range dump {

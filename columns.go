@@ -2,11 +2,11 @@ package turnpack
 
 import "github.com/turnpack/turnpack/rollout"
 
-// Dropped says why a column that some turns record is written for none.
+// Dropped says why a column that some turns record is left out.
 type Dropped struct {
 	Without int // turns that do not record it
-	Turns   int // turns that may train, those among them
-	// First locates the first turn without.
+	Turns   int // turns that may train, including those without
+	// First locates the first turn without the column.
 	First rollout.Where
 }
 
@@ -20,10 +20,10 @@ func (d *Dropped) add(r *rollout.Rollout, turn int, has bool) {
 	}
 }
 
-// written says that every turn records the column.
+// written reports whether every turn records the column.
 func (d *Dropped) written() bool { return d.Turns > 0 && d.Without == 0 }
 
-// orNil is nil for a column that is written, or that no turn records.
+// orNil returns nil if the column is written or no turn records it.
 func (d Dropped) orNil() *Dropped {
 	if d.Without == 0 || d.Without == d.Turns {
 		return nil
@@ -31,7 +31,7 @@ func (d Dropped) orNil() *Dropped {
 	return &d
 }
 
-// cover counts the turns of r that can have trained tokens.
+// cover counts the turns of r that can have trained tokens, with and without each column.
 func (x *run) cover(r *rollout.Rollout, logprobs, versions *Dropped) {
 	for i, t := range rollout.TurnsOf(r) {
 		if t.Context.Unknown && !(t.Prompt.Captured() && t.Output != nil) || t.Incomplete != "" {

@@ -12,11 +12,11 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// call is what an engine saw and answered at a turn.
+// call is what an engine was given and sampled at a turn.
 type call struct{ prompt, output []rollout.TokenID }
 
-// random is a rollout whose calls go on, branch, drift or begin anew. The first
-// id of each answer is its own, so that an answer is found wherever it stands.
+// random is a rollout whose calls continue, branch, drift or start anew. The first id of each
+// output is unique, so that the output is found in any row.
 func random(rng *rand.Rand, id string) (*rollout.Rollout, []call) {
 	words := func(n int) []rollout.TokenID {
 		out := make([]rollout.TokenID, n)
@@ -52,9 +52,8 @@ func random(rng *rand.Rand, id string) (*rollout.Rollout, []call) {
 	return r, calls
 }
 
-// Whatever a rollout's calls look like, each sampled token is trained once, in
-// the context that its call saw, with its own log probability, version and turn,
-// and nothing else is trained.
+// For any sequence of calls, each sampled token is trained once, in the context that its call saw,
+// with its own log probability, version and turn, and nothing else is trained.
 func TestEveryCallIsTrainedOnceInItsContext(t *testing.T) {
 	const seed = 11
 	rng := rand.New(rand.NewPCG(seed, 1))

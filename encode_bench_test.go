@@ -23,9 +23,9 @@ func qwen3(t testing.TB) *tokenize.Model {
 	return m
 }
 
-// trajectory is a run of the mini-swe shape: a task, then steps of a reply and
-// an observation, about 740 tokens each. Texts come from the seed_parity kit in
-// order, so internal/oracle/bench_encode.py can make the same.
+// trajectory is a rollout of the mini-swe shape: a task, then steps of a reply and an observation,
+// about 740 tokens each. Texts come from the seed_parity kit in order, so that
+// internal/oracle/bench_encode.py can build the same.
 func trajectory(t testing.TB, steps int) *rollout.Rollout {
 	t.Helper()
 	var task [2]string
@@ -67,8 +67,8 @@ func trajectory(t testing.TB, steps int) *rollout.Rollout {
 	return r
 }
 
-// withCalls makes the second half of each reply of r the argument of a tool call, and
-// a quarter its reasoning.
+// withCalls turns the second half of each reply of r into the argument of a tool call, and a
+// quarter of it into reasoning.
 func withCalls(r *rollout.Rollout) *rollout.Rollout {
 	for _, turn := range r.Turns {
 		m, result := &r.Messages[turn.Message], &r.Messages[turn.Message+1]

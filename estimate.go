@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// ask scores a rollout in the first pass.
+// ask returns the reward of a rollout in the first pass.
 func (x *run) ask(r *rollout.Rollout) rollout.Reward {
 	if x.Reward == nil {
 		return reward.Score(r, x.scale())
@@ -23,13 +23,13 @@ func (x *run) ask(r *rollout.Rollout) rollout.Reward {
 			got.Excluded = fmt.Sprintf("%s: the function gave %g", reward.ExcludedBadReward, v)
 		}
 	}
-	if got.Excluded != "" { // its rows may be written all the same
+	if got.Excluded != "" { // its rows may still be written
 		got.Total, got.Outcome = 0, 0
 	}
 	return got
 }
 
-// scoreOf is the reward of r in the first pass, and the rules that shaped it.
+// scoreOf returns the reward of r as the first pass found it, and the rules that shaped it.
 func (x *run) scoreOf(r *rollout.Rollout, at rolloutAt) (got rollout.Reward, applied []shaped.Applied) {
 	if x.Reward == nil {
 		got = reward.Score(r, x.scale())
@@ -45,7 +45,7 @@ func (x *run) scoreOf(r *rollout.Rollout, at rolloutAt) (got rollout.Reward, app
 	return got, applied
 }
 
-// excludes says why a rollout leaves the statistics, "" if it does not.
+// excludes returns why a rollout is left out of the statistics, "" if it is not.
 func (x *run) excludes(r reward.RolloutReward) string {
 	e, ours := x.record()
 	if !ours {
@@ -58,7 +58,7 @@ func (x *run) excludes(r reward.RolloutReward) string {
 	return why
 }
 
-// estimate turns the rewards of the first pass into what advantageOf answers from.
+// estimate computes what advantageOf and partsOf read, from the rewards of the first pass.
 func (x *run) estimate(rewards []reward.GroupRewards) error {
 	if x.Tokens != nil && !x.NoAdvantages {
 		x.report.Reward = reward.ReportOf(rewards, nil)
@@ -110,15 +110,15 @@ func (x *run) estimate(rewards []reward.GroupRewards) error {
 	return nil
 }
 
-// stepwise says whether the estimator compares agent steps.
+// stepwise reports whether the estimator compares agent steps.
 func (p *Pipeline) stepwise() bool {
 	e, ok := p.record()
 	return ok && e.Unit == "step" && !p.NoAdvantages
 }
 
-// partsOf gives each part of r an advantage of its own, agent steps or tokens: credit
-// spreads them over a row, and says how many tokens have none. nil = the estimator gives
-// one to rollouts. without says why r has no advantage, "" if it has.
+// partsOf returns credit, which gives the tokens of a row the advantages of their agent steps or
+// their own and returns how many tokens have none. credit is nil if the estimator gives one
+// advantage per rollout. without says why r has no advantage, "" if it has one.
 func (x *run) partsOf(r *rollout.Rollout) (credit func(rollout.Sequence) (rollout.Sequence, int, error), without string) {
 	switch {
 	case x.Tokens != nil:
@@ -133,8 +133,8 @@ func (x *run) partsOf(r *rollout.Rollout) (credit func(rollout.Sequence) (rollou
 	return nil, ""
 }
 
-// scale is the outcome policy of rewards: where steps are compared, their scores are in the
-// steps' values and not in the outcome.
+// scale returns the outcome policy of rewards. If steps are compared, step scores count in the
+// values of steps and not in the outcome.
 func (p *Pipeline) scale() reward.OutcomePolicy {
 	s := p.Scale
 	if p.stepwise() {
@@ -143,7 +143,7 @@ func (p *Pipeline) scale() reward.OutcomePolicy {
 	return s
 }
 
-// advantageOf is the advantage of a rollout that was seen in the first pass.
+// advantageOf returns the advantage of a rollout seen in the first pass.
 func (x *run) advantageOf(key string, known reward.RolloutReward, at rolloutAt) (reward.Advantage, error) {
 	if x.stats != nil {
 		return x.stats.Advantage(key, known)
@@ -151,8 +151,8 @@ func (x *run) advantageOf(key string, known reward.RolloutReward, at rolloutAt) 
 	return x.advantages[at.group][at.index], nil
 }
 
-// rowAdvantage is the advantage that all trained tokens of a row have, or the
-// rollout's where they differ.
+// rowAdvantage returns the advantage that all trained tokens of a row share, or the rollout's if
+// they differ.
 func (x *run) rowAdvantage(seq *rollout.Sequence, advantage float64, flags map[int]reward.MessageFlags) float64 {
 	message := int32(-2)
 	for i, w := range seq.Weight {

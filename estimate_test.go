@@ -26,8 +26,7 @@ func preset(t testing.TB, name string) reward.Estimator {
 	return e
 }
 
-// brief rewards a rollout by how few tokens its answer has, and leaves out those
-// that were cut off.
+// brief rewards a rollout by how few tokens its answer has, and excludes truncated ones.
 func brief(r *rollout.Rollout) rollout.Reward {
 	if r.Status == rollout.StatusTruncated {
 		return rollout.Reward{Excluded: "cut off"}
@@ -41,8 +40,7 @@ func brief(r *rollout.Rollout) rollout.Reward {
 	return rollout.Reward{Total: total, Outcome: total}
 }
 
-// ranks gives the best rollout of a group 1, the worst −1 and the others what lies
-// between.
+// ranks gives the best rollout of a group 1, the worst −1 and the others values in between.
 type ranks struct{}
 
 func (ranks) Advantages(groups []reward.GroupRewards) ([][]reward.Advantage, error) {
@@ -69,8 +67,7 @@ func (ranks) Advantages(groups []reward.GroupRewards) ([][]reward.Advantage, err
 	return out, nil
 }
 
-// A reward of your own and an estimator of your own: rows keep what the dump says
-// of them.
+// With a user's own reward and estimator, rows keep the status and finish reason of the dump.
 func ExamplePipeline_own() {
 	m, err := embedded.Model()
 	if err != nil {
@@ -95,8 +92,8 @@ func ExamplePipeline_own() {
 	// 2#0 -8 0 stop
 }
 
-// Own rewards go the way of recorded ones: asked for once, in order, for groups
-// that come interleaved too; rollouts that failed are not asked about.
+// Pipeline.Reward is treated like recorded rewards: called once per rollout, in order, also for
+// interleaved groups; it is not called for rollouts that failed.
 func TestOwnReward(t *testing.T) {
 	src := batch()
 	src[3].Status, src[3].Failure = rollout.StatusFailed, &rollout.Failure{Reason: "infra_error"}
@@ -121,7 +118,7 @@ func TestOwnReward(t *testing.T) {
 	require.ErrorContains(t, err, "12 unusable reward: the function gave NaN")
 }
 
-// An estimator of one's own that counts rows is given them.
+// counting is a user's own estimator that counts rows; it is given their number.
 type counting struct {
 	ranks
 	seen map[string]reward.RolloutReward
@@ -162,7 +159,7 @@ func (a answer) Advantages([]reward.GroupRewards) ([][]reward.Advantage, error) 
 	return a.advantages, a.err
 }
 
-// What an estimator of one's own gets wrong is an error that says what.
+// The error of a user's own estimator says what is wrong.
 func TestOwnEstimatorFaults(t *testing.T) {
 	src := slices.Clone(batch()[:1])
 	mistake := errors.New("mistake")

@@ -6,7 +6,7 @@ func WithHeldLimit(p Pipeline, limit int64) Pipeline {
 	return p
 }
 
-// WithAgainLimit sets how many bytes of rollouts the first pass keeps; −1 is none.
+// WithAgainLimit sets how many bytes of rollouts the first pass keeps; −1 = none.
 func WithAgainLimit(p Pipeline, limit int64) Pipeline {
 	p.againLimit = limit
 	return p

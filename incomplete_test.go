@@ -12,8 +12,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// captured gives each turn of a rollout its own ids, as an engine that renders with
-// the same template records them.
+// captured records for each turn of a rollout the ids of an engine that renders with the same
+// template.
 func captured(t *testing.T, r *rollout.Rollout) *rollout.Rollout {
 	t.Helper()
 	enc, err := tokenize.NewEncoder(model(t), tokenize.Options{Mode: tokenize.PerStep})
@@ -36,9 +36,8 @@ func captured(t *testing.T, r *rollout.Rollout) *rollout.Rollout {
 	return r
 }
 
-// A turn whose record is not what was sampled is never trained, in no mode, whether
-// its ids are recorded or not; its text stays context and the other turns are
-// trained.
+// A turn whose record is not what was sampled is trained in no mode, whether its ids are recorded
+// or not; its text stays context and the other turns are trained.
 func TestIncompleteTurnsAreContext(t *testing.T) {
 	kit.Long(t)
 	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
@@ -73,7 +72,7 @@ func TestIncompleteTurnsAreContext(t *testing.T) {
 				r := attempt("a", 0, true)
 				plant(r)
 				r.Turns[0].Incomplete = "usage counts 24 completion tokens, 1 id is recorded"
-				whole := attempt("b", 0, false) // so that the columns are there
+				whole := attempt("b", 0, false) // so that the columns exist
 				var dst rows
 				report, err := turnpack.Pipeline{Model: model(t), Encode: tokenize.Options{Mode: mode}}.Run(t.Context(), turnpack.Slice{r, whole}, &dst)
 				require.NoError(t, err)
@@ -106,8 +105,8 @@ func TestIncompleteTurnsAreContext(t *testing.T) {
 	require.Equal(t, map[string]int{"the record of its turns is not what was sampled": 1}, report.WithoutRows)
 }
 
-// Weights that change within a turn give each token its own version, in every mode
-// that keeps the recorded ids.
+// If the weights change within a turn, each token has its own version, in every mode that keeps the
+// recorded ids.
 func TestVersionRunsReachTheRows(t *testing.T) {
 	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
 		r := captured(t, attempt("a", 0, true))
@@ -135,8 +134,8 @@ func TestVersionRunsReachTheRows(t *testing.T) {
 	}
 }
 
-// Single calls with ids that the vocabulary lacks are left out, with the turns whose
-// prompts repeat them; where all have such ids, the tokenizer is another.
+// Single calls with ids outside the vocabulary are left out, with the turns whose prompts repeat
+// them; if all calls have such ids, the tokenizer is a different one and the rollout is an error.
 func TestIDsOutsideTheVocabulary(t *testing.T) {
 	size := int32(model(t).Tokenizer.Vocab().Size())
 	for name, c := range map[string]struct {
@@ -179,7 +178,7 @@ func TestIDsOutsideTheVocabulary(t *testing.T) {
 	}
 }
 
-// A reply of which nothing says who wrote it is not trained, and that is told.
+// A reply whose author is unknown is not trained, and is reported.
 func TestUnmarkedRepliesAreTold(t *testing.T) {
 	none, half := attempt("a", 0, true), attempt("a", 1, false)
 	none.Messages[1].Sampled, none.Messages[3].Sampled, half.Messages[1].Sampled = 0, 0, 0
@@ -194,8 +193,7 @@ func TestUnmarkedRepliesAreTold(t *testing.T) {
 	require.Len(t, dst.got, 1)
 }
 
-// A run of which nothing can be trained says so, whatever the reason: a batch without
-// rows is no result.
+// A run that can train nothing is an error, whatever the reason.
 func TestNothingToTrainIsAnError(t *testing.T) {
 	unmarked := attempt("a", 0, true)
 	unmarked.Messages[1].Sampled, unmarked.Messages[3].Sampled = 0, 0

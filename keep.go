@@ -19,38 +19,38 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Keeper is a Sink that can hold the rows of an earlier run on the same input and
-// options, as a shard.Set with a Source does. A run reads, scores and encodes what it
-// holds only where it must.
+// Keeper is a Sink that can hold the rows of an earlier run on the same input and options, as a
+// shard.Set with a Source does. A run reads, scores and encodes rollouts whose rows the sink holds
+// only if it must.
 type Keeper interface {
 	Sink
-	// Kept is what Keep was given for a rollout whose rows the sink holds, or that has
-	// none; nil when its rows must be made. Holds says whether there is something. Several
-	// goroutines call them.
+	// Kept returns the value that Keep was given for a rollout whose rows the sink holds, or that
+	// has no rows; nil if its rows must be made. Holds reports whether Kept returns a value.
+	// Several goroutines call both.
 	Kept(rollout string) []byte
 	Holds(rollout string) bool
-	// Keep comes before the rows of a rollout, with their number and what Kept is to
-	// return in a later run, which is the sink's to read until Keep returns; nil when the
-	// rows are to be made again there.
+	// Keep is called before the rows of a rollout, with their number and the value that Kept is to
+	// return in a later run. The sink may read value until Keep returns. A nil value means that the
+	// later run must make the rows again.
 	Keep(rollout string, rows int, value []byte) error
-	// State is what SetState was given by an earlier run, nil for none.
+	// State returns what SetState was given by an earlier run, nil for none.
 	State() []byte
-	// SetState comes once, before any Keep, with what the first pass learnt.
+	// SetState is called once, before any Keep, with the results of the first pass.
 	SetState(value []byte) error
 }
 
-// Rereader is a Source that need not decode again what a run has no more use for.
-// *traj.Source is one.
+// Rereader is a Source that can skip decoding rollouts a run no longer needs. *traj.Source is a
+// Rereader.
 type Rereader interface {
 	Source
-	// Memory tells what the latest complete reading found, as JSON.
+	// Memory returns what the latest complete reading found, as JSON.
 	Memory() ([]byte, error)
-	// RolloutsBut reads the input that a memory is of. It may pass over rollouts for
-	// which past is true; the others are as they were then, in the same order.
+	// RolloutsBut reads the input that memory describes. It may skip rollouts for which past
+	// returns true; the others are the same as then, in the same order.
 	RolloutsBut(ctx context.Context, memory []byte, past func(id string) bool) iter.Seq2[*rollout.Rollout, error]
 }
 
-// gathered is what the first pass learnt of the records, all that the second needs.
+// gathered is what the first pass learnt of the records: all that the second pass needs.
 type gathered struct {
 	Version            int
 	Read, LeftOut      int
@@ -61,23 +61,23 @@ type gathered struct {
 	Shaping            shaping.Report
 	Steps              []reward.StepGroup `json:",omitempty"`
 	Scored             [][]rollout.Reward
-	Order              roster.Roster `json:"-"` // in Packed
+	Order              roster.Roster `json:"-"` // stored in Packed
 	Packed             []byte
 	Logprobs, Versions Dropped
 	Sizes              *sizes
 	Source             json.RawMessage // Rereader.Memory
 }
 
-// gatheredVersion changes with what gathered and made hold.
+// gatheredVersion changes when the fields of gathered or made do.
 const gatheredVersion = 5
 
-// skipped is a Skip as JSON holds it.
+// skipped is the JSON form of a Skip.
 type skipped struct {
 	Skip
 	Error *rollout.Error
 }
 
-// keepGathered gives the sink what a run that goes on needs no first pass for.
+// keepGathered gives the sink what spares a resumed run its first pass.
 func (x *run) keepGathered(src Source, got *gathered) error {
 	if x.keeper == nil {
 		return nil
@@ -103,7 +103,7 @@ func (x *run) keepGathered(src Source, got *gathered) error {
 	return x.keeper.SetState(text)
 }
 
-// gatheredBefore is what an earlier run gathered, nil when this one has to.
+// gatheredBefore returns what an earlier run gathered, nil if this run must gather it.
 func (x *run) gatheredBefore() *gathered {
 	if x.keeper == nil {
 		return nil
@@ -111,7 +111,7 @@ func (x *run) gatheredBefore() *gathered {
 	var got gathered
 	text := x.keeper.State()
 	if text == nil || json.Unmarshal(text, &got) != nil || got.Version != gatheredVersion || x.OnError == rollout.OnErrorStop && got.LeftOut > 0 {
-		return nil // what cannot be read is gathered again
+		return nil // unreadable state is gathered again
 	}
 	var whole bool
 	var groups keys.Keys
@@ -135,8 +135,8 @@ func (x *run) gatheredBefore() *gathered {
 	return &got
 }
 
-// rest reads what is left of the input, which is all of it but in a run that goes on.
-func (x *run) rest(ctx context.Context, src Source) iter.Seq2[*rollout.Rollout, error] {
+// remaining reads the rollouts of the second pass: all of them, or those left to a resumed run.
+func (x *run) remaining(ctx context.Context, src Source) iter.Seq2[*rollout.Rollout, error] {
 	if again, ok := src.(Rereader); ok && x.before != nil && x.before.Source != nil {
 		return again.RolloutsBut(ctx, x.before.Source, x.keeper.Holds)
 	}
@@ -146,14 +146,14 @@ func (x *run) rest(ctx context.Context, src Source) iter.Seq2[*rollout.Rollout, 
 	return src.Rollouts(ctx)
 }
 
-// passedOver goes over all rollouts of an earlier run in their order, of which rest may
-// leave out those that are past.
+// passedOver iterates over all rollouts of an earlier run in their order, to find those that rest
+// skipped.
 type passedOver struct {
 	from *gathered // nil = none
 	at   int
 }
 
-// now is the rollout at hand, which has nothing but its name, nil after the last.
+// now returns the current rollout, with only its id and origin set, nil after the last.
 func (p *passedOver) now() *rollout.Rollout {
 	if p.from == nil || p.at == p.from.Order.Len() {
 		return nil
@@ -162,7 +162,7 @@ func (p *passedOver) now() *rollout.Rollout {
 	return &rollout.Rollout{ID: id, Origin: from}
 }
 
-// take goes on to the next.
+// take returns the current rollout and advances.
 func (p *passedOver) take() *rollout.Rollout {
 	r := p.now()
 	if r != nil {
@@ -171,7 +171,7 @@ func (p *passedOver) take() *rollout.Rollout {
 	return r
 }
 
-// passed is what an earlier run made of a rollout that is not read again.
+// passed returns the result of an earlier run for a rollout that is not read again.
 func (x *run) passed(r *rollout.Rollout, at rolloutAt) *result {
 	res := &result{group: int(at.group), r: r}
 	if !x.madeBefore(res) {
@@ -181,30 +181,30 @@ func (x *run) passed(r *rollout.Rollout, at rolloutAt) *result {
 	return res
 }
 
-// made is what a run books of a rollout, and a later one knows of it.
+// made is what a run reports of a rollout, in the form a later run reads.
 type made struct {
 	Report   tokenize.Report
 	Window   ctxwindow.Report
 	Masked   map[string]int
 	Faults   map[detect.Fault]int
-	Why      string // there are no rows
+	Why      string // why there are no rows
 	Rows     int
 	Tokens   int64
 	Trained  int64
 	Status   rollout.Status
 	Verdict  rollout.Verdict
-	Notes    []string // their codes
+	Notes    []string // codes
 	Seen     tally.Facts
 	Unscored int64
-	NoTrain  int // rows without the log probabilities of the policy that trains
+	NoTrain  int // rows without log probabilities under the policy being trained
 	Votes    []rollout.StepScore
-	// The errors of Report.
+	// The errors of Report, in a form that can be encoded.
 	Unknown    *rollout.Error
 	Incomplete *rollout.Error
 	Unmarked   *rollout.Error
 }
 
-// madeBefore fills in what an earlier run made, if it did.
+// madeBefore fills in the result of an earlier run and reports whether there is one.
 func (x *run) madeBefore(res *result) bool {
 	if x.keeper == nil {
 		return false
@@ -215,14 +215,14 @@ func (x *run) madeBefore(res *result) bool {
 	}
 	var m made
 	if lean.Read(kept, &m) != nil {
-		return false // what cannot be read is made again
+		return false // an unreadable result is made again
 	}
 	m.Report.FirstUnknown, m.Report.FirstIncomplete, m.Report.FirstUnmarked = plain(m.Unknown), plain(m.Incomplete), plain(m.Unmarked)
 	res.made, res.earlier = m, true
 	return true
 }
 
-// plain is e, nil where there is none.
+// plain returns e as an error that is nil if e is nil.
 func plain(e *rollout.Error) error {
 	if e == nil {
 		return nil
@@ -230,8 +230,8 @@ func plain(e *rollout.Error) error {
 	return e
 }
 
-// keep counts rows of an earlier run, or gives the sink what a later one books. What
-// failed is made again, for that says why.
+// keep counts the rows of an earlier run, or gives the sink the result for a later one. A rollout
+// that failed is encoded again by the later run, which reproduces its error.
 func (x *run) keep(res *result) error {
 	switch {
 	case res.earlier:
@@ -244,7 +244,7 @@ func (x *run) keep(res *result) error {
 	case res.err != nil:
 		return x.keeper.Keep(res.r.ID, res.rows.n, nil)
 	}
-	res.Votes = bare(res.Votes)
+	res.Votes = trimVotes(res.Votes)
 	res.Unknown, res.Incomplete, res.Unmarked = rollout.Plain(res.Report.FirstUnknown), rollout.Plain(res.Report.FirstIncomplete), rollout.Plain(res.Report.FirstUnmarked)
 	var err error
 	if x.lean, err = lean.Append(x.lean[:0], &res.made); err != nil {
@@ -253,9 +253,9 @@ func (x *run) keep(res *result) error {
 	return x.keeper.Keep(res.r.ID, res.rows.n, x.lean)
 }
 
-// bare are step scores without the texts of their votes, of which a prm.Tally makes the
-// same.
-func bare(steps []rollout.StepScore) []rollout.StepScore {
+// trimVotes returns step scores with the texts of votes cut to one byte, which gives the same
+// prm.Tally.
+func trimVotes(steps []rollout.StepScore) []rollout.StepScore {
 	out := make([]rollout.StepScore, 0, len(steps))
 	for _, s := range steps {
 		s.Extra, s.Votes = nil, slices.Clone(s.Votes)

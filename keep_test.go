@@ -18,7 +18,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
 
-// cutting is a sink that ends a run after so many rows.
+// cutting is a sink that fails after a number of rows.
 type cutting struct {
 	*shard.Set
 	left int
@@ -31,7 +31,7 @@ func (c *cutting) Write(s rollout.Sample) error {
 	return c.Set.Write(s)
 }
 
-// counting counts the rows that a run makes.
+// counting is a sink that counts rows.
 type counting struct {
 	*shard.Set
 	rows int
@@ -39,8 +39,8 @@ type counting struct {
 
 func (c *counting) Write(s rollout.Sample) error { c.rows++; return c.Set.Write(s) }
 
-// A run that goes on from any place gives the bytes and the report of one without a
-// stop, and makes only the rows that are not in finished shards.
+// A run resumed at any row gives the same bytes and report as an uninterrupted one, and makes only
+// the rows outside finished shards.
 func TestRunGoesOn(t *testing.T) {
 	model, err := embedded.Model()
 	require.NoError(t, err)
@@ -139,8 +139,8 @@ func file(t *testing.T, dir, name string) string {
 	return sum
 }
 
-// What is booked of a result is what made keeps of it: a field beside made would be lost
-// in a run that goes on.
+// Every field of result that is reported must be in made: another field would be lost when a run is
+// resumed.
 func TestMadeHoldsTheResult(t *testing.T) {
 	var fields []string
 	for f := range reflect.TypeFor[result]().Fields() {
@@ -157,7 +157,7 @@ func TestMadeHoldsTheResult(t *testing.T) {
 	require.Equal(t, full, back)
 }
 
-// errorsIn names the fields that are not kept.
+// errorsIn returns the names of error fields, which are not stored.
 func errorsIn(t reflect.Type) (out []string) {
 	for f := range t.Fields() {
 		switch f.Type.Kind() {
@@ -170,7 +170,7 @@ func errorsIn(t reflect.Type) (out []string) {
 	return out
 }
 
-// fill sets every field, but those that made does not keep.
+// fill sets every field except those that made does not store.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -14,8 +14,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// attempts makes the rollouts of groups as they are asked for, the first of
-// every group before any second, so that all groups but one wait.
+// attempts makes the rollouts of groups on demand, the first of every group before any second, so
+// that all groups but one wait.
 type attempts struct{ groups, each int }
 
 func (a attempts) Rollouts(context.Context) iter.Seq2[*rollout.Rollout, error] {
@@ -37,7 +37,7 @@ type nowhere struct{}
 
 func (nowhere) Write(rollout.Sample) error { return nil }
 
-// peakHeap is the largest heap in use over a run, garbage aside.
+// peakHeap returns the largest heap in use during a run, without garbage.
 func peakHeap(t *testing.T, p turnpack.Pipeline, src turnpack.Source) uint64 {
 	t.Helper()
 	var peak uint64
@@ -61,7 +61,7 @@ func TestMemoryIsFlatInRollouts(t *testing.T) {
 		t.Skip("SKIPPED: encodes 2,400 rollouts; run without -short")
 	}
 	p := turnpack.WithAgainLimit(turnpack.WithHeldLimit(turnpack.Pipeline{Model: model(t), TempDir: t.TempDir()}, 512<<10), 512<<10)
-	peakHeap(t, p, attempts{groups: 50, each: 4}) // fills the caches of the model
+	peakHeap(t, p, attempts{groups: 50, each: 4}) // fills the model's caches
 	small := peakHeap(t, p, attempts{groups: 50, each: 4})
 	large := peakHeap(t, p, attempts{groups: 500, each: 4})
 	t.Logf("200 rollouts %.1f MB, 2,000 rollouts %.1f MB", float64(small)/1e6, float64(large)/1e6)

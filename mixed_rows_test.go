@@ -17,9 +17,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// TestMixedRowsKeepTheirPromises holds merged rows of rollouts of which the engine
-// recorded some turns, in spellings of its own among them, to what the rows per
-// step of the same rollout hold: prompt and completion of every turn.
+// TestMixedRowsKeepTheirPromises: merged rows of rollouts with some recorded turns, some of them
+// spelled differently, hold the prompt and completion of every turn as the per-step rows of the
+// same rollout do.
 func TestMixedRowsKeepTheirPromises(t *testing.T) {
 	kit.Long(t)
 	const seed = 31
@@ -36,7 +36,7 @@ func TestMixedRowsKeepTheirPromises(t *testing.T) {
 			for _, drift := range []lineage.Options{{}, {Drift: "splice"}, {Drift: "realign", MaxDropTokens: 3}, {Drift: "auto"}} {
 				where := fmt.Sprintf("%s, seed %d %d, %s", name, seed, k, drift.Drift)
 				rows, report := encoded(t, m, tokenize.Options{Drift: drift}, r)
-				owned := make([]int, len(steps)) // by turn: its tokens in rows
+				owned := make([]int, len(steps)) // by turn: its tokens in all rows
 				for i := range rows {
 					for _, s := range spansOf(&rows[i]) {
 						require.Zero(t, owned[s.turn], "%s: turn %d is in two places", where, s.turn)
@@ -66,7 +66,7 @@ func TestMixedRowsKeepTheirPromises(t *testing.T) {
 	}
 }
 
-// span is the run of tokens of one turn that a row trains.
+// span is the range of tokens of one turn that a row trains.
 type span struct{ turn, from, to int }
 
 func spansOf(s *rollout.Sequence) (out []span) {
@@ -80,7 +80,7 @@ func spansOf(s *rollout.Sequence) (out []span) {
 	return out
 }
 
-// requireSpan compares a span with its turn's own row.
+// requireSpan compares a span with the per-step row of its turn.
 func requireSpan(t *testing.T, where string, r *rollout.Rollout, row *rollout.Sequence, s span, step *rollout.Sequence) {
 	t.Helper()
 	own := spansOf(step)[0]
@@ -106,8 +106,8 @@ func encoded(t *testing.T, m *tokenize.Model, o tokenize.Options, r *rollout.Rol
 	return seqs, report
 }
 
-// recorded makes most turns of r captured ones, some of which spell their text
-// by letters or end after it in a token that the history lacks.
+// recorded gives most turns of r recorded ids; some spell their text letter by letter or end with a
+// token that the history lacks.
 func recorded(t *testing.T, m *tokenize.Model, rng *rand.Rand, r *rollout.Rollout) *rollout.Rollout {
 	steps, _ := encoded(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)
 	out := *r

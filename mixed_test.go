@@ -18,8 +18,8 @@ func mixed() turnpack.Slice {
 	return src
 }
 
-// A group that holds verdicts and numbers is left out and listed; the others are
-// what they would be without it.
+// A group that holds verdicts and numbers is left out and listed; the others are as they would be
+// without it.
 func TestMixedGroupsAreLeftOut(t *testing.T) {
 	p := turnpack.Pipeline{Model: model(t), Scale: reward.OutcomePolicy{Outcome: "auto"}}
 	var dst, alone rows
@@ -53,7 +53,7 @@ func TestMixedGroupsAreLeftOut(t *testing.T) {
 	require.Equal(t, 12, report.Rows, "rows without advantages compare nothing")
 }
 
-// Statistics over the batch do not see a group that is left out.
+// A group that is left out does not enter statistics over the batch.
 func TestMixedGroupsLeaveTheBatch(t *testing.T) {
 	p := turnpack.Pipeline{Model: model(t), Scale: reward.OutcomePolicy{Outcome: "auto"}, Estimator: reward.Estimator{CenterOver: "batch", ScaleOver: "batch"}}
 	src := mixed()
@@ -67,7 +67,7 @@ func TestMixedGroupsLeaveTheBatch(t *testing.T) {
 	require.InDelta(t, 0.5/0.925820, *dst.got[0].Advantage, 1e-5)
 }
 
-// A run of nothing but mixed groups has no reward to train on, and says so.
+// A run with only mixed groups has no reward to train on, and its error says so.
 func TestNothingButMixedGroups(t *testing.T) {
 	var src turnpack.Slice
 	for _, r := range mixed() {

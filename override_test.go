@@ -12,8 +12,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// faulty is batch with a call of an unknown tool in one rollout and reasoning
-// without an end in another.
+// faulty is batch with a call of an unknown tool in one rollout and unclosed reasoning in another.
 func faulty() turnpack.Slice {
 	src := batch()
 	for _, r := range src {
@@ -24,8 +23,8 @@ func faulty() turnpack.Slice {
 	return src
 }
 
-// The override stands on the tokens of the messages at fault and nowhere else, and
-// in rows of theirs alone as the row's advantage.
+// The override applies to the tokens of messages at fault only, and is the advantage of rows that
+// consist of such messages.
 func TestOverride(t *testing.T) {
 	five, seven := -5.0, -7.0
 	e := reward.GRPO()
@@ -69,8 +68,8 @@ func TestOverride(t *testing.T) {
 	}
 }
 
-// An override reaches groups whose rewards are all alike: it comes after the
-// comparison, and the clip after it.
+// An override applies to groups whose rewards are all equal: it comes after the comparison, and the
+// clip after it.
 func TestOverrideOfConstantGroups(t *testing.T) {
 	five := -5.0
 	e := reward.Estimator{Override: reward.Override{InvalidToolCall: &five}, Clip: &reward.Range{Low: -3, High: 3}}
@@ -88,7 +87,7 @@ func TestOverrideOfConstantGroups(t *testing.T) {
 	}
 }
 
-// An estimator of one's own may decide on messages too.
+// harsh is a user's own estimator that decides on messages.
 type harsh struct{ ranks }
 
 func (harsh) MessageAdvantage(a float64, m reward.MessageFlags) float64 {

@@ -18,10 +18,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Source yields rollouts in a stable order. Each call starts from the
-// beginning; a yielded error is about one record, and iteration may go on. What
-// is yielded is read by several goroutines from then on: it must not be changed
-// or used for the next rollout.
+// Source yields rollouts in a stable order. Each call starts from the beginning. A yielded error
+// concerns one record, and iteration may go on after it. Several goroutines read a rollout once it
+// is yielded, so the source must neither change nor reuse it.
 type Source interface {
 	Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error]
 }
@@ -40,112 +39,108 @@ func (s Slice) Rollouts(context.Context) iter.Seq2[*rollout.Rollout, error] {
 	}
 }
 
-// Sink takes the rows: groups contiguous, rollouts contiguous inside them. Rows
-// come from one goroutine and are the sink's to keep, columns read-only: rows of
-// one rollout may share them. *export.Writer is one. Rows whose columns are held as runs,
-// which are those of single turns and of millions of tokens, go to its method WriteRuns,
-// where a sink has that.
+// Sink takes the rows: groups contiguous, rollouts contiguous inside a group. Write is called from
+// one goroutine. The sink may keep a row but must not change its columns, which rows of one rollout
+// may share. *export.Writer is a Sink. If the sink has a method WriteRuns, rows whose columns are
+// held as runs, such as very long ones, go there.
 type Sink interface {
 	Write(rollout.Sample) error
 }
 
-// Estimator turns the rewards of a batch into advantages. The result has the
-// shape of groups. A rollout with Excluded set has no reward; it takes no part, and
-// its Advantage should be a dropped one. Advantages must be finite.
+// Estimator turns the rewards of a batch into advantages. The result has the shape of groups. A
+// rollout with Excluded set has no reward: it takes no part, and its Advantage should have Dropped
+// set. Advantages must be finite.
 //
-// One whose method CountsRows() bool returns true is given the rows and the lengths
-// of rollouts too. One that is a reward.MessageEstimator decides on the advantage of
-// each sampled message that the Detector found fault with.
+// An estimator whose method CountsRows() bool returns true is also given the number of rows and the
+// lengths of rollouts. A reward.MessageEstimator decides on the advantage of each sampled message
+// in which the Detector found a fault.
 type Estimator interface {
 	Advantages(groups []reward.GroupRewards) ([][]reward.Advantage, error)
 }
 
-// Aborter is a Sink that can drop what it was given. *export.Writer is one.
+// Aborter is a Sink that can discard what it was given. *export.Writer is an Aborter.
 type Aborter interface {
-	// Abort leaves nothing that looks whole. A Close after it publishes nothing.
+	// Abort leaves no output that looks complete. A Close after it publishes nothing.
 	Abort() error
 }
 
 // Pipeline turns rollouts into rows. The zero value of every field but Model is
 // the right default.
 type Pipeline struct {
-	// Model renders and encodes text. nil will do for rollouts all of whose turns have
-	// the engine's token ids; others are then errors of their own, by OnError.
+	// Model renders and encodes text. It may be nil if all turns of all rollouts record the
+	// engine's token ids; rollouts with other turns are then errors, handled as OnError says.
 	Model  *tokenize.Model
 	Encode tokenize.Options
-	// Window plans what the model saw at each turn, for dumps that do not record
-	// it; nil keeps the contexts as recorded.
+	// Window plans what the model saw at each turn, for dumps that do not record it; nil keeps the
+	// recorded contexts.
 	Window ctxwindow.Policy
 	Mask   lossmask.Policy
 	Scale  reward.OutcomePolicy
-	// Reward scores a rollout in place of reward.Score; nil = that, by Scale. It is
-	// called once for each rollout of a run, from one goroutine, in their order, and not
-	// again in a run that goes on (Keeper). It
-	// says in Excluded why a rollout has no reward. Rollouts that failed or were
-	// aborted are not asked about, unless Scale.InfraUnresolved is set, of which else
-	// nothing is used.
+	// Reward scores a rollout in place of reward.Score; nil = reward.Score with Scale. Reward is
+	// called once per rollout and run, from one goroutine, in the order of the source, and not
+	// again in a run that resumes (Keeper). It sets Excluded if a rollout has no reward. Rollouts
+	// that failed or were aborted are excluded without a call, unless Scale.InfraUnresolved is set;
+	// Scale has no other effect on such a reward.
 	Reward func(*rollout.Rollout) rollout.Reward
-	// Estimator turns rewards into advantages: a reward.Estimator that
-	// Estimator.Statistics of package reward takes, or one of your own; nil = reward.GRPO(). One that
-	// counts rows or tokens has the run make the rows once before, to count them: all
-	// that makes them is done twice, the summaries of a Window too.
+	// Estimator turns rewards into advantages: a reward.Estimator that its
+	// Statistics takes, or your own; nil = reward.GRPO(). With an estimator that counts rows or tokens the run makes
+	// all rows once beforehand, so everything that makes them, including the summaries of a Window,
+	// is done twice.
 	Estimator Estimator
-	// Tokens, when set, gives each trained token an advantage of its own, in place of
-	// Estimator. It looks at all rows of the batch, so the run makes them once before, to
-	// count them. An advantage of a row as a whole is then the mean over its trained
-	// tokens.
+	// Tokens, when set, gives each trained token its own advantage, in place of Estimator. It
+	// depends on all rows of the batch, so the run makes them once beforehand. The advantage of a
+	// row is then the mean over its trained tokens.
 	Tokens *reward.TokenEstimator
-	// Detector finds the messages that the estimator's Override is for. It is not
-	// asked where nothing is overridden.
+	// Detector finds the messages that the estimator's Override applies to. It is not called if
+	// nothing is overridden.
 	Detector detect.Detector
-	// Shaping changes rewards, masks rows and leaves groups out before advantages are
-	// made; the zero value does nothing. One that looks at lengths has the run make the
-	// rows once before, as an Estimator may.
+	// Shaping changes rewards, masks rows and leaves groups out before advantages are computed; the
+	// zero value does nothing. With rules that depend on lengths the run makes the rows once
+	// beforehand, as for Estimator.
 	Shaping shaping.Rules
-	// TrainLogprobs gives the log probability of each token of a row, which has loss
-	// weights, under the policy that trains: Shaping.OffPolicy compares them with those
-	// recorded. nil takes what turns record (Turn.TrainLogprobs); of others the comparison
-	// is left to the trainer. Several goroutines call it.
+	// TrainLogprobs returns the log probability of each token of a row, whose loss weights are set,
+	// under the policy being trained; Shaping.OffPolicy compares them with the recorded ones. nil
+	// takes what turns record (Turn.TrainLogprobs); rows of turns without it are left for the
+	// trainer to compare. Several goroutines call TrainLogprobs.
 	TrainLogprobs func(*rollout.Sequence) ([]float32, error)
-	// NoAdvantages writes rows without rewards or advantages (supervised use):
-	// rollouts without an outcome are kept.
+	// NoAdvantages writes rows without rewards or advantages (supervised use) and keeps rollouts
+	// without an outcome.
 	NoAdvantages bool
-	// GroupBy overrides the group key; nil takes Rollout.Group, else the task
-	// instance, else the rollout alone.
+	// GroupBy overrides the group key; nil takes Rollout.Group, else the task instance, else the
+	// rollout's own id.
 	GroupBy func(*rollout.Rollout) string
-	// OnError says whether the first bad record ends the run, with its error, or bad
-	// records are left out and listed in the report.
+	// OnError says whether the first bad record ends the run with its error, or bad records are
+	// left out and listed in the report.
 	OnError rollout.OnError
-	// Workers encodes in parallel; 0 = one per processor. The rows do not depend
-	// on it.
+	// Workers is the number of goroutines that encode; 0 = one per processor. The rows do not
+	// depend on it.
 	Workers int
-	// UnknownStatus stands for rollouts that do not record how they ended: they are
-	// scored, masked and written as such. The zero value leaves it open, and the
-	// sink says whether it takes them. One that records a failure is failed.
+	// UnknownStatus is assumed for rollouts that do not record how they ended: they are
+	// scored, masked and written with it. The zero value keeps the status unknown, and the sink
+	// decides whether it accepts that. A rollout with a recorded failure counts as failed.
 	UnknownStatus rollout.Status
-	// Temperature stands for turns and rollouts that do not record theirs; 0 = 1. A
-	// row holds one: tokens of a sequence that were sampled at several make a row for
-	// each, in which the others are context.
+	// Temperature is assumed for turns and rollouts that record none; 0 = 1. A row has
+	// one temperature: a sequence with tokens sampled at several becomes a row for each, in which
+	// tokens of other temperatures are context.
 	Temperature float32
-	// PolicyVersion stands for turns that do not record theirs; nil leaves the
-	// column versions out where one does not.
+	// PolicyVersion is assumed for turns that record none; with nil, the column versions
+	// is left out if a turn records none.
 	PolicyVersion *int32
-	// Trace adds to the metadata of each row the roles of the messages that its
-	// sources name, for sinks that write them (export.Options.Trace).
+	// Trace adds to the metadata of each row the roles of the messages its tokens come from, for
+	// sinks that write them (export.Options.Trace).
 	Trace bool
-	// TempDir is where rows wait when groups come interleaved and more than 4 MiB
-	// of them are not yet due; "" = the system's folder.
+	// TempDir holds rows that cannot be written yet because groups are interleaved, once they
+	// exceed 4 MiB; "" = the system's folder.
 	TempDir string
-	// Progress, when set, is called from one goroutine after each rollout of each
-	// pass.
+	// Progress, when set, is called from one goroutine after each rollout of each pass.
 	Progress func(Progress)
 
-	// For tests, 0 = the constants.
+	// Limits for tests; 0 = the package's constants.
 	heldLimit, againLimit int64
 }
 
-// With is p as a recipe has it: what its rows, rewards and advantages depend on is that
-// of the recipe, all else is p's.
+// With returns p with the settings of the recipe: everything that rows, rewards and advantages
+// depend on comes from r, the rest from p.
 func (p Pipeline) With(r recipe.Recipe) (Pipeline, error) {
 	if err := r.Validate(); err != nil {
 		return p, err
@@ -162,19 +157,19 @@ func (p Pipeline) With(r recipe.Recipe) (Pipeline, error) {
 	return p, err
 }
 
-// Progress tells how far a run is.
+// Progress says how far a run is.
 type Progress struct {
-	// Pass 1 reads rewards, pass 2 encodes and writes; an estimator that counts rows
-	// or tokens has both before, to count.
+	// Pass is 1 while rewards are read, 2 while rows are encoded and written. An estimator that
+	// counts rows or tokens runs both passes once beforehand, to count.
 	Pass int
 	Done int // records seen in this pass
-	// Total is the number of records, known in pass 2, else 0.
+	// Total is the number of usable rollouts; 0 in pass 1.
 	Total  int
 	Rows   int
 	Tokens int64
 }
 
-// Validate reports all faults of p.
+// Validate returns all faults of p, joined.
 func (p Pipeline) Validate() error {
 	var errs []error
 	bad := func(when bool, field, format string, args ...any) {
@@ -224,7 +219,8 @@ func (p Pipeline) Validate() error {
 	return errors.Join(errs...)
 }
 
-// withoutModel is what p asks for that recorded ids alone do not tell, "" if nothing.
+// withoutModel returns what p asks for that needs a model because recorded ids do not suffice, ""
+// if nothing.
 func (p *Pipeline) withoutModel() string {
 	switch {
 	case p.Window != nil:
@@ -244,7 +240,7 @@ func (p *Pipeline) workers() int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// record is the estimator, if it is one of package reward.
+// record returns the estimator if it is a reward.Estimator, the default included.
 func (p *Pipeline) record() (reward.Estimator, bool) {
 	switch e := p.Estimator.(type) {
 	case nil:
@@ -260,7 +256,7 @@ func (p *Pipeline) record() (reward.Estimator, bool) {
 	return reward.Estimator{}, false
 }
 
-// overrides is the estimator, if faults of messages change what it gives.
+// overrides returns the estimator if it changes the advantage of messages at fault, else nil.
 func (p *Pipeline) overrides() reward.MessageEstimator {
 	if p.NoAdvantages {
 		return nil
@@ -275,7 +271,7 @@ func (p *Pipeline) overrides() reward.MessageEstimator {
 	return e
 }
 
-// countsRows says whether the estimator looks at the rows of rollouts.
+// countsRows reports whether the estimator uses the number or length of rows.
 func (p *Pipeline) countsRows() bool {
 	if p.Tokens != nil {
 		return true
@@ -287,9 +283,9 @@ func (p *Pipeline) countsRows() bool {
 	return ok && e.CountsRows()
 }
 
-// ended is r with the status that stands for one that is not recorded: a
-// recorded failure tells it.
-func (p *Pipeline) ended(r *rollout.Rollout) *rollout.Rollout {
+// withStatus returns r with the status that replaces an unknown one: failed if a failure is recorded,
+// else UnknownStatus.
+func (p *Pipeline) withStatus(r *rollout.Rollout) *rollout.Rollout {
 	status := p.UnknownStatus
 	if r.Failure != nil {
 		status = rollout.StatusFailed
@@ -314,10 +310,10 @@ func (p *Pipeline) group(r *rollout.Rollout) string {
 	return r.ID
 }
 
-// Run reads src twice, or once where the rollouts take less than about 64 MiB of
-// memory; two times more where the estimator counts rows or tokens. It writes its rows to dst, which it does not close. A run that writes no row
-// because rollouts cannot be encoded is an error. On an error the report holds what
-// was done so far, and a dst that is an Aborter is aborted, so that a deferred Close
+// Run reads src twice, or once if the rollouts fit in about 64 MiB of memory; an estimator that
+// counts rows or tokens adds two readings. It writes the rows to dst, which it does not close. A
+// run that writes no row because rollouts cannot be encoded is an error. On an error the report
+// holds what was done so far, and a dst that is an Aborter is aborted, so that a deferred Close
 // publishes nothing.
 func (p Pipeline) Run(ctx context.Context, src Source, dst Sink) (Report, error) {
 	report, err := p.run(ctx, src, dst)

@@ -92,7 +92,7 @@ func TestRun(t *testing.T) {
 	require.Zero(t, *dst.got[8].Advantage, "equal rewards carry no signal")
 }
 
-// Rows that wait in a file come back as they were.
+// Rows that wait in a file are unchanged when written.
 func TestInterleavedGroupsThroughAFile(t *testing.T) {
 	m := model(t)
 	var memory, file rows
@@ -145,7 +145,7 @@ func TestBadRecords(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
-// A file of bad lines only does not fill the memory.
+// The report's lists are bounded for a file of bad lines only.
 func TestManyBadRecords(t *testing.T) {
 	src := make(turnpack.Slice, 10_002)
 	for i := range src {
@@ -157,7 +157,7 @@ func TestManyBadRecords(t *testing.T) {
 	require.Len(t, report.Skips, 10_000)
 }
 
-// What the dump reader cannot read is listed with what the pipeline cannot use.
+// Records that the dump reader cannot read are listed with those that the pipeline cannot use.
 func TestUnreadableRecords(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.jsonl")
 	line := `{"id":"a","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"x"}],"resolved":true}`
@@ -176,8 +176,7 @@ func TestUnreadableRecords(t *testing.T) {
 	require.ErrorContains(t, err, "set Pipeline.OnError")
 }
 
-// A turn in a context that nobody knows is left out and listed; the turns around
-// it are trained.
+// A turn with an unknown context is left out and listed; the turns around it are trained.
 func TestTurnsOfUnknownContext(t *testing.T) {
 	m := model(t)
 	src := batch()
@@ -240,8 +239,7 @@ func TestOverlongRowsAreMaskedWithAReason(t *testing.T) {
 	require.Equal(t, 12, report.WithoutRows["masked: overlong"])
 }
 
-// A limit is one on rows as they are written: what follows the last trained
-// token is cut and does not count.
+// The limit applies to rows as written, without the tokens after the last trained one.
 func TestTheLimitIsOnRowsAsWritten(t *testing.T) {
 	r := attempt("a", 0, true)
 	r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleUser, Content: "thanks for all of this"})
@@ -260,7 +258,7 @@ func TestTheLimitIsOnRowsAsWritten(t *testing.T) {
 	require.Equal(t, map[string]int{"masked: overlong": 1}, report.WithoutRows)
 }
 
-// A rollout that has no rows takes no column from those that have.
+// A rollout without rows does not remove a column from those with rows.
 func TestColumnsOfRolloutsWithoutRows(t *testing.T) {
 	captured := func(i int, status rollout.Status, logprobs []float32) *rollout.Rollout {
 		version := int32(3)
@@ -302,7 +300,7 @@ func TestColumnsOfRolloutsWithoutRows(t *testing.T) {
 	}
 }
 
-// The policy version of a run is that of the turns that record none.
+// The run's policy version applies to turns that record none.
 func TestPolicyVersion(t *testing.T) {
 	r := attempt("a", 0, true)
 	recorded, given := int32(3), int32(5)
@@ -321,7 +319,7 @@ func TestPolicyVersion(t *testing.T) {
 	}
 }
 
-// A record of what went wrong outside the policy tells how the rollout ended.
+// A recorded failure sets the status of a rollout that records none.
 func TestFailureWithoutStatus(t *testing.T) {
 	r := attempt("a", 0, true)
 	r.Status, r.Failure = rollout.StatusUnknown, &rollout.Failure{Reason: "net"}
@@ -334,8 +332,8 @@ func TestFailureWithoutStatus(t *testing.T) {
 	}
 }
 
-// A finish reason that no record names is not made up; what cut a rollout cut its
-// last turn.
+// A finish reason that is not recorded is not made up, except that a truncated rollout's last turn
+// was cut by the limit.
 func TestFinishReasonIsRecordedOrEmpty(t *testing.T) {
 	for status, want := range map[rollout.Status][]string{
 		rollout.StatusCompleted: {"", ""}, rollout.StatusTruncated: {"", "limit"},
@@ -349,8 +347,7 @@ func TestFinishReasonIsRecordedOrEmpty(t *testing.T) {
 	}
 }
 
-// Steps, their score and the finish reason are those of the turns that the mask
-// leaves to train.
+// Steps, their score and the finish reason are those of the turns that the mask leaves trained.
 func TestRowsTellOfTheStepsTheyTrain(t *testing.T) {
 	good, bad := 1.0, -1.0
 	r := attempt("a", 0, true)
@@ -408,7 +405,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// withIDs gives the turns of rollouts the ids that their single rows hold.
+// withIDs records in the turns of rollouts the ids of their per-step rows.
 func withIDs(rollouts turnpack.Slice, of []rollout.Sample) turnpack.Slice {
 	for i, r := range rollouts {
 		seq := of[i].Sequence
@@ -457,7 +454,7 @@ func TestCancel(t *testing.T) {
 	require.Positive(t, seen)
 }
 
-// The numbers of a rollout's rows are those of the rows that the mask leaves.
+// Rows are numbered among those that the mask leaves.
 func TestRowsLeftByTheMaskAreNumberedAlone(t *testing.T) {
 	var all, left rows
 	p := turnpack.Pipeline{Model: model(t), Encode: tokenize.Options{Mode: tokenize.PerStep}}
@@ -476,7 +473,7 @@ func TestRowsLeftByTheMaskAreNumberedAlone(t *testing.T) {
 	}
 }
 
-// shrinking gives one rollout fewer the second time.
+// shrinking yields one rollout less the second time.
 type shrinking struct {
 	turnpack.Slice
 	passes int
@@ -494,7 +491,7 @@ func TestSourceThatChanges(t *testing.T) {
 	p := turnpack.Pipeline{Model: model(t)}
 	_, err := turnpack.WithAgainLimit(p, -1).Run(t.Context(), &shrinking{Slice: batch()}, &rows{})
 	require.ErrorIs(t, err, rollout.KindInput)
-	for limit, passes := range map[int64]int{0: 1, 4096: 2} { // what fits is read once
+	for limit, passes := range map[int64]int{0: 1, 4096: 2} { // rollouts that fit into memory are read once
 		src, got := &shrinking{Slice: batch()}, &rows{}
 		_, err := turnpack.WithAgainLimit(p, limit).Run(t.Context(), src, got)
 		require.Equal(t, passes, src.passes)

@@ -19,7 +19,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// golden is a batch of the conformance kit, with what the system's own code made of it.
+// golden is a batch of the conformance kit with the results of the system's own code.
 type golden struct {
 	ID, Estimator, Kind string
 	MeanLevel           string `json:"mean_level"`
@@ -37,7 +37,7 @@ type goldenGroup struct {
 	Key      string
 	Family   string
 	Rewards  []*float64
-	Proposer *float64 `json:"proposer_reward"` // of the rollout that made the problem
+	Proposer *float64 `json:"proposer_reward"` // for the rollout that made the problem
 	Rollouts []struct {
 		Outcome     float64
 		StepScores  []float64 `json:"step_scores"`
@@ -63,18 +63,17 @@ func stepsOf(group string, i int, indices []int) *rollout.Rollout {
 	return r
 }
 
-// plain is a recipe on rewards as they are recorded, without what looks at more than
-// them.
+// plain is a recipe with rewards as recorded, without rules that use anything else.
 func plain(r recipe.Recipe) recipe.Recipe {
 	r.Window, r.Shaping.MaxAge, r.Scale.Outcome = "", nil, "recorded"
 	r.Shaping.Affine, r.Shaping.Clip, r.Shaping.Soft, r.Shaping.OffPolicy = shaping.Affine{}, nil, nil, nil
-	r.Shaping.Spending = nil // none of the sequences has more tokens or turns than another
+	r.Shaping.Spending = nil // all sequences have the same number of tokens and turns
 	r.Estimator.Override, r.Estimator.Clip = reward.Override{}, nil
 	return r
 }
 
-// Golden batches of the systems' own code through each recipe: every row has the
-// advantage that the system gives its rollout, and one without rows has 0 there.
+// Golden batches of the systems' own code through each recipe: every row has the advantage that the
+// system gives its rollout, and a rollout without rows has advantage 0 there.
 func TestRecipesAsTheSystems(t *testing.T) {
 	tried := map[string]int{}
 	for _, g := range goldenBatches(t) {
@@ -95,7 +94,7 @@ func TestRecipesAsTheSystems(t *testing.T) {
 					group = g.Groups[k]
 				}
 				if strings.HasPrefix(g.Estimator, "nemo") && strings.HasPrefix(group.Family, "near") {
-					tolerance = 1e-4 // the source forms the variance from squares
+					tolerance = 1e-4 // the source computes the variance from squares
 				}
 				for i, x := range group.Rewards {
 					one := stepsOf(group.Key, i, []int{0, 1})
@@ -146,8 +145,8 @@ func TestRecipesAsTheSystems(t *testing.T) {
 	}
 }
 
-// Golden batches of step rewards: each token has the advantage of its step, in rows of
-// one step and in merged ones, and a step that the system drops is not trained.
+// Golden batches of step rewards: each token has the advantage of its step, in rows of one step and
+// in merged ones, and a step that the system drops is not trained.
 func TestStepRecipeAsTheSystem(t *testing.T) {
 	n := 0
 	for _, g := range goldenBatches(t) {
@@ -212,7 +211,7 @@ func TestStepRecipeAsTheSystem(t *testing.T) {
 					left++
 				}
 			}
-			whole := 0 // rollouts that are left out as a whole are not encoded
+			whole := 0 // excluded rollouts are not encoded
 			for why, k := range report.WithoutRows {
 				require.NotEmpty(t, why)
 				whole += k
@@ -226,8 +225,8 @@ func TestStepRecipeAsTheSystem(t *testing.T) {
 	require.NotZero(t, n)
 }
 
-// A step that was not judged on purpose counts with the outcome; one whose judge failed
-// is not trained, and counted.
+// A step that was deliberately not judged counts with the outcome; a step whose judge failed is not
+// trained, and is counted.
 func TestStepsWithoutScore(t *testing.T) {
 	var src turnpack.Slice
 	for i, outcome := range []float64{1, -1} {

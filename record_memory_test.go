@@ -21,8 +21,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// longRecord is a rollout whose messages hold n bytes of text that does not repeat,
-// in so many observations.
+// longRecord is a rollout of n bytes of text without repetition, spread over a number of
+// observations.
 func longRecord(n, observations int) *rollout.Rollout {
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := attempt("long", 0, true)
@@ -41,7 +41,7 @@ func longRecord(n, observations int) *rollout.Rollout {
 	return r
 }
 
-// peakOf is the most that the heap holds while f runs, garbage included.
+// peakOf returns the largest heap while f runs, garbage included.
 func peakOf(f func()) uint64 {
 	runtime.GC()
 	done, peak := make(chan struct{}), make(chan uint64)
@@ -64,7 +64,7 @@ func peakOf(f func()) uint64 {
 	return <-peak
 }
 
-// digits is a rollout of n digits, in so many observations or replies.
+// digits is a rollout of n digits, spread over a number of messages of role.
 func digits(n, messages int, role rollout.Role) *rollout.Rollout {
 	rng := rand.New(rand.NewPCG(1, 2))
 	r := attempt("digits", 0, true)
@@ -87,8 +87,8 @@ func digits(n, messages int, role rollout.Role) *rollout.Rollout {
 	return r
 }
 
-// What one long record takes is a small multiple of its text, garbage included, also of
-// text that has a token for each byte.
+// A long record takes a small multiple of its text in memory, garbage included, also if the text
+// has a token per byte.
 func TestMemoryOfOneLongRecord(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: encodes records of 30 MB; run without -short")
@@ -106,7 +106,7 @@ func TestMemoryOfOneLongRecord(t *testing.T) {
 			r := r()
 			p := turnpack.Pipeline{Model: model(t), TempDir: t.TempDir()}
 			o, most := export.Options{Trace: true}, most
-			if strings.HasSuffix(name, "Arrow") { // it holds a batch in full and compressed: 19.9
+			if strings.HasSuffix(name, "Arrow") { // holds a batch both in full and compressed: 19.9
 				o, most = export.Options{Format: "arrow"}, most+4
 			}
 			w, err := export.NewWriter(io.Discard, o)
@@ -123,9 +123,9 @@ func TestMemoryOfOneLongRecord(t *testing.T) {
 	}
 }
 
-// Rows that do not join, since what is asked differs from what the history shows, hold
-// the history each. They are made and written one after the other, so many of them take
-// little more than the longest.
+// Rows that do not join, since prompts differ from the history, each hold the whole history. They
+// are made and written one after the other, so many of them take little more memory than the
+// longest.
 func TestMemoryOfRowsThatDoNotJoin(t *testing.T) {
 	kit.OneGoroutine(t)
 	const asked = `{% for m in messages %}<|im_start|>{{ m.role }}
@@ -154,7 +154,7 @@ func TestMemoryOfRowsThatDoNotJoin(t *testing.T) {
 	require.Less(t, peak, uint64(4*tokens), "less than their ids alone")
 }
 
-// Rows that are held as runs are written as others are, whatever is made of them.
+// Rows that are held as runs are written like other rows, with every setting.
 func TestRowsAsRuns(t *testing.T) {
 	kit.Long(t)
 	scored := func(r *rollout.Rollout) *rollout.Rollout {

@@ -15,11 +15,10 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Report says what a run did. Nothing is left out in silence: every record is
-// counted in Rollouts or in LeftOut, and every rollout without rows is
-// counted in WithoutRows by reason.
+// Report says what a run did. Every record is counted in Rollouts or in LeftOut, and every rollout
+// without rows is counted in WithoutRows by reason.
 type Report struct {
-	Read     int // records seen
+	Read     int // usable ones
 	Rollouts int // of them usable
 	Groups   int
 	Rows     int
@@ -27,48 +26,45 @@ type Report struct {
 	Trained  int64
 	// Status counts rollouts by how they ended.
 	Status map[string]int
-	// Verdicts counts rollouts by their recorded outcome, those without one as unknown.
+	// Verdicts counts rollouts by their recorded outcome; those without one count as unknown.
 	Verdicts map[string]int
-	// WithoutRows counts usable rollouts that gave no row, by reason; WithoutRowsAt
-	// lists the first 10,000, without errors.
+	// WithoutRows counts usable rollouts that gave no row, by reason; WithoutRowsAt lists the first
+	// 10,000 of them, without errors.
 	WithoutRows   map[string]int
 	WithoutRowsAt []Skip
-	// MaskedRows counts rows left out because their whole mask was zeroed, by
-	// reason.
+	// MaskedRows counts rows left out because their whole loss mask is zero, by reason.
 	MaskedRows map[string]int
 	// LeftOut counts the records that were left out; Skips lists the first 10,000.
 	LeftOut int
 	Skips   []Skip
-	// Untrained lists rollouts of which turns were left out because what the model
-	// saw at them is not known, because their record is not what was sampled, or because nothing says who wrote a
-	// reply (Message.Sampled is not set); Error locates the first. Their other turns
-	// have rows.
+	// Untrained lists rollouts with turns left out because their context is unknown, because their
+	// record is not what was sampled, or because nothing says who wrote a reply (Message.Sampled is
+	// not set). Error locates the first such turn. The other turns have rows.
 	Untrained []Skip
 	Reward    reward.Report
-	// OutOfStatistics lists the first 10,000 rollouts whose reward is in no mean and
-	// no deviation, with the reason; Reward.Excluded counts them.
+	// OutOfStatistics lists the first 10,000 rollouts whose reward enters no mean and no deviation,
+	// with the reason; Reward.Excluded counts them.
 	OutOfStatistics []Skip
 	Encode          tokenize.Report
-	// Window says what Pipeline.Window did to the contexts; zero without one.
+	// Window says what Pipeline.Window did to the contexts; zero if there is no Window.
 	Window ctxwindow.Report
-	// Faults counts what the Detector found in sampled messages of rollouts that have
-	// an advantage, where the estimator overrides that of such messages.
+	// Faults counts what the Detector found in sampled messages of rollouts with an advantage, if
+	// the estimator overrides the advantage of such messages.
 	Faults map[string]int
-	// Shaping counts what Pipeline.Shaping did to rewards, groups and rollouts; rows that
-	// it masked are in MaskedRows.
+	// Shaping counts what Pipeline.Shaping did to rewards, groups and rollouts; rows it masked are
+	// in MaskedRows.
 	Shaping shaping.Report
-	// Overview describes the usable rollouts: outcomes, rewards, steps, lengths,
-	// advantages.
+	// Overview describes the usable rollouts: outcomes, rewards, steps, lengths, advantages.
 	Overview overview.Batch
-	// Unscored counts tokens that were sampled and are not trained, because the estimator
-	// compares steps and theirs has no advantage.
+	// Unscored counts sampled tokens that are not trained because the estimator compares steps and
+	// their step has no advantage.
 	Unscored int64
-	// Judge says how far the votes on steps agree, nil without votes.
+	// Judge says how far the votes on steps agree; nil without votes.
 	Judge *prm.Agreement
 	// Notes counts importer remarks by code.
 	Notes map[string]int
-	// Columns that some turns record and others do not, so written for none; nil
-	// where it is not so.
+	// Columns that only some turns record and that are therefore left out; nil if the column is
+	// written or no turn records it.
 	DroppedLogprobs, DroppedVersions *Dropped
 }
 
@@ -81,7 +77,7 @@ type Skip struct {
 	Error   error
 }
 
-// maxSkips bounds the list of a file of which every line is bad.
+// maxSkips bounds the lists of a report, for files in which every line is bad.
 const maxSkips = 10_000
 
 func (r *Report) skip(s Skip) {
@@ -103,7 +99,7 @@ func count(m *map[string]int, key string, n int) {
 	(*m)[key] += n
 }
 
-// counted lists reasons with their counts.
+// counted returns each reason with its count, sorted by reason.
 func counted(reasons map[string]int) (out []string) {
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
 		out = append(out, fmt.Sprintf("%d %s", reasons[reason], reason))
@@ -111,7 +107,7 @@ func counted(reasons map[string]int) (out []string) {
 	return out
 }
 
-// kindOf is the kind of an error, of input where it says none.
+// kindOf returns the kind of err, KindInput if err has none.
 func kindOf(err error) rollout.Kind {
 	if e, ok := asDetail(err); ok {
 		return e.Kind

@@ -49,8 +49,8 @@ func (s *told) counted(all iter.Seq2[*rollout.Rollout, error]) iter.Seq2[*rollou
 	}
 }
 
-// dumpLines are records of captured rollouts, with ids that come again, groups that
-// are interleaved, records that cannot be read and turns that cannot be trained.
+// dumpLines returns records of captured rollouts, with duplicate ids, interleaved groups,
+// unreadable records and turns that cannot be trained.
 func dumpLines() (lines []string) {
 	add := func(record map[string]any) {
 		b, _ := json.Marshal(record)
@@ -63,7 +63,7 @@ func dumpLines() (lines []string) {
 				"outcome": map[string]any{"resolved": (i+g)%2 == 0}, "turns": []any{turn}}
 			switch {
 			case g == 2 && i == 0:
-				r["id"] = "r0-0" // given a name of its own
+				r["id"] = "r0-0" // renamed by the reader
 			case g == 3 && i == 1:
 				r["status"] = "aborted"
 			case g == 4:
@@ -80,7 +80,7 @@ func dumpLines() (lines []string) {
 	return lines
 }
 
-// withoutCauses is a report without causes of errors, which no file holds.
+// withoutCauses returns r without the causes of errors, which no file stores.
 func withoutCauses(r Report) Report {
 	plain := func(in []Skip) (out []Skip) {
 		for _, s := range in {
@@ -98,9 +98,9 @@ func withoutCauses(r Report) Report {
 	return r
 }
 
-// A run that goes on from a cut at any row neither scores nor counts again, decodes
-// only records of shards that are not done, and gives the bytes and the reports, its own
-// and that of its source, of a run without a cut.
+// A run resumed after a cut at any row neither scores nor counts again, decodes only records of
+// unfinished shards, and gives the bytes and the reports (its own and its source's) of an
+// uninterrupted run.
 func TestRunGoesOnWithoutReading(t *testing.T) {
 	kit.Long(t)
 	model, err := embedded.Model()
@@ -178,7 +178,7 @@ func TestRunGoesOnWithoutReading(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, []string{filepath.Join(again, shard.ManifestName)}, left)
 			}
-			// One that now ends at the first bad record meets it.
+			// A resumed run with OnErrorStop ends at the first bad record.
 			again := t.TempDir()
 			set, err = shard.Create(again, options)
 			require.NoError(t, err)

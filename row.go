@@ -14,17 +14,18 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// credits are what the tokens of a rollout's rows get.
+// credits holds what the tokens of a rollout's rows are given.
 type credits struct {
 	at        rolloutAt
 	reward    rollout.Reward
 	applied   []shaped.Applied
 	advantage reward.Advantage
 	flags     map[int]reward.MessageFlags
-	// parts spreads advantages of steps or tokens over a row; nil = the rollout has one.
+	// parts gives the tokens of a row the advantages of their steps or tokens; nil = one for the
+	// rollout.
 	parts    func(rollout.Sequence) (rollout.Sequence, int, error)
 	unscored int64 // tokens left out because their step has no advantage
-	// Of parts: the sum of the advantages of trained tokens, and their number.
+	// With parts: the sum of the advantages of trained tokens, and their number.
 	sum float64
 	n   int
 }
@@ -57,7 +58,7 @@ func (x *run) sample(r *rollout.Rollout, key string, made spool.Row, c *credits)
 		c.unscored += int64(before - trained())
 	}
 	turns := rollout.TurnsOf(r)
-	trains(&seq, turns)
+	boundTurns(&seq, turns)
 	s := rollout.Sample{
 		RolloutIndex: int(c.at.index), Reward: c.reward.Total, OutcomeReward: c.reward.Outcome,
 		Status: r.Status, FinishReason: finishReason(r, turns, seq.LastTurn), Temperature: x.temperature(r, seq.LastTurn),
@@ -88,8 +89,8 @@ func (x *run) sample(r *rollout.Rollout, key string, made spool.Row, c *credits)
 	return s, nil
 }
 
-// finishReason is the recorded reason of the row's last turn, else what the
-// rollout's end says of its last turn, "" where neither is known.
+// finishReason returns the recorded finish reason of the row's last turn; if there is none, "limit"
+// for the last turn of a truncated rollout, else "".
 func finishReason(r *rollout.Rollout, turns []rollout.Turn, turn int) string {
 	if turn < 0 || turn >= len(turns) {
 		return ""
@@ -103,7 +104,7 @@ func finishReason(r *rollout.Rollout, turns []rollout.Turn, turn int) string {
 	return ""
 }
 
-// fillVersions gives the trained tokens that have no policy version this one.
+// fillVersions sets the policy version of trained tokens that have none.
 func fillVersions(seq *rollout.Sequence, version int32) {
 	v := slices.Clone(seq.Version)
 	if v == nil {
@@ -117,9 +118,8 @@ func fillVersions(seq *rollout.Sequence, version int32) {
 	seq.Version = v
 }
 
-// trains bounds the turns and steps of seq by those of which its mask leaves a
-// token to train.
-func trains(seq *rollout.Sequence, turns []rollout.Turn) {
+// boundTurns sets the first and last turn and step of seq to those with a trained token.
+func boundTurns(seq *rollout.Sequence, turns []rollout.Turn) {
 	seq.FirstTurn, seq.LastTurn, seq.FirstStep, seq.LastStep = -1, -1, -1, -1
 	for i, t := range seq.Turn {
 		if seq.Weight[i] == 0 || t < 0 || int(t) >= len(turns) {
@@ -134,7 +134,8 @@ func trains(seq *rollout.Sequence, turns []rollout.Turn) {
 	}
 }
 
-// stepReward is the mean score of the steps whose tokens the row trains.
+// stepReward returns the mean score of the steps whose tokens the row trains, nil if none has a
+// score.
 func stepReward(r *rollout.Rollout, turns []rollout.Turn, seq *rollout.Sequence) *float64 {
 	if len(r.Steps) == 0 {
 		return nil
@@ -153,7 +154,7 @@ func stepReward(r *rollout.Rollout, turns []rollout.Turn, seq *rollout.Sequence)
 	return &mean
 }
 
-// metadata is the recorded object with what the row knows of itself.
+// metadata returns the rollout's metadata with the row's own under the key turnpack.
 func (x *run) metadata(r *rollout.Rollout, row *spool.Row, c *credits) (json.RawMessage, error) {
 	seq := &row.Sequence
 	own := ownMetadata{Fidelity: string(seq.Fidelity), Format: r.Origin.Format, Instance: r.Instance, OutcomeReason: r.Outcome.Reason, Shaped: c.applied}
@@ -182,7 +183,7 @@ func (x *run) metadata(r *rollout.Rollout, row *spool.Row, c *credits) (json.Raw
 	return json.Marshal(m)
 }
 
-// ownMetadata is what a row knows of itself, by name in the order of the alphabet.
+// ownMetadata is the row's own metadata, with keys in alphabetical order.
 type ownMetadata struct {
 	Fidelity      string           `json:"fidelity"`
 	Format        string           `json:"format,omitempty"`
@@ -194,8 +195,7 @@ type ownMetadata struct {
 	Temperature   string           `json:"temperature,omitempty"`
 }
 
-// roles lists the roles of r's messages up to the last one that seq holds text
-// of.
+// roles returns the roles of r's messages up to the last one that seq has tokens of.
 func roles(r *rollout.Rollout, seq *rollout.Sequence) []rollout.Role {
 	out := []rollout.Role{}
 	for _, m := range seq.Source {

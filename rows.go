@@ -7,29 +7,28 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// heldTokens is how many tokens of the rows of one rollout wait as they are until
-// the rollout is encoded; rows beyond wait as bytes, heldRowBytes of them in memory
-// and the others in a temporary file.
+// heldTokens is how many tokens of one rollout's rows wait uncoded until the rollout is encoded;
+// further rows wait as bytes, heldRowBytes of them in memory and the rest in a temporary file.
 const (
 	heldTokens   = 1 << 19
 	heldRowBytes = 1 << 20
 )
 
-// heldLimit is how many bytes of rows of later groups wait in memory; what comes
-// beyond waits in a temporary file.
+// heldLimit is how many bytes of rows of later groups wait in memory; the rest waits in a temporary
+// file.
 const heldLimit = 4 << 20
 
-// hugeRow is the length from which on any row is held as runs: beyond any model's context.
+// hugeRow is the length from which any row is held as runs: beyond any model's context.
 const hugeRow = 1 << 20
 
-// runWriter is a Sink that takes rows as runs, as *export.Writer does. It keeps neither
-// ids nor log probabilities.
+// runWriter is a Sink that takes rows as runs, as *export.Writer does. It must not retain ids or
+// log probabilities.
 type runWriter interface {
 	WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error
 }
 
-// rolloutRows are the rows of one rollout, in order. They wait until the last is
-// made: it may fail, and each row says how many tokens all of them train.
+// rolloutRows holds the rows of one rollout, in order, until the last is made: encoding may still
+// fail, and each row states how many tokens all of them train.
 type rolloutRows struct {
 	rows    spool.Queue
 	n       int
@@ -37,7 +36,7 @@ type rolloutRows struct {
 	trained int64
 }
 
-// add keeps a row that rollout.FinishRows has settled alone.
+// add keeps a row that rollout.FinishRows finished on its own.
 func (q *rolloutRows) add(s spool.Row, spools *spools) error {
 	q.n++
 	q.all += int64(s.Len())
@@ -46,7 +45,8 @@ func (q *rolloutRows) add(s spool.Row, spools *spools) error {
 	return q.rows.Add(s)
 }
 
-// each gives the rows as rollout.FinishRows settles them together, and forgets them.
+// each calls emit with the rows, finished together as rollout.FinishRows would do, and releases
+// them.
 func (q *rolloutRows) each(emit func(spool.Row) error) error {
 	i := 0
 	return q.rows.Each(func(s spool.Row) error {
@@ -57,12 +57,12 @@ func (q *rolloutRows) each(emit func(spool.Row) error) error {
 	})
 }
 
-// spools makes those of single rollouts.
+// spools opens the temporary stores of single rollouts.
 type spools struct {
 	dir    string
-	tokens int // heldTokens, but for tests
+	tokens int // heldTokens, except in tests
 	bytes  int64
-	// prefixes says that the rows of a rollout begin as the one before.
+	// prefixes says that each row of a rollout begins like the row before it.
 	prefixes bool
 
 	mu     sync.Mutex
@@ -77,7 +77,7 @@ func (s *spools) open() *spool.Spool {
 	return one
 }
 
-// close removes what rollouts left that were never written.
+// close removes the stores of rollouts that were never written.
 func (s *spools) close() {
 	for _, one := range s.opened {
 		one.Close()

@@ -16,7 +16,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// steps is a rollout of so many turns, each after an observation of so many words.
+// steps is a rollout of a number of turns, each after an observation of a number of words.
 func steps(id string, turns, words int) *rollout.Rollout {
 	yes := true
 	r := &rollout.Rollout{ID: id, Group: "g", Status: rollout.StatusCompleted, Outcome: rollout.Outcome{Resolved: &yes}}
@@ -27,8 +27,8 @@ func steps(id string, turns, words int) *rollout.Rollout {
 	return r
 }
 
-// Rows of one rollout that wait in a file are what they are in memory, masked ones
-// left out in between, and nothing is left of the file.
+// Rows of one rollout that wait in a file are the same as in memory, masked ones left out, and the
+// file is removed.
 func TestRowsOfOneRolloutThroughAFile(t *testing.T) {
 	src := turnpack.Slice{steps("a", 6, 8), steps("b", 1, 8), steps("c", 9, 8)}
 	p := turnpack.Pipeline{Model: model(t), Encode: tokenize.Options{Mode: tokenize.PerStep}, Mask: lossmask.Policy{MaxTokens: 200}}
@@ -47,7 +47,7 @@ func TestRowsOfOneRolloutThroughAFile(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A rollout that fails after rows were made of it writes none.
+// A rollout that fails after some of its rows were made writes none.
 func TestFailureAfterRows(t *testing.T) {
 	bad := steps("bad", 5, 8)
 	for i := range 5 {
@@ -65,7 +65,7 @@ func TestFailureAfterRows(t *testing.T) {
 	}
 }
 
-// heap is a sink that looks at the memory in use.
+// heap is a sink that records the memory in use.
 type heap struct{ rows, peak uint64 }
 
 func (h *heap) Write(rollout.Sample) error {
@@ -78,8 +78,8 @@ func (h *heap) Write(rollout.Sample) error {
 	return nil
 }
 
-// The rows of one rollout of 200 turns that ends at 100,000 tokens, ten million in
-// all, take less than 128 MB beside the model.
+// The rows of one rollout of 200 turns that ends at 100,000 tokens, ten million in all, take less
+// than 128 MB in addition to the model.
 func TestMemoryOfPerStepRows(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: makes rows of 10 million tokens; run without -short")
@@ -101,7 +101,7 @@ func TestMemoryOfPerStepRows(t *testing.T) {
 	require.Less(t, float64(used), 64e6, "what a batch of such rollouts holds at once is twice that")
 }
 
-// An error of the one who is given sequences ends the encoding.
+// An error of Each's callback ends the encoding.
 func TestEachEnds(t *testing.T) {
 	enc, err := tokenize.NewEncoder(model(t), tokenize.Options{Mode: tokenize.PerStep})
 	require.NoError(t, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// sequences encodes r. A row holds one temperature: where a sequence has tokens
-// of several, it is given once for each, which trains those alone.
+// sequences encodes r. A row has one temperature: a sequence with tokens sampled at several is
+// yielded once per temperature, each time with only the tokens of that temperature trained.
 func (x *run) sequences(ctx context.Context, r *rollout.Rollout, yield func(spool.Row) error) (tokenize.Report, error) {
 	return x.enc.EachRuns(ctx, r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 		row := spool.Row{Sample: rollout.Sample{Sequence: seq}, Lens: lens, Tokens: ids, Logprobs: logprobs}
@@ -35,26 +35,26 @@ func (x *run) sequences(ctx context.Context, r *rollout.Rollout, yield func(spoo
 	})
 }
 
-// byTemperature is row, or a copy for each of the temperatures its tokens were
-// sampled at, in the order they occur.
+// byTemperature returns row, or one copy for each temperature its tokens were sampled at, in order
+// of appearance.
 func (x *run) byTemperature(r *rollout.Rollout, row spool.Row) []spool.Row {
-	var unlike []float32
+	var temperatures []float32
 	for i, t := range row.Turn {
 		if row.Flags[i]&rollout.FlagSampled == 0 || i > 0 && t == row.Turn[i-1] {
 			continue
 		}
-		if at := x.temperature(r, int(t)); !slices.Contains(unlike, at) {
-			unlike = append(unlike, at)
+		if at := x.temperature(r, int(t)); !slices.Contains(temperatures, at) {
+			temperatures = append(temperatures, at)
 		}
 	}
-	if len(unlike) < 2 {
+	if len(temperatures) < 2 {
 		return []spool.Row{row}
 	}
-	out := make([]spool.Row, len(unlike))
-	for k, own := range unlike {
+	out := make([]spool.Row, len(temperatures))
+	for k, own := range temperatures {
 		c := row
 		c.Flags, c.Turn, c.Logprob, c.Version = slices.Clone(row.Flags), slices.Clone(row.Turn), slices.Clone(row.Logprob), slices.Clone(row.Version)
-		if c.Tokens = slices.Clone(row.Tokens); c.Lens != nil { // the writer's to change
+		if c.Tokens = slices.Clone(row.Tokens); c.Lens != nil { // so that the writer may change it
 			c.Lens, c.Logprobs = slices.Clone(row.Lens), slices.Clone(row.Logprobs)
 		}
 		logprobs := c.Logprob
@@ -79,8 +79,7 @@ func (x *run) byTemperature(r *rollout.Rollout, row spool.Row) []spool.Row {
 	return out
 }
 
-// temperature is that of a turn; where it is not recorded, the pipeline's stands
-// for it, or 1.
+// temperature returns the temperature of a turn; if none is recorded, the pipeline's, else 1.
 func (x *run) temperature(r *rollout.Rollout, turn int) float32 {
 	if t := r.TemperatureAt(turn); t != nil {
 		return *t
@@ -88,7 +87,7 @@ func (x *run) temperature(r *rollout.Rollout, turn int) float32 {
 	return cmp.Or(x.Temperature, 1)
 }
 
-// byRuns says whether what is done with a row is the same for all tokens of a run.
+// byRuns reports whether all tokens of a run in r are treated alike, so that rows can stay runs.
 func (x *run) byRuns(r *rollout.Rollout) bool {
 	return (x.Tokens == nil || !x.Tokens.Discounts()) && (x.Shaping.OffPolicy == nil || x.TrainLogprobs == nil && !slices.ContainsFunc(r.Turns, func(t rollout.Turn) bool { return t.TrainLogprobs != nil }))
 }

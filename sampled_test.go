@@ -12,9 +12,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// A row holds one temperature: turns sampled at another are context in it and have
-// a row of their own, so each token is trained once, under the temperature it was
-// sampled at.
+// A row has one temperature: turns sampled at another are context in it and have a row of their
+// own, so each token is trained once, under the temperature it was sampled at.
 func TestRowsHoldOneTemperature(t *testing.T) {
 	kit.Long(t)
 	hot, cold := &rollout.Sampling{Temperature: new(float32(1))}, &rollout.Sampling{Temperature: new(float32(0.5))}

@@ -25,41 +25,41 @@ type run struct {
 	keeper Keeper // nil = none
 
 	keys    keys.Keys             // of groups, in order of first appearance
-	groups  []groupPlan           // by number in keys
-	mixedBy map[int]error         // why a group is left out, by its number
-	seen    keys.Table[rolloutAt] // where the rollouts stand
+	groups  []groupPlan           // by index in keys
+	mixedBy map[int]error         // why a group is left out, by its index
+	seen    keys.Table[rolloutAt] // group and index of each rollout
 	sizes   *sizes                // for estimators that count rows or tokens, else nil
-	// What the first pass learnt of each rollout, by group and index: rewards that a
-	// function of the user gave, and advantages that an estimator of the user gave.
-	// Those of package reward are computed again in the second pass from stats.
+	// Results of the first pass by group and index: rewards of Pipeline.Reward, and advantages of
+	// an estimator that is the user's own. Those of package reward are computed again in the second
+	// pass from stats.
 	scored     [][]rollout.Reward
 	advantages [][]reward.Advantage
 	stats      *reward.Statistics
 	shaper     shaper
 	describer  describer
-	before     *gathered // by an earlier run, nil = none
-	lean       []byte    // scratch: what is kept of a rollout
+	before     *gathered // results of an earlier run, nil = none
+	lean       []byte    // scratch: the encoded record of a rollout
 	spools     *spools
-	steps      rowsteps.Table    // of estimators that compare steps
-	tokens     reward.TokenTable // of estimators of tokens
+	steps      rowsteps.Table    // for estimators that compare steps
+	tokens     reward.TokenTable // for token estimators
 	failed     int               // rollouts that could not be encoded
 	again      kept.Rollouts     // for the second pass
-	// Columns a file has for all rows or for none.
+	// Whether a column is written; a file has it for all rows or for none.
 	logprobs, versions bool
 }
 
-// rolloutAt is where a rollout stands: its group and its index inside it.
+// rolloutAt locates a rollout: its group and its index in the group.
 type rolloutAt struct{ group, index int32 }
 
 // groupPlan is what the first pass learnt about a group.
 type groupPlan struct {
 	count int // rollouts to expect in the second pass
-	// How the rewards of an automatic scale came about.
+	// Whether rewards of the scale auto came from verdicts, from numbers, or both.
 	ByVerdict, ByNumber bool
 }
 
-// score is the first pass: rewards, group sizes and what advantages need. A run that
-// goes on takes them from the one before.
+// score is the first pass: rewards, group sizes and what advantages need. A run that resumes takes
+// them from the earlier run.
 func (x *run) score(ctx context.Context, src Source) error {
 	got := x.gatheredBefore()
 	if got == nil {
@@ -77,7 +77,7 @@ func (x *run) score(ctx context.Context, src Source) error {
 	return x.conclude(got)
 }
 
-// gather reads all records.
+// gather reads all records of src.
 func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 	x.again.Limit = x.againLimit
 	for r, err := range src.Rollouts(ctx) {
@@ -86,16 +86,16 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 		}
 		x.report.Read++
 		if err == nil {
-			err = x.first(r)
+			err = x.checkRecord(r)
 		}
 		if err != nil {
-			if err := x.bad(r, err); err != nil {
+			if err := x.skipOrFail(r, err); err != nil {
 				return err
 			}
 			continue
 		}
 		x.again.Add(r)
-		r = x.ended(r)
+		r = x.withStatus(r)
 		key := x.group(r)
 		at, added := x.keys.Add(key)
 		if added {
@@ -149,11 +149,11 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 	return nil
 }
 
-// conclude draws from all rewards what the second pass needs.
+// conclude derives from all rewards what the second pass needs.
 func (x *run) conclude(from *gathered) error {
 	rewards := from.Order.Rewards(&x.keys)
 	if x.before == nil {
-		from.Order = roster.Roster{} // a million rollouts are seventy megabytes
+		from.Order = roster.Roster{} // a million rollouts take seventy megabytes
 	}
 	x.logprobs, x.versions = from.Logprobs.written(), from.Versions.written()
 	x.report.DroppedLogprobs, x.report.DroppedVersions = from.Logprobs.orNil(), from.Versions.orNil()
@@ -163,7 +163,7 @@ func (x *run) conclude(from *gathered) error {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the source holds no rollout").WithFix("check the input path and the format")
 	}
 	if x.report.Rollouts == 0 {
-		return x.nothing()
+		return x.noUsableRecord()
 	}
 	if err := x.mixed(rewards); err != nil {
 		return err
@@ -180,7 +180,7 @@ func (x *run) conclude(from *gathered) error {
 	return nil
 }
 
-// noReward is the error of a run in which no rollout has a reward.
+// noReward returns the error of a run in which no rollout has a reward.
 func (x *run) noReward() error {
 	excluded := x.report.Reward.Excluded
 	why := counted(excluded)
@@ -207,16 +207,16 @@ func (x *run) noReward() error {
 		x.report.Rollouts, strings.Join(why, ", ")).WithFix("%s", fix)
 }
 
-// mayTrain says whether r can have rows: what others lack, such as the log
-// probabilities of a call that was cut off, takes no column from the file.
+// mayTrain reports whether r can have rows. Other rollouts do not count for the columns: a call cut
+// off without log probabilities must not take the column from the file.
 func (x *run) mayTrain(r *rollout.Rollout, got rollout.Reward) bool {
 	e, ours := x.record()
 	dropped := !x.NoAdvantages && got.Excluded != "" && (!ours || e.Population == "")
 	return !dropped && x.shaper.masked(r) == ""
 }
 
-// nothing is the error of a run whose records are all bad.
-func (x *run) nothing() error {
+// noUsableRecord returns the error of a run whose records are all bad.
+func (x *run) noUsableRecord() error {
 	first := x.report.Skips[0].Error
 	if x.report.LeftOut == 1 {
 		return first
@@ -224,11 +224,11 @@ func (x *run) nothing() error {
 	return rollout.Errorf(kindOf(first), rollout.Where{}, "none of the %d records can be used; the first: %w", x.report.LeftOut, first)
 }
 
-// mixedReason is why the rollouts of a mixed group have no reward.
+// mixedReason is the reason for rollouts of a mixed group having no reward.
 const mixedReason = "its group holds verdicts and numbers"
 
-// mixed leaves out each group in which an automatic scale would compare verdicts
-// with numbers of another range.
+// mixed leaves out each group in which the scale auto would compare verdicts with numbers of
+// another range.
 func (x *run) mixed(rewards []reward.GroupRewards) error {
 	if x.Scale.Outcome != "auto" || x.NoAdvantages || x.Reward != nil {
 		return nil
@@ -257,8 +257,8 @@ func (x *run) mixed(rewards []reward.GroupRewards) error {
 	return nil
 }
 
-// first checks a record on its own and against those before it.
-func (x *run) first(r *rollout.Rollout) error {
+// checkRecord validates a record and checks that its id is new.
+func (x *run) checkRecord(r *rollout.Rollout) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
@@ -269,17 +269,17 @@ func (x *run) first(r *rollout.Rollout) error {
 	return nil
 }
 
-// bad books a record that cannot be used, or returns the error that ends the
-// run: with rollout.OnErrorStop any, else that of a chat template which met its limits.
-func (x *run) bad(r *rollout.Rollout, err error) error {
+// skipOrFail records in the report that a record cannot be used, or returns the error that ends the
+// run: any error with rollout.OnErrorStop, else that of a chat template which hit its limits.
+func (x *run) skipOrFail(r *rollout.Rollout, err error) error {
 	if r != nil {
 		err = inSource(err, r.Origin)
 	}
 	if x.OnError == rollout.OnErrorStop {
 		return err
 	}
-	// A template that met its limit will meet it again and again, each time at the price of
-	// the limit.
+	// A template that hit its limit will hit it for every rollout, each time at the cost of the
+	// limit.
 	if e, ok := errors.AsType[*chat.Error](err); ok && e.Class == chat.LimitError {
 		return err
 	}
@@ -308,7 +308,7 @@ func inSource(err error, from rollout.Origin) error {
 		return err
 	}
 	c := *e
-	// A line without a file is one of the template; the message quotes it.
+	// A line without a file is a line of the template, which the message quotes.
 	c.Where.File, c.Where.Line, c.Where.Column = from.File, from.Line, 0
 	return &c
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// masking is p with what Shaping masks in its mask.
+// masking returns p with the masking of Shaping added to its Mask.
 func (p Pipeline) masking() Pipeline {
 	if p.Shaping.MaskTruncated && !slices.Contains(p.Mask.MaskStatus, rollout.StatusTruncated) {
 		masked := p.Mask.MaskStatus
@@ -23,21 +23,21 @@ func (p Pipeline) masking() Pipeline {
 	return p
 }
 
-// counts says whether the rows are made once before, to count them.
+// counts reports whether the rows are made once beforehand, to count them.
 func (p *Pipeline) counts() bool {
 	return shaped.Rules(p.Shaping).CountsTokens() || !p.NoAdvantages && p.countsRows()
 }
 
-// shaper asks the shaping rules of a run.
+// shaper applies the shaping rules of a run.
 type shaper struct {
 	rules shaped.Rules
 	mask  lossmask.Policy
 	train func(*rollout.Sequence) ([]float32, error) // Pipeline.TrainLogprobs
 	fates [][]shaped.Fate                            // by group and index, nil = nothing was decided
-	spent [][]float64                                // rewards after Rules.Spending, in the same way
+	spent [][]float64                                // rewards after Rules.Spending, by group and index
 }
 
-// shape changes the reward of a scored rollout, and says which rules did.
+// shape changes the reward of a scored rollout and returns the rules that did.
 func (s *shaper) shape(r *rollout.Rollout, got rollout.Reward, lengths *sizes) (rollout.Reward, []shaped.Applied) {
 	if got.Excluded != "" || !s.rules.Shapes() {
 		return got, nil
@@ -53,7 +53,7 @@ func (s *shaper) shape(r *rollout.Rollout, got rollout.Reward, lengths *sizes) (
 	return got, applied
 }
 
-// masked says why no row of r trains, "" if one may.
+// masked returns why no row of r trains, "" if a row may train.
 func (s *shaper) masked(r *rollout.Rollout) string {
 	if why := s.mask.RowReason(0, r.Status); why != "" {
 		return why
@@ -61,8 +61,8 @@ func (s *shaper) masked(r *rollout.Rollout) string {
 	return s.rules.Masks(shaped.FactsOf(r))
 }
 
-// decide leaves out what the rules leave out, before advantages are made. members
-// have the shape of rewards.
+// decide leaves out the groups and rollouts that the rules exclude, before advantages are computed.
+// members has the shape of rewards.
 func (s *shaper) decide(rewards []reward.GroupRewards, members [][]shaped.Member, report *Report) error {
 	if !s.rules.Decides() {
 		return nil
@@ -70,7 +70,7 @@ func (s *shaper) decide(rewards []reward.GroupRewards, members [][]shaped.Member
 	groups := make([]shaped.Group, len(members))
 	for i := range members {
 		groups[i] = shaped.Group{Key: rewards[i].Key, Members: slices.Clone(members[i])}
-		for j := range members[i] { // mixed may have left some out
+		for j := range members[i] { // mixed may have excluded some
 			groups[i].Members[j].Excluded = rewards[i].Rollouts[j].Excluded
 		}
 	}
@@ -96,7 +96,7 @@ func (s *shaper) decide(rewards []reward.GroupRewards, members [][]shaped.Member
 	return nil
 }
 
-// leftOut says why the rules leave a rollout out, "" if they do not.
+// leftOut returns why the rules leave a rollout out, "" if they do not.
 func (s *shaper) leftOut(at rolloutAt) string {
 	if s.fates == nil {
 		return ""
@@ -104,9 +104,9 @@ func (s *shaper) leftOut(at rolloutAt) string {
 	return s.fates[at.group][at.index].Out
 }
 
-// row masks a row, for the reason given, or bounds how far the policy that trains may
-// be from the one that sampled it.
-// unknown counts rows that the latter could not be asked of.
+// row returns the reason for which a row is masked, or bounds how far the policy being trained may
+// be from the policy that sampled the row. unknown is incremented if the row has no log
+// probabilities under the former.
 func (s *shaper) row(r *rollout.Rollout, row *rollout.Sample, unknown *int) (reason string, err error) {
 	if why := s.rules.Masks(shaped.FactsOf(r)); why != "" || s.rules.OffPolicy == nil {
 		return why, nil
@@ -124,13 +124,13 @@ func (s *shaper) row(r *rollout.Rollout, row *rollout.Sample, unknown *int) (rea
 	return reason, err
 }
 
-// describer collects what a report tells of a batch as a whole.
+// describer collects what a report says of a batch as a whole.
 type describer struct {
 	batch tally.Tally
 	votes prm.Tally
 }
 
-// add books a rollout whose rows are made.
+// add counts a rollout whose rows are made.
 func (d *describer) add(res *result) {
 	o := res.Seen
 	o.Rows, o.Tokens, o.Trained = res.Rows, res.Tokens, res.Trained
@@ -138,7 +138,7 @@ func (d *describer) add(res *result) {
 	d.votes.Add(res.Votes)
 }
 
-// into completes a report.
+// into sets the fields of report that describe the batch.
 func (d *describer) into(report *Report) {
 	report.Overview = d.batch.Batch()
 	if judged := d.votes.Agreement(); judged != (prm.Agreement{}) {

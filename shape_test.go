@@ -27,7 +27,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// varied is a batch with every kind of rollout that a rule looks for.
+// varied is a batch with every kind of rollout that a rule matches.
 func varied(seed uint64) turnpack.Slice {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	var out turnpack.Slice
@@ -52,7 +52,7 @@ func varied(seed uint64) turnpack.Slice {
 	return out
 }
 
-// made runs p and returns its rows by id, as JSON holds all of them.
+// made runs p and returns its rows by id, formatted as JSON.
 func made(t *testing.T, p turnpack.Pipeline, src turnpack.Source) (map[string]string, turnpack.Report) {
 	all, report := madeRows(t, p, src)
 	out := map[string]string{}
@@ -74,23 +74,22 @@ func madeRows(t *testing.T, p turnpack.Pipeline, src turnpack.Source) (map[strin
 	return out, report
 }
 
-// text holds all of a row.
+// text returns a row formatted as JSON.
 func text(t *testing.T, s rollout.Sample) string {
 	b, err := json.Marshal(s)
 	require.NoError(t, err)
 	return fmt.Sprintf("%s %v %v", b, s.Weight, s.Credit)
 }
 
-// ownText leaves out what a row has from the other rollouts of its group.
+// ownText returns a row without what it has from the other rollouts of its group.
 func ownText(t *testing.T, s rollout.Sample) string {
 	s.Advantage, s.Credit = nil, nil
 	return text(t, s)
 }
 
-// No rule changes a row that it does not name: rows of groups of which no reward
-// changed and no member left are those of a run without rules, and every rollout that
-// has no rows any more is counted. In the others a row says so itself, or has another
-// advantage and nothing else.
+// A rule changes only the rows it names: rows of groups in which no reward changed and no member
+// was removed equal those of a run without rules, and every rollout that lost its rows is counted.
+// Of the other rows, those that a rule changed say so, and the rest differ in their advantage only.
 func TestRulesChangeWhatTheyName(t *testing.T) {
 	kit.Long(t)
 	all := map[string]shaping.Rules{
@@ -167,7 +166,7 @@ func TestRulesChangeWhatTheyName(t *testing.T) {
 			}
 			require.Equal(t, out, listed, "%s, seed %d: rows that are gone are counted", name, seed)
 			if rewards := shaped.Rules(rules).Shapes() || rules.Spending != nil; !rewards && rules.MaxAge == nil {
-				for id, row := range after { // masked rollouts, and those that are left out for a group's sake, stay in the baseline
+				for id, row := range after { // masked rollouts, and those left out for their group, stay in the baseline
 					require.Equal(t, text(t, before[id]), text(t, row), "%s, seed %d: it changes no row that stays", name, seed)
 				}
 			}
@@ -177,14 +176,14 @@ func TestRulesChangeWhatTheyName(t *testing.T) {
 	}
 }
 
-// Bounds on the difference of the policies change the loss weights of the rows that they
-// name, and nothing else: rows of the same policy, and those whose log probabilities are not
-// known, are as without a bound.
+// Bounds on the difference of the policies change the loss weights of the rows they name, and
+// nothing else: rows of the same policy, and rows without known log probabilities, are as without a
+// bound.
 func TestOffPolicyChangesWhatItNames(t *testing.T) {
 	const groups, size = 5, 4
 	for seed := range uint64(4) {
 		rng := rand.New(rand.NewPCG(seed, 9))
-		delta := map[string]float32{} // by rollout, NaN = not known
+		delta := map[string]float32{} // by rollout; NaN = unknown
 		var src turnpack.Slice
 		for g := range groups {
 			for i := range size {
@@ -230,8 +229,7 @@ func TestOffPolicyChangesWhatItNames(t *testing.T) {
 	}
 }
 
-// A length penalty needs the whole group: rows, report and advantages have the reward that
-// is left of it.
+// A length penalty needs the whole group: rows, report and advantages have the reduced reward.
 func TestLengthPenalty(t *testing.T) {
 	src := turnpack.Slice{attempt("a", 0, true), attempt("a", 1, true), attempt("a", 2, false)}
 	src[0].Messages[3].Content += " and many more words than the others have"
@@ -258,7 +256,7 @@ func TestLengthPenalty(t *testing.T) {
 	require.Equal(t, map[string]int{shaped.RuleSpending: 3}, report.Shaping.Rewards)
 	require.InDelta(t, mean, report.Overview.Reward.Mean, 1e-12)
 
-	p.Scale.Outcome = "auto" // −1 here, as the verdict is recorded
+	p.Scale.Outcome = "auto" // −1 here, from the recorded verdict
 	_, err = p.Run(t.Context(), src[1:], &rows{})
 	require.NoError(t, err, "1 and −1 have the mean 0, and nothing is taken")
 	_, err = p.Run(t.Context(), append(src[1:], attempt("a", 3, false)), &rows{})
@@ -286,8 +284,8 @@ func TestLengthPenalty(t *testing.T) {
 	require.ErrorContains(t, err, "compares steps")
 }
 
-// A rollout without a reward is told for that, whatever the estimator counts, and one
-// whose advantage only rounding makes differ from 0 tells nothing.
+// A rollout without a reward is reported with that reason, whatever the estimator counts, and a
+// rollout whose advantage differs from 0 by rounding only is dropped as zero.
 func TestReasonsOfEstimators(t *testing.T) {
 	src := turnpack.Slice{attempt("a", 0, true), attempt("a", 1, false), attempt("a", 2, true), attempt("a", 3, true)}
 	src[3].Status, src[3].Failure = rollout.StatusFailed, &rollout.Failure{Reason: "the sandbox was lost"}
@@ -322,7 +320,7 @@ func TestShapedRowSaysSo(t *testing.T) {
 	require.Equal(t, map[string]int{"truncated": 1}, report.Shaping.Rewards)
 }
 
-// Filters that leave nothing say which knob to turn.
+// The error of a run whose rollouts are all filtered out names the setting to change.
 func TestFilteredToNothing(t *testing.T) {
 	var dst rows
 	_, err := turnpack.Pipeline{Model: model(t), Shaping: shaping.Rules{MinSolved: 5}}.Run(t.Context(), batch(), &dst)
@@ -353,7 +351,7 @@ func TestOffPolicyRows(t *testing.T) {
 	require.Equal(t, 2, report.Reward.Used, "its reward stays in the baseline, as in NeMo RL")
 }
 
-// idsAndLogprobs are rollouts of one group whose ids and log probabilities are recorded.
+// idsAndLogprobs returns rollouts of one group with recorded ids and log probabilities.
 func idsAndLogprobs(n int) turnpack.Slice {
 	var out turnpack.Slice
 	for i := range n {
@@ -388,7 +386,7 @@ func TestOverview(t *testing.T) {
 	require.Zero(t, report.Judge.Unanimous)
 }
 
-// A run that goes on reports and writes what one that was never cut does.
+// A resumed run reports and writes the same as an uninterrupted one.
 func TestShapedRunGoesOn(t *testing.T) {
 	src := varied(3)
 	p := turnpack.Pipeline{Model: model(t), Shaping: shaping.Rules{TruncatedCoef: ptr(0.5), MinSolved: 1, MaxAge: ptr(int32(2)),

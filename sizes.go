@@ -11,27 +11,27 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// excludedNoRow is why a rollout leaves the statistics of an estimator that
+// excludedNoRow is the reason for a rollout being left out of the statistics of an estimator that
 // counts rows.
 const excludedNoRow = "no row to train"
 
-// size is what the rows of one rollout come to.
+// size holds the totals of one rollout's rows.
 type size struct {
 	Rows, Masked, Trained int
 	All                   int // tokens of all rows
-	Response              int // tokens of the longest row from the first trained one
-	// Tokens are the rows as an estimator of tokens sees them, nil for others.
+	Response              int // the longest row's length from its first trained token on
+	// Tokens are the rows as a token estimator sees them; nil if there is none.
 	Tokens []reward.TokenRow `json:",omitempty"`
 }
 
-// sizes are those of the rollouts that have rows before the loss mask leaves any
-// out as a whole, by id. It is the Sink of a run that only counts.
+// sizes holds, by id, the sizes of rollouts that have rows, before the loss mask leaves out whole
+// rows. It is the Sink of a run that only counts.
 type sizes struct {
 	mask lossmask.Policy
-	// tokens says that an estimator of tokens asks.
+	// tokens says that a token estimator is used.
 	tokens bool
 	Of     map[string]size
-	Why    map[string]string // there is no row, for the first 10,000 rollouts
+	Why    map[string]string // why there is no row, for the first 10,000 rollouts
 }
 
 // Write counts a row.
@@ -71,8 +71,8 @@ func (s *sizes) add(row *spool.Row) error {
 	return nil
 }
 
-// measure makes the rows once before the passes of a run whose estimator
-// counts them, or their tokens.
+// measure makes the rows once before the first pass, if the estimator or the shaping counts rows or
+// tokens.
 func (x *run) measure(ctx context.Context, src Source) error {
 	if !x.counts() {
 		return nil
@@ -81,7 +81,7 @@ func (x *run) measure(ctx context.Context, src Source) error {
 	counting := *x.Pipeline
 	counting.NoAdvantages, counting.Reward, counting.Estimator, counting.Tokens, counting.Shaping = true, nil, nil, nil, shaping.Rules{}
 	counting.Mask.MaxTokens, counting.Mask.MaskStatus = 0, []rollout.Status{}
-	// In one group no row waits for another.
+	// With one group no row waits for another.
 	counting.GroupBy = func(*rollout.Rollout) string { return "all" }
 	report, err := counting.Run(ctx, src, x.sizes)
 	if err != nil {
@@ -93,7 +93,7 @@ func (x *run) measure(ctx context.Context, src Source) error {
 	return err
 }
 
-// rolloutReward is what the estimator knows of a scored rollout.
+// rolloutReward returns what the estimator is told of a scored rollout.
 func (x *run) rolloutReward(r *rollout.Rollout, got rollout.Reward) reward.RolloutReward {
 	out := reward.Of(r, got)
 	if out.Excluded == "" && unsampled(r) {
@@ -116,12 +116,12 @@ func (x *run) rolloutReward(r *rollout.Rollout, got rollout.Reward) reward.Rollo
 	return out
 }
 
-// excludedUnsampled is why a rollout that ended before its first reply is in no
+// excludedUnsampled is the reason for a rollout that ended before its first reply being in no
 // statistics.
 const excludedUnsampled = "nothing was sampled"
 
-// unsampled says that the policy wrote nothing. Replies of which it is not known who wrote
-// them may be its.
+// unsampled reports that the policy wrote nothing. Replies whose author is unknown may be the
+// policy's.
 func unsampled(r *rollout.Rollout) bool {
 	for _, t := range r.Turns {
 		if t.Message >= 0 && t.Output == nil || len(t.Output) > 0 {
@@ -136,8 +136,8 @@ func unsampled(r *rollout.Rollout) bool {
 	return true
 }
 
-// rowless says that a rollout has no row to train, whatever its advantage: it is
-// encoded all the same, which tells why.
+// rowless reports that a rollout has no row to train, whatever its advantage. Such a rollout is
+// encoded all the same, to find out why.
 func (x *run) rowless(id string) bool {
 	if x.sizes == nil || !x.countsRows() {
 		return false

@@ -12,8 +12,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// uneven is a group in which one rollout of three turns was resolved, and two of
-// one turn were not.
+// uneven is a group with one resolved rollout of three turns and two unresolved ones of one turn.
 func uneven() turnpack.Slice {
 	long := attempt("g", 0, true)
 	long.Messages = append(long.Messages,
@@ -28,8 +27,8 @@ func uneven() turnpack.Slice {
 	return out
 }
 
-// Estimators whose unit is the row count the rows that are written, and those
-// that weigh by length their trained tokens.
+// Estimators whose unit is the row count the written rows; those that weigh by length count trained
+// tokens.
 func TestEstimatorsSeeTheRows(t *testing.T) {
 	for _, name := range []string{"verl_drgrpo", "verl_opo"} {
 		e, ok := reward.Preset(name)
@@ -52,8 +51,8 @@ func TestEstimatorsSeeTheRows(t *testing.T) {
 	}
 }
 
-// A rollout whose rows are all masked stays in the baseline or leaves it, as the
-// preset's system has it, and the report says who left and why there is no row.
+// If all rows of a rollout are masked, it stays in the baseline or leaves it, as in the preset's
+// system. The report says which rollouts left and why there is no row.
 func TestMaskedRolloutsAndTheBaseline(t *testing.T) {
 	for name, want := range map[string]float64{"grpo": -0.577350, "verl_drgrpo": -2. / 3, "openclaw_grpo": -0.577350, "prime_grpo": 0} {
 		e, ok := reward.Preset(name)
@@ -73,15 +72,14 @@ func TestMaskedRolloutsAndTheBaseline(t *testing.T) {
 	}
 }
 
-// ended is a rollout with a recorded reward that ended so.
+// ended is a rollout with a recorded reward and the given status.
 func ended(i int, number float64, status rollout.Status) *rollout.Rollout {
 	r := attempt("g", i, number > 0)
 	r.Status, r.Outcome = status, rollout.Outcome{Reward: &number}
 	return r
 }
 
-// Overlong filtering by status, as NeMo RL does it: rewards 1, 0, 1 and two
-// truncated 0s.
+// Overlong filtering by status, as in NeMo RL: rewards 1, 0, 1 and two truncated 0s.
 func TestOverlongFilteringKeepsTheBaseline(t *testing.T) {
 	src := turnpack.Slice{ended(0, 1, rollout.StatusCompleted), ended(1, 0, rollout.StatusCompleted), ended(2, 1, rollout.StatusCompleted),
 		ended(3, 0, rollout.StatusTruncated), ended(4, 0, rollout.StatusTruncated)}
@@ -98,8 +96,7 @@ func TestOverlongFilteringKeepsTheBaseline(t *testing.T) {
 	}
 }
 
-// A rollout of which no row can be made is in no count of rows, and the report
-// says why.
+// A rollout without any row is in no count of rows, and the report says why it has none.
 func TestRolloutsWithoutRowsLeaveTheStatistics(t *testing.T) {
 	src := uneven()
 	src[0].Turns = []rollout.Turn{{Message: 1, Context: rollout.Context{Unknown: true}}}

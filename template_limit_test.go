@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// A template that meets its limit once ends the run with that error, not with one for
-// each rollout after as much time.
+// A template that hits its limit ends the run with that error at once, not with one for each
+// rollout after the same time.
 func TestTemplateAtItsLimitEndsTheRun(t *testing.T) {
 	m := *model(t)
 	hostile := "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}"

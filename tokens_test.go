@@ -14,8 +14,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// tokenAdvantages are those of rows that a run without advantages made, by row id, from
-// the rewards by rollout: reward.TokenAdvantages sees a row as one response.
+// tokenAdvantages returns the advantages of rows made by a run without advantages, by row id, from
+// the rewards by rollout; reward.TokenAdvantages takes a row as one response.
 func tokenAdvantages(t *testing.T, made []rollout.Sample, rewards map[string]float64, masked func(rollout.Sample) bool, e reward.TokenEstimator) map[string][]float64 {
 	t.Helper()
 	groups := map[string]*reward.TokenGroup{}
@@ -52,9 +52,9 @@ func tokenAdvantages(t *testing.T, made []rollout.Sample, rewards map[string]flo
 	return out
 }
 
-// A run gives the tokens of its rows what the estimator gives for the whole batch at
-// once, bit for bit: with several rows a rollout, rollouts without a reward, rows that a
-// mask left out, and whatever the number of workers.
+// A run gives the tokens of its rows what the estimator gives for the whole batch at once, bit for
+// bit: with several rows per rollout, rollouts without a reward, masked rows, and any number of
+// workers.
 func TestTokenEstimators(t *testing.T) {
 	kit.Long(t)
 	src := varied(5)
@@ -159,7 +159,7 @@ func TestTokenRunGoesOn(t *testing.T) {
 	k := &keeping{kept: map[string][]byte{}}
 	_, err := p.Run(t.Context(), src, k)
 	require.NoError(t, err)
-	clear(k.kept) // every row is made again, from what the first run counted
+	clear(k.kept) // every row is made again, from the counts of the first run
 	k.got = nil
 	again, err := p.Run(t.Context(), src, k)
 	require.NoError(t, err)

@@ -19,15 +19,14 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// TestPlannedIsFitted: under templates that drop old reasoning, whose prompts
-// shrink as well as grow, each turn of a plan sees what its messages alone would
-// be cut to, counted from scratch.
+// TestPlannedIsFitted: under templates that drop old reasoning, whose prompts can shrink, each turn
+// of a plan sees what a Fit of its messages alone gives, counted from scratch.
 func TestPlannedIsFitted(t *testing.T) {
 	kit.OneGoroutine(t)
 	sources, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
 	const seed = 71
-	again := map[string]bool{} // where a history fits again
+	again := map[string]bool{} // templates under which a history fits again
 	files := kit.Qwen3(t)
 	tok := qwen3(t).Tokenizer
 	for i, source := range sources {
@@ -49,8 +48,8 @@ func TestPlannedIsFitted(t *testing.T) {
 	require.GreaterOrEqual(t, len(again), 15, again)
 }
 
-// plannedIsFitted plans one rollout and reports whether a turn sees the whole
-// history after one that does not.
+// plannedIsFitted plans one rollout and reports whether a turn sees the whole history after an
+// earlier turn did not.
 func plannedIsFitted(t *testing.T, enc *tokenize.Encoder, rng *rand.Rand, name string) (again bool) {
 	t.Helper()
 	r := thinking(rng)
@@ -64,7 +63,7 @@ func plannedIsFitted(t *testing.T, enc *tokenize.Encoder, rng *rand.Rand, name s
 				return enc.Counter(r).Count(ctx, ms)
 			}))
 			if failure != nil {
-				if err != nil { // the turn that the plan stopped at
+				if err != nil { // the turn at which the plan stopped
 					return again
 				}
 				continue
@@ -78,7 +77,7 @@ func plannedIsFitted(t *testing.T, enc *tokenize.Encoder, rng *rand.Rand, name s
 	return again
 }
 
-// thinking is a conversation with reasoning of all lengths between short texts.
+// thinking is a conversation with reasoning of various lengths between short texts.
 func thinking(rng *rand.Rand) *rollout.Rollout {
 	r := &rollout.Rollout{ID: "thinking", Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "task"}}}
 	for k := range 8 {
@@ -87,7 +86,7 @@ func thinking(rng *rand.Rand) *rollout.Rollout {
 			reply.Reasoning = strings.Repeat("hm ", 1+rng.IntN(300))
 		}
 		answer := rollout.Message{Role: rollout.RoleUser, Content: strings.Repeat("out ", rng.IntN(40))}
-		if rng.IntN(4) > 0 { // reasoning stays until the next question
+		if rng.IntN(4) > 0 { // reasoning is kept until the next question
 			reply.ToolCalls = []rollout.ToolCall{{ID: fmt.Sprint("call", k), Name: "bash", Arguments: "{}"}}
 			answer.Role, answer.ToolCallID, answer.Name = rollout.RoleTool, reply.ToolCalls[0].ID, "bash"
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// TestWindowsStayInBudget: with an encoder's own counter no policy but the
-// reference's plans a prompt that encodes to more than the budget, and the report
-// knows the longest to the token.
+// TestWindowsStayInBudget: with an encoder's own counter no policy except SWERLPolicy plans a
+// prompt that encodes to more than the budget, and the report states the length of the longest
+// prompt exactly.
 func TestWindowsStayInBudget(t *testing.T) {
 	kit.OneGoroutine(t)
 	summary := func(_ context.Context, omitted []rollout.Message) (rollout.Message, error) {
@@ -40,7 +40,7 @@ func TestWindowsStayInBudget(t *testing.T) {
 				where := fmt.Sprintf("%s, seed %d, %#v", name, seed, policy)
 				contexts, rep, err := ctxwindow.Plan(t.Context(), r, policy, enc.Counter(r))
 				if errors.Is(err, rollout.KindLimit) {
-					continue // the template alone takes more
+					continue // the template alone exceeds the budget
 				}
 				require.NoError(t, err, where)
 				longest := 0
@@ -60,7 +60,7 @@ func TestWindowsStayInBudget(t *testing.T) {
 	}
 }
 
-// messagesOf lists what a context shows a turn whose own message is number own.
+// messagesOf returns the messages that a context shows a turn whose own message is number own.
 func messagesOf(r *rollout.Rollout, c rollout.Context, own int) []rollout.Message {
 	if c.Parts == nil {
 		return r.Messages[:own]
@@ -76,8 +76,8 @@ func messagesOf(r *rollout.Rollout, c rollout.Context, own int) []rollout.Messag
 	return ms
 }
 
-// oddRollout is a conversation whose texts hold what tokenizers and templates
-// treat apart: control tokens spelled out, reasoning, white space, long runs.
+// oddRollout is a conversation with texts that tokenizers and templates treat specially: spelled
+// control tokens, reasoning, white space, long runs.
 func oddRollout(rng *rand.Rand, steps int) *rollout.Rollout {
 	odd := []string{"", " ", "\n\n", "ls -la", "<|im_end|>", "<|im_start|>user\n", "<think>\nhm\n</think>\n\nso", "日本 é e\u0301", "🙂\u200d", "x\ty", "<tool_call>\n{}\n</tool_call>", "aaaaaaaaaaaaaaaa", "1234567890", "\u00a0"}
 	text := func(n int) string {

@@ -16,9 +16,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// TestLiveWindowIsPlanned: a rollout that grows, counted by the encoder's own counter,
-// sees in each call what a plan of the finished rollout says, and one fit after the
-// other what its messages alone would be cut to.
+// TestLiveWindowIsPlanned: a live rollout, counted by the encoder's own counter, sees at each call
+// what a plan of the finished rollout says, and what a Fit of its messages alone gives.
 func TestLiveWindowIsPlanned(t *testing.T) {
 	kit.OneGoroutine(t)
 	summary := func(_ context.Context, omitted []rollout.Message) (rollout.Message, error) {
@@ -41,7 +40,7 @@ func TestLiveWindowIsPlanned(t *testing.T) {
 			counter := enc.Counter(&r)
 			s, err := ctxwindow.NewSession(policy, counter)
 			require.NoError(t, err)
-			alone := enc.Counter(&r) // for Fit on the growing rollout
+			alone := enc.Counter(&r) // for Fit on the live rollout
 			for k, turn := range rollout.TurnsOf(whole) {
 				for len(r.Messages) < turn.Message {
 					m := whole.Messages[len(r.Messages)]
@@ -75,7 +74,7 @@ func TestLiveWindowIsPlanned(t *testing.T) {
 	}
 }
 
-// TestLiveRefillMakesFewRows: 200 live calls make the rows of a plan, not one each.
+// TestLiveRefillMakesFewRows: 200 live calls make as few rows as a plan, not one each.
 func TestLiveRefillMakesFewRows(t *testing.T) {
 	m := model(t)
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{})
@@ -102,7 +101,7 @@ func TestLiveRefillMakesFewRows(t *testing.T) {
 	require.Greater(t, len(dst.got), 3)
 }
 
-// oneCall shows the task and the last call: a policy of a user's own in a pipeline.
+// oneCall is a user's own policy in a pipeline: it shows the task and the last call.
 type oneCall struct{}
 
 func (oneCall) Validate() error { return nil }

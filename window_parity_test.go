@@ -14,8 +14,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// TestWindowParity plans the contexts of the seed_parity kit with the real
-// tokenizer: each must be the reference's, message by message.
+// TestWindowParity plans the contexts of the seed_parity kit with the real tokenizer: each must
+// equal the reference's, message by message.
 func TestWindowParity(t *testing.T) {
 	kit.OneGoroutine(t)
 	model := qwen3(t)
@@ -67,8 +67,8 @@ func TestWindowParity(t *testing.T) {
 	require.Equal(t, 63, managed)
 }
 
-// A template that wants user and assistant in turn refuses the preset's contexts
-// and takes those of every other policy, whose note is part of a user message.
+// A template that requires alternating user and assistant messages rejects the contexts of
+// SWERLPolicy and accepts those of every other policy, whose note is part of a user message.
 func TestNoteUnderAlternatingRoles(t *testing.T) {
 	kit.OneGoroutine(t)
 	const alternating = `{% for m in messages %}{% set user = m.role == 'user' %}{% if user != (loop.index0 % 2 == 1) and loop.index0 > 0 %}{{ raise_exception('roles must alternate') }}{% endif %}` +

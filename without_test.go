@@ -13,8 +13,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// Rollouts whose every turn has the engine's ids need no model: the same tokens are
-// trained as with one. Others are refused one by one.
+// Rollouts whose every turn has the engine's ids need no model: the trained tokens are the same as
+// with one. Other rollouts are errors.
 func TestCapturedRolloutsNeedNoModel(t *testing.T) {
 	captured := func(i int) *rollout.Rollout {
 		r := attempt("a", i, i == 0)

@@ -24,14 +24,14 @@ type result struct {
 	rows    rolloutRows
 	err     error
 	r       *rollout.Rollout
-	earlier bool // an earlier run made it, and the sink holds its rows
+	earlier bool // made by an earlier run; the sink holds its rows
 }
 
 // task is a rollout to encode.
 type task struct {
 	r      *rollout.Rollout
 	at     rolloutAt
-	passed bool // over by the source
+	passed bool // skipped by the source
 	out    chan *result
 }
 
@@ -40,8 +40,8 @@ type feeder struct {
 	*run
 	ctx   context.Context
 	tasks chan task
-	queue chan chan *result // in that order; its room bounds how far reading runs ahead of writing
-	first []int             // where a group begins in given
+	queue chan chan *result // in source order; its capacity bounds how far reading runs ahead of writing
+	first []int             // index in given of each group's first rollout
 	given []bool
 }
 
@@ -78,8 +78,8 @@ func (x *run) write(ctx context.Context, src Source, dst Sink) error {
 	return err
 }
 
-// feed reads the source once more. What it passes over, since an earlier run wrote it,
-// keeps its place.
+// feed reads the source again. Rollouts that the source skips because an earlier run wrote them
+// keep their place in the order.
 func (f *feeder) feed(src Source) {
 	all := 0
 	f.first = make([]int, len(f.groups))
@@ -88,9 +88,9 @@ func (f *feeder) feed(src Source) {
 	}
 	f.given = make([]bool, all)
 	order := passedOver{from: f.before}
-	for r, err := range f.rest(f.ctx, src) {
+	for r, err := range f.remaining(f.ctx, src) {
 		if err != nil || r == nil || f.ctx.Err() != nil {
-			continue // booked in the first pass
+			continue // reported in the first pass
 		}
 		at, ok := f.seen.Of(r.ID)
 		if !ok || f.given[f.first[at.group]+int(at.index)] || r.Validate() != nil {
@@ -113,7 +113,7 @@ func (f *feeder) feed(src Source) {
 	}
 }
 
-// give hands out a rollout, and reports whether the run goes on.
+// give hands out a rollout and reports whether the run goes on.
 func (f *feeder) give(r *rollout.Rollout, at rolloutAt, passed bool) bool {
 	f.given[f.first[at.group]+int(at.index)] = true
 	out := make(chan *result, 1)
@@ -130,14 +130,14 @@ func (f *feeder) give(r *rollout.Rollout, at rolloutAt, passed bool) bool {
 	return true
 }
 
-// pass hands out a rollout that the source passed over.
+// pass hands out a rollout that the source skipped and reports whether the run goes on.
 func (f *feeder) pass(r *rollout.Rollout) bool {
 	at, _ := f.seen.Of(r.ID)
 	return !f.keeper.Holds(r.ID) || f.give(r, at, true)
 }
 
-// collect writes results in order; groups that come interleaved are held back
-// until the groups before them are complete.
+// collect writes results in order; rows of interleaved groups are held back until the groups before
+// them are complete.
 func (x *run) collect(ctx context.Context, queue <-chan chan *result, dst Sink) error {
 	later := spool.New(x.TempDir, cmp.Or(x.heldLimit, heldLimit))
 	defer later.Close()
@@ -156,7 +156,7 @@ func (x *run) collect(ctx context.Context, queue <-chan chan *result, dst Sink) 
 		}
 		done++
 		if res.err != nil {
-			if err := x.bad(res.r, res.err); err != nil {
+			if err := x.skipOrFail(res.r, res.err); err != nil {
 				return err
 			}
 			if res.Why == "" {
@@ -200,8 +200,8 @@ func (x *run) collect(ctx context.Context, queue <-chan chan *result, dst Sink) 
 	return nil
 }
 
-// noRow is the error of a run that wrote nothing because rollouts failed, or because
-// their turns cannot be trained.
+// noRow returns the error of a run that wrote no row because rollouts failed or their turns cannot
+// be trained.
 func (x *run) noRow() error {
 	list := x.report.Untrained
 	if x.failed > 0 {
@@ -259,7 +259,7 @@ func (x *run) book(res *result) {
 	}
 }
 
-// zeroAdvantage is the size of an advantage that only rounding makes differ from 0.
+// zeroAdvantage is the magnitude below which an advantage differs from 0 by rounding only.
 const zeroAdvantage = 1e-12
 
 // encode makes the rows of one rollout.
@@ -268,7 +268,7 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout, at rolloutAt) *res
 	for _, n := range r.Notes {
 		res.Notes = append(res.Notes, n.Code)
 	}
-	r = x.ended(r)
+	r = x.withStatus(r)
 	key := x.group(r)
 	res.group = int(at.group)
 	got, applied := x.scoreOf(r, at)
@@ -316,8 +316,8 @@ func (x *run) encode(ctx context.Context, r *rollout.Rollout, at rolloutAt) *res
 	return res
 }
 
-// credit finds the advantages of a rollout, and reports whether it has rows: else res says
-// why not.
+// credit sets the advantages of a rollout and reports whether the rollout has rows; if not, res
+// says why.
 func (x *run) credit(r *rollout.Rollout, key string, c *credits, res *result) bool {
 	excluded := c.reward.Excluded
 	switch {
@@ -339,7 +339,7 @@ func (x *run) credit(r *rollout.Rollout, key string, c *credits, res *result) bo
 	return res.Why == "" && res.err == nil
 }
 
-// makeRows fills res.rows, or says why there are none.
+// makeRows fills res.rows, or sets the reason for there being none.
 func (x *run) makeRows(ctx context.Context, r *rollout.Rollout, key string, c *credits, res *result) error {
 	given, masked := 0, ""
 	mask := func(why string) {
@@ -360,8 +360,8 @@ func (x *run) makeRows(ctx context.Context, r *rollout.Rollout, key string, c *c
 			mask(why)
 			return nil
 		}
-		// Settled, it is as long as it is written, without what follows the last trained
-		// token.
+		// A finished row is as long as it is written: without the tokens after the last trained
+		// one.
 		for _, finished := range rollout.FinishRows([]rollout.Sample{row}) {
 			row := made.Finish(finished)
 			if why := x.Mask.RowReason(row.Len(), row.Status); why != "" {
@@ -406,7 +406,7 @@ func (x *run) flag(r *rollout.Rollout) (flags map[int]reward.MessageFlags, fault
 	return flags, faults
 }
 
-// windowed plans the contexts of r's turns.
+// windowed returns r with the contexts that Window plans for its turns.
 func (x *run) windowed(ctx context.Context, r *rollout.Rollout) (*rollout.Rollout, ctxwindow.Report, error) {
 	contexts, report, err := ctxwindow.Plan(ctx, r, x.Window, x.enc.Counter(r))
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Counter says how many tokens the model's input takes when it is shown these
-// messages, generation prompt included. Budgets are as exact as the Counter: an
-// encoder's own count makes them exact. It must not keep the slice.
+// Counter returns the number of tokens of the model's input for these messages, generation prompt
+// included. Budgets are as exact as the Counter: an encoder's own count makes them exact. Count
+// must not keep the slice.
 type Counter interface {
 	Count(ctx context.Context, messages []rollout.Message) (int, error)
 }
 
-// CounterFunc makes a function a Counter.
+// CounterFunc is a function used as a Counter.
 type CounterFunc func(ctx context.Context, messages []rollout.Message) (int, error)
 
 // Count calls f.
@@ -23,16 +23,16 @@ func (f CounterFunc) Count(ctx context.Context, messages []rollout.Message) (int
 	return f(ctx, messages)
 }
 
-// unit is a part of a context: positions [from, to) of the history or, with msg
-// set, a message in their place.
+// unit is a part of a context: positions [from, to) of the history, or msg in their place if msg is
+// set.
 type unit struct {
 	from, to int
 	msg      *rollout.Message
-	note     bool // msg stands for omitted turns
-	bare     bool // nothing is left of the message that msg stands for
+	note     bool // msg replaces omitted turns
+	bare     bool // msg has no content left of the message it replaces
 }
 
-// count is the exact count of a view.
+// count returns the exact count of a view.
 func (h *History) count(ctx context.Context, view []unit) (int, error) {
 	if h.counter == nil {
 		return 0, zero.Value("ctxwindow.History", "Plan, Fit or Session")
@@ -45,7 +45,7 @@ func (h *History) call(ctx context.Context, messages []rollout.Message) (int, er
 	return counted(h.counter.Count(ctx, messages))
 }
 
-// messages writes a view out. A view of one range is a view of the history.
+// messages returns the messages that a view shows. A view of one range shares the history's memory.
 func (h *History) messages(view []unit) []rollout.Message {
 	if len(view) == 1 && view[0].msg == nil {
 		return h.history[view[0].from:view[0].to]
@@ -61,13 +61,14 @@ func (h *History) messages(view []unit) []rollout.Message {
 	return h.scratch
 }
 
-// cost is about what a block adds after the first fixed messages, asked once for each.
+// cost returns about how many tokens a block adds after the first fixed messages; each block is
+// counted once.
 func (h *History) cost(ctx context.Context, fixed int, b block) (int, error) {
 	if n, ok := h.costs[b]; ok {
 		return n, nil
 	}
 	base, ok := h.fixedCounts[fixed]
-	if !ok && fixed > 0 { // templates may refuse to render nothing
+	if !ok && fixed > 0 { // templates may reject an empty list
 		n, err := h.call(ctx, h.history[:fixed])
 		if err != nil {
 			return 0, err
@@ -82,7 +83,7 @@ func (h *History) cost(ctx context.Context, fixed int, b block) (int, error) {
 	return h.costs[b], nil
 }
 
-// counted is what a counter said, or why that is no count.
+// counted returns what a counter returned, with errors and negative counts as a *rollout.Error.
 func counted(n int, err error) (int, error) {
 	if err != nil {
 		return 0, failed(err, rollout.KindTokenizer, "the token counter")
@@ -93,7 +94,7 @@ func counted(n int, err error) (int, error) {
 	return n, nil
 }
 
-// failed gives the failure of what the caller brought a kind where it has none.
+// failed gives an error of the caller's code a kind if it has none.
 func failed(err error, kind rollout.Kind, what string) error {
 	var e *rollout.Error
 	if errors.As(err, &e) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {

@@ -9,8 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// A counter of words stands in for an encoder. The second and third calls no
-// longer see the whole conversation.
+// The counter counts words in place of an encoder. The second and third calls no longer see the
+// whole conversation.
 func ExamplePlan() {
 	r := &rollout.Rollout{ID: "demo", Messages: []rollout.Message{
 		{Role: rollout.RoleSystem, Content: "You repair code."},

@@ -13,8 +13,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// chars is the kit's chars4 counter, with the number of its calls and of the
-// messages it was shown.
+// chars is the kit's chars4 counter; it also records its calls and the messages it was given.
 type chars struct{ calls, messages int }
 
 func renderedText(ms []rollout.Message) string {
@@ -31,7 +30,7 @@ func (c *chars) Count(_ context.Context, ms []rollout.Message) (int, error) {
 	return (utf8.RuneCountInString(renderedText(ms)) + 3) / 4, nil
 }
 
-// words is the kit's ws counter. Its counts are sums of what messages add.
+// words is the kit's ws counter. Its counts add up over messages.
 type words struct{ calls int }
 
 func (w *words) Count(_ context.Context, ms []rollout.Message) (int, error) {
@@ -39,9 +38,8 @@ func (w *words) Count(_ context.Context, ms []rollout.Message) (int, error) {
 	return len(strings.Fields(renderedText(ms))), nil
 }
 
-// stripping counts like a template that drops the reasoning of all but the last
-// assistant message: counts are no sums, and a context can cost less than its
-// first part.
+// stripping counts like a template that drops the reasoning of all but the last assistant message:
+// counts do not add up, and a context can cost less than its first part.
 type stripping struct{ chars }
 
 func (s *stripping) Count(ctx context.Context, ms []rollout.Message) (int, error) {
@@ -94,7 +92,7 @@ func agent(rng *rand.Rand, steps int, size func(step int) int) *rollout.Rollout 
 	return r
 }
 
-// shown writes a context out.
+// shown formats a context.
 func shown(r *rollout.Rollout, c rollout.Context, before int) []rollout.Message {
 	var out []rollout.Message
 	take := func(from, to int) {
@@ -118,7 +116,7 @@ func shown(r *rollout.Rollout, c rollout.Context, before int) []rollout.Message 
 	return out
 }
 
-// checkPromises asserts what every policy but the parity preset promises.
+// checkPromises asserts what every policy but the parity policy promises.
 func checkPromises(t testing.TB, r *rollout.Rollout, contexts []rollout.Context, budget int, counter Counter) {
 	t.Helper()
 	for k, turn := range rollout.TurnsOf(r) {

@@ -7,30 +7,30 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// block is a history turn: an assistant message and what follows it up to the
-// next, as positions [from, to).
+// block is a history turn: an assistant message and the messages up to the next one, as positions
+// [from, to).
 type block struct{ from, to int }
 
-// History is what was said in one rollout so far, without exit records, and what
-// counting it has cost already. It belongs to one goroutine.
+// History holds the messages of one rollout so far, without exit records, and the counts already
+// made. It is not safe for concurrent use.
 type History struct {
 	history []rollout.Message
 	index   []int // position → message index
 	blocks  []block
 	lead    int // messages before the first assistant message
-	shown   int // messages before the call that is being planned
+	shown   int // messages before the call being planned
 
 	counter     Counter
 	calls       int           // of the counter
-	costs       map[block]int // what blocks add after the fixed messages
-	fixedCounts map[int]int   // counts of the first messages, by their number
+	costs       map[block]int // tokens that blocks add after the fixed messages
+	fixedCounts map[int]int   // counts of the first n messages, by n
 	scratch     []rollout.Message
 }
 
-// Messages are those before the call that is being planned. They must not be changed.
+// Messages returns the messages before the call being planned. They must not be changed.
 func (h *History) Messages() []rollout.Message { return h.history[:h.shown:h.shown] }
 
-// Count is the number of tokens of a context that shows parts, as in View.Parts, but
+// Count returns the number of tokens of a context that shows parts, as in View.Parts, except that
 // nil shows nothing.
 func (h *History) Count(ctx context.Context, parts []rollout.ContextPart) (int, error) {
 	units := make([]unit, len(parts))
@@ -48,7 +48,7 @@ func newHistory(r *rollout.Rollout, c Counter) *History {
 	exits := false
 	for i := range r.Messages {
 		exit := r.Messages[i].Role == rollout.RoleExit
-		if exits && !exit { // an exit record among the messages: they have to be moved together
+		if exits && !exit { // an exit record among the messages: copy the others
 			h.history, h.index, h.blocks, h.lead = nil, nil, nil, 0
 			for i := range r.Messages {
 				h.append(&r.Messages[i], i)
@@ -56,7 +56,7 @@ func newHistory(r *rollout.Rollout, c Counter) *History {
 			return h
 		}
 		if exits = exits || exit; !exit {
-			h.history = r.Messages[:i+1] // shared, so that counters know their own
+			h.history = r.Messages[:i+1] // shared, so that a counter recognizes the slice
 			h.index = append(h.index, i)
 			h.noteTurn(i)
 		}
@@ -64,7 +64,7 @@ func newHistory(r *rollout.Rollout, c Counter) *History {
 	return h
 }
 
-// append takes message i of the rollout into the history.
+// append adds message i of the rollout to the history.
 func (h *History) append(m *rollout.Message, i int) {
 	if m.Role == rollout.RoleExit {
 		return
@@ -73,7 +73,7 @@ func (h *History) append(m *rollout.Message, i int) {
 	h.noteTurn(len(h.history) - 1)
 }
 
-// noteTurn counts the message at position k, the last one, to its history turn.
+// noteTurn adds the message at position k, the last one, to its history turn.
 func (h *History) noteTurn(k int) {
 	switch last := len(h.blocks) - 1; {
 	case h.history[k].Role == rollout.RoleAssistant:
@@ -85,8 +85,8 @@ func (h *History) noteTurn(k int) {
 	}
 }
 
-// look asks a strategy for a view and makes sure that it is one.
-func (h *History) look(ctx context.Context, policy Policy, s Strategy, n int) (View, error) {
+// viewAt returns the view of s for the call after n messages, checked.
+func (h *History) viewAt(ctx context.Context, policy Policy, s Strategy, n int) (View, error) {
 	if s == nil {
 		return View{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "window"}, "the policy %T starts nothing", policy).WithFix("return a Strategy from Start")
 	}
@@ -110,8 +110,8 @@ func (h *History) look(ctx context.Context, policy Policy, s Strategy, n int) (V
 	return v, nil
 }
 
-// check refuses a part that is not one of the first n messages, and a message that no
-// template can show.
+// check rejects a part that is not within the first n messages, and a message without a role, which
+// no template can show.
 func (h *History) check(p rollout.ContextPart, n int) error {
 	if p.From < 0 || p.To > n || p.From > p.To || p.Message == nil && p.From == p.To {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Parts"}, "a part shows messages [%d, %d) of %d", p.From, p.To, n)
@@ -122,11 +122,11 @@ func (h *History) check(p rollout.ContextPart, n int) error {
 	return nil
 }
 
-// position is the number of history messages before message i.
+// position returns the number of history messages before message i.
 func (h *History) position(i int) int { return sort.SearchInts(h.index, i) }
 
-// split divides the first n messages into the fixed ones and history turns. What
-// stands between them before the first assistant message is a turn of its own.
+// split divides the first n messages into the fixed ones and history turns. Other messages before
+// the first assistant message form a turn of their own.
 func (h *History) split(n, fixed int) (int, []block) {
 	if fixed == 0 {
 		fixed = h.lead
@@ -154,8 +154,8 @@ func (h *History) split(n, fixed int) (int, []block) {
 	return fixed, blocks
 }
 
-// context turns parts of the history into those of the rollout, whose messages have
-// other numbers where exit records stand between them.
+// context converts parts from positions in the history to message numbers in the rollout, which
+// differ if the rollout has exit records.
 func (h *History) context(view []rollout.ContextPart) rollout.Context {
 	if view == nil {
 		return rollout.Context{}
@@ -169,7 +169,7 @@ func (h *History) context(view []rollout.ContextPart) rollout.Context {
 		}
 		for k := p.From; k < p.To; {
 			end := k + 1
-			if h.index[p.To-1]-h.index[k] == p.To-1-k { // no exit record within
+			if h.index[p.To-1]-h.index[k] == p.To-1-k { // no exit record in between
 				end = p.To
 			}
 			for end < p.To && h.index[end] == h.index[end-1]+1 {
@@ -187,7 +187,7 @@ func (h *History) context(view []rollout.ContextPart) rollout.Context {
 	return rollout.Context{Parts: parts}
 }
 
-// bounds are the message numbers in the rollout that a replaced stretch covers.
+// bounds returns the message numbers in the rollout that a replaced part covers.
 func (h *History) bounds(p rollout.ContextPart) (from, to int) {
 	switch {
 	case p.From < p.To:
@@ -200,8 +200,8 @@ func (h *History) bounds(p rollout.ContextPart) (from, to int) {
 	return 0, 0
 }
 
-// write writes a view of the first n messages out. The messages of a nil view are the
-// history's own.
+// write returns the messages that v shows of the first n. For nil Parts they share the history's
+// memory.
 func (h *History) write(v View, n int) []rollout.Message {
 	if v.Parts == nil {
 		return h.history[:n:n]

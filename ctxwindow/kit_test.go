@@ -61,9 +61,8 @@ func TestKitReference(t *testing.T) {
 	require.Equal(t, [2]int{13, 36}, [2]int{over, lost}, "the reference's faults, as the kit counts them")
 }
 
-// TestKitSafePolicies runs the policies for new jobs on the reference's
-// histories: each keeps the latest turn within the budget, or says that even
-// empty messages exceed it.
+// TestKitSafePolicies runs every policy but the parity policy on the reference's histories: each
+// keeps the latest turn within the budget, or reports that even empty messages exceed it.
 func TestKitSafePolicies(t *testing.T) {
 	for _, policy := range []func(budget int) Policy{
 		func(b int) Policy { return HeadTail{Budget: b} },

@@ -9,8 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// A live rollout: each call is fitted before it is made, and what it saw is recorded
-// with its turn. The counter stands in for Encoder.Counter of the rollout.
+// A live rollout: each call is fitted before it is made, and the context it saw is recorded with
+// its turn. The counter replaces the rollout's Encoder.Counter.
 func ExampleSession() {
 	words := ctxwindow.CounterFunc(func(_ context.Context, ms []rollout.Message) (int, error) {
 		n := 1
@@ -54,7 +54,7 @@ func ExampleSession() {
 	// rows 2
 }
 
-// lastCalls is a policy of one's own: the task and what followed the last n calls.
+// lastCalls is a user's own policy: the task and what followed the last n calls.
 type lastCalls struct{ n int }
 
 func (p lastCalls) Validate() error { return nil }
@@ -74,14 +74,14 @@ func (s lastCallsOf) View(ctx context.Context, n int) (ctxwindow.View, error) {
 		}
 	}
 	if len(calls) <= s.n {
-		return ctxwindow.View{}, nil // the history as it is
+		return ctxwindow.View{}, nil // the plain history
 	}
 	parts := []rollout.ContextPart{{To: calls[0]}, {From: calls[len(calls)-s.n], To: n}}
 	tokens, err := s.h.Count(ctx, parts)
 	return ctxwindow.View{Parts: parts, Tokens: tokens, Omitted: len(calls) - s.n}, err
 }
 
-// A policy of one's own works wherever those of the package do.
+// A user's own policy works wherever those of the package do.
 func ExamplePolicy() {
 	r := &rollout.Rollout{ID: "demo", Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "Count."}}}
 	for i := range 4 {

@@ -21,8 +21,8 @@ func noteOr(note func(int) rollout.Message) func(int) rollout.Message {
 	return note
 }
 
-// join makes a note of a view the end of the message before it, if both are the
-// user's side: what is shown keeps the order of roles that the conversation has.
+// join appends a note in a view to the message before it if both are from the user's side, which
+// keeps the order of roles that the conversation has.
 func (p *History) join(view []unit) []unit {
 	for k, u := range view {
 		if !u.note || k == 0 {
@@ -49,7 +49,7 @@ func (p *History) join(view []unit) []unit {
 	return view
 }
 
-// takesNote reports whether a note can be the end of message m.
+// takesNote reports whether a note can be appended to message m.
 func takesNote(m, note *rollout.Message) bool {
 	return note.Role == rollout.RoleUser && note.Parts == nil && textOnly(m) && (m.Role == rollout.RoleUser || m.Role == rollout.RoleTool)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Parse reads a policy as command lines write it: "none", also "", or a name and a
-// token budget: "headtail:32768", "tail:32768", "refill:32768", "swe-rl:32768".
-// Compaction needs a summariser and has no such form.
+// Parse reads a policy in the form that command lines use: "none" or "" for None, else a name and a
+// token budget: "headtail:32768", "tail:32768", "refill:32768", "swe-rl:32768". Compaction needs a
+// summarizer and has no such form.
 func Parse(s string) (Policy, error) {
 	name, number, budgeted := strings.Cut(s, ":")
 	if s == "none" || s == "" {

@@ -11,26 +11,26 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Report says what a plan did to one rollout. Reports add up over a batch.
+// Report says what a plan did to one rollout. Add sums reports over a batch.
 type Report struct {
 	Turns     int `json:"turns"`
 	Recorded  int `json:"recorded"`  // turns whose recorded context was kept as it is
 	Windowed  int `json:"windowed"`  // turns that do not see the plain history
 	Omitted   int `json:"omitted"`   // history turns left out, summed over turns
 	Shortened int `json:"shortened"` // messages shown shortened, summed over turns
-	Emptied   int `json:"emptied"`   // of them, those of which nothing is left but the note
-	// OverBudget and LostLatest count turns whose context exceeds the budget or
-	// lacks the latest history turn. Only the parity preset does either.
+	Emptied   int `json:"emptied"`   // shortened messages with no content left but the marker
+	// OverBudget and LostLatest count turns whose context exceeds the budget or lacks the latest
+	// history turn. Of this package's policies only SWERLPolicy makes such contexts.
 	OverBudget int `json:"over_budget"`
 	LostLatest int `json:"lost_latest"`
-	// Rows is the number of training rows the contexts allow: a turn whose context
-	// does not begin with the one before and that turn's message starts a new row.
+	// Rows is the number of training rows the contexts allow: a turn starts a new row unless its
+	// context begins with the previous turn's context and message.
 	Rows      int `json:"rows"`
 	MaxTokens int `json:"max_tokens"` // largest planned context
 	Calls     int `json:"calls"`      // calls of the counter
 }
 
-// Add adds o to r.
+// Add adds o to r; MaxTokens becomes the larger of the two.
 func (r *Report) Add(o Report) {
 	r.Turns += o.Turns
 	r.Recorded += o.Recorded
@@ -45,14 +45,13 @@ func (r *Report) Add(o Report) {
 	r.Calls += o.Calls
 }
 
-// Plan says what each turn of r sees under policy, one context per turn of
-// rollout.TurnsOf(r). A turn whose recorded context is not the plain history, or
-// whose prompt ids are recorded, keeps what it has, since that is what the model
-// saw; so does a turn without a message.
+// Plan returns what each turn of r sees under policy, one context per turn of rollout.TurnsOf(r). A
+// turn whose recorded context is not the plain history, or whose prompt ids are recorded, keeps its
+// context, since that is what the model saw; so does a turn without a message.
 //
-// A plan takes two to four calls of the counter per turn, each on no more than
-// about a budget of messages, but for one on the plain history under HeadTail, Tail
-// and SWERLPolicy. A context that no shortening fits into the budget is an error of kind limit, located
+// Plan calls the counter two to four times per turn, each time with about a budget of messages at
+// most, except for one call with the plain history under HeadTail, Tail and SWERLPolicy. A context
+// that no shortening fits into the budget is an error of kind limit that names the turn.
 // by turn.
 func Plan(ctx context.Context, r *rollout.Rollout, policy Policy, counter Counter) ([]rollout.Context, Report, error) {
 	if policy == nil || counter == nil {
@@ -84,13 +83,13 @@ func Plan(ctx context.Context, r *rollout.Rollout, policy Policy, counter Counte
 			rep.Recorded++
 			continue
 		}
-		// A turn that goes back in the conversation starts afresh.
+		// A turn whose reply comes earlier in the conversation than the last one starts anew.
 		n := h.position(turn.Message)
 		if s == nil || n < before {
 			s = policy.Start(h)
 		}
 		before = n
-		view, err := h.look(ctx, policy, s, n)
+		view, err := h.viewAt(ctx, policy, s, n)
 		if err != nil {
 			return nil, Report{}, located(err, r.ID, t)
 		}
@@ -118,7 +117,7 @@ func (r *Report) add(v View) {
 	}
 }
 
-// located adds the turn to an error of this module, and to others as text.
+// located adds rollout and turn to an error: in Where if it is a *rollout.Error, else in its text.
 func located(err error, id string, turn int) error {
 	var e *rollout.Error
 	if !errors.As(err, &e) {
@@ -130,7 +129,7 @@ func located(err error, id string, turn int) error {
 }
 
 // Apply returns a copy of r whose turns have the given contexts, one per turn of
-// rollout.TurnsOf(r). r is not changed; the copy shares all else with it.
+// rollout.TurnsOf(r). r is not changed; the copy shares everything else with r.
 func Apply(r *rollout.Rollout, contexts []rollout.Context) (*rollout.Rollout, error) {
 	if r == nil {
 		return nil, zero.Rollout()
@@ -147,7 +146,7 @@ func Apply(r *rollout.Rollout, contexts []rollout.Context) (*rollout.Rollout, er
 	return &out, nil
 }
 
-// rows counts the training rows that contexts allow.
+// rows returns the number of training rows that contexts allow.
 func rows(contexts []rollout.Context, turns []rollout.Turn) int {
 	n := 0
 	for t := range turns {
@@ -158,7 +157,7 @@ func rows(contexts []rollout.Context, turns []rollout.Turn) int {
 	return n
 }
 
-// extends says whether context b begins with context a followed by message am.
+// extends reports whether context b begins with context a followed by message am.
 func extends(a rollout.Context, am int, b rollout.Context, bm int) bool {
 	if a.Unknown || b.Unknown || am < 0 || bm < 0 || bm <= am {
 		return false

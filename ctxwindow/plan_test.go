@@ -62,8 +62,8 @@ func TestPromisesOnGeneratedRollouts(t *testing.T) {
 	}
 }
 
-// TestPlanIsFit: a turn sees what a call with its messages alone would, where the
-// plain history fits again, too.
+// TestPlanIsFit: a turn sees what a single call with the same messages would see, also if the plain
+// history fits again.
 func TestPlanIsFit(t *testing.T) {
 	again := 0
 	for seed := range uint64(30) {
@@ -107,7 +107,7 @@ func TestRefillMakesFewRows(t *testing.T) {
 }
 
 func TestCounterCallsAreLinear(t *testing.T) {
-	shown := map[string]int{} // messages that a counter without sums was shown, at half the steps
+	shown := map[string]int{} // messages shown to a counter whose counts do not add up, for half the steps
 	for _, steps := range []int{50, 100, 200, 400} {
 		r := agent(rand.New(rand.NewPCG(1, 1)), steps, func(k int) int { return 20 + k%40 })
 		for _, policy := range append(safePolicies(3000), SWERL(3000)) {
@@ -121,7 +121,7 @@ func TestCounterCallsAreLinear(t *testing.T) {
 			require.LessOrEqual(t, rep.Calls, 3*len(r.Messages), "%s at %d steps", name(policy), steps)
 			key := fmt.Sprintf("%#v", policy)
 			switch policy.(type) {
-			case HeadTail, Tail: // and the plain history, which may fit again, in each turn
+			case HeadTail, Tail: // and the plain history at each turn, since it may fit again
 				require.LessOrEqual(t, rep.Calls, 3*steps+10, "%s at %d steps: a turn, the history and what is shown", key, steps)
 				for _, turn := range rollout.TurnsOf(r) {
 					plain.messages -= turn.Message
@@ -173,8 +173,8 @@ func TestHeadTailShape(t *testing.T) {
 	require.Equal(t, "cut", contexts[11].Parts[1].Message.Content)
 }
 
-// The preset's note is a second user message after the first (TestNoteUnderAlternatingRoles
-// at the module root shows a template that refuses it); no other policy makes one.
+// The parity policy's note is a second user message after the first (TestNoteUnderAlternatingRoles
+// at the module root shows a template that rejects it); no other policy makes one.
 func TestNotesKeepTheOrderOfRoles(t *testing.T) {
 	answers := func(m rollout.Message) bool { return m.Role == rollout.RoleUser || m.Role == rollout.RoleTool }
 	doubled := func(policy Policy, r *rollout.Rollout) (n int) {
@@ -231,8 +231,8 @@ func TestLargeTaskIsShortenedLast(t *testing.T) {
 	require.Equal(t, rollout.Where{Rollout: "r", Turn: rollout.At(0)}, e.Where)
 }
 
-// Where the task alone nearly fills the budget, an observation is shown with nothing
-// of it left: the model would see only that something was there.
+// If the task alone nearly fills the budget, an observation is shown without content: the model
+// sees only that there was one.
 func TestEmptiedMessagesAreCounted(t *testing.T) {
 	r := agent(rand.New(rand.NewPCG(4, 4)), 2, func(int) int { return 5 })
 	r.Messages[3].Content = strings.Repeat("observation ", 200)
@@ -427,7 +427,7 @@ func FuzzPlan(f *testing.F) {
 			view := shown(r, contexts[k], turn.Message)
 			n, err := c.Count(context.Background(), view)
 			require.NoError(t, err)
-			// Without history there is nothing to cut: the prompt is what it is.
+			// Without history there is nothing to cut.
 			if int(which)%len(policies) < len(policies)-2 && len(view) > 0 {
 				require.LessOrEqual(t, n, limit, "turn %d of %s", k, name(policy))
 			}

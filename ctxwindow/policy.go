@@ -8,40 +8,38 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Policy decides what each call of the model sees. The policies of this package are
-// plain values; any type with these methods is one as well, and works in Plan, Fit,
-// Session and turnpack.Pipeline as they do.
+// Policy decides what each call of the model sees. The policies of this package are plain values;
+// any other type with these methods works in Plan, Fit, Session and turnpack.Pipeline alike.
 type Policy interface {
-	// Validate reports every fault at once, each of kind input.
+	// Validate returns every fault, joined, each of kind input.
 	Validate() error
-	// Start begins the calls of one rollout.
+	// Start returns the strategy for the calls of one rollout.
 	Start(h *History) Strategy
 }
 
-// Strategy is a policy at work on one rollout. What it keeps between calls of View is
-// what the policy remembers of its cuts.
+// Strategy is a policy applied to one rollout. It may keep state between calls of View, such as
+// earlier cuts.
 type Strategy interface {
-	// View says what a call sees that comes after the first n messages of the history. n
-	// never shrinks, and may be the same again. After an error, View may be asked once
-	// more, and must not have forgotten a cut.
+	// View returns what a call made after the first n messages of the history sees. n never shrinks
+	// but may repeat. After an error View may be called again and must still know its earlier cuts.
 	View(ctx context.Context, n int) (View, error)
 }
 
 // View is what one call sees of the history before it.
 type View struct {
-	// Parts are stretches [From, To) of History.Messages in order, or messages in their
-	// place. nil shows the history as it is; parts that show nothing are refused.
+	// Parts are ranges [From, To) of History.Messages in order, or messages in their place. nil
+	// shows the plain history; an empty list is an error.
 	Parts     []rollout.ContextPart
-	Tokens    int // of the context, 0 not counted
+	Tokens    int // of the context; 0 if not counted
 	Omitted   int // history turns left out
 	Shortened int // messages shown shortened
-	Emptied   int // of them, those of which nothing is left but the note
-	// OverBudget and LostLatest say that the context exceeds the budget, or lacks the
-	// latest history turn.
+	Emptied   int // shortened messages with no content left but the marker
+	// OverBudget and LostLatest say that the context exceeds the budget, or lacks the latest
+	// history turn.
 	OverBudget, LostLatest bool
 }
 
-// strategy is one of this package: units are the parts of the view, nil for the plain
+// strategy implements Strategy by a function that returns the view as units, nil for the plain
 // history.
 type strategy func(ctx context.Context, n int) (units []unit, v View, err error)
 
@@ -58,72 +56,68 @@ func (s strategy) View(ctx context.Context, n int) (View, error) {
 	return v, nil
 }
 
-// Share defaults.
+// Defaults of the shares.
 const (
 	defaultHead   = 0.3 // share of the free budget for the first turns
-	defaultTarget = 0.6 // share of the budget a cut leaves filled
+	defaultTarget = 0.6 // share of the budget that a cut leaves filled
 )
 
-// None shows each turn the whole history.
+// None shows every turn the whole history.
 type None struct{}
 
-// HeadTail is the window to choose when a window is all that is asked for: the
-// fixed first messages, the first turns within the head share of what they leave
-// free, a note, and the latest turns within the rest. Turns stay whole, tool
-// results with the call they answer. The latest turn is always kept, its content
-// shortened in the middle if it must be, and no context exceeds the budget.
+// HeadTail is the window to choose by default: the fixed first messages, the first turns within the
+// head share of the remaining budget, a note, and the latest turns within the rest. Turns stay
+// whole: tool results stay with the call they answer. The latest turn is always kept, its content
+// shortened in the middle if necessary, and no context exceeds the budget.
 //
-// A window that moves at every step makes about one training row per step; see
-// Refill.
+// A window that moves at every step makes about one training row per step; see Refill.
 type HeadTail struct {
-	Budget int // tokens of the model's input, generation prompt included
-	// Head is the share, 0…1, of the free budget that the first turns may take.
-	// 0 means the default 0.3, negative none.
+	Budget int // limit on the model's input, generation prompt included
+	// Head is the share, 0…1, of the budget left by the fixed messages that the first turns may
+	// take. 0 means the default 0.3, negative means no first turns.
 	Head float64
-	// Fixed is the number of first messages always shown. 0 means all before the
-	// first assistant message.
+	// Fixed is the number of first messages that are always shown. 0 means all before the first
+	// assistant message.
 	Fixed int
-	// Note makes what is said where turns were omitted. nil means one line that
-	// names their number. A user message becomes the end of the user or tool
-	// message before it, since many templates refuse two user turns in a row or take
-	// the second for a new task; a message of another role stands by itself.
+	// Note returns the message shown in place of omitted turns, given their number. nil means one
+	// line that names the number. A user message is appended to the user or tool message before it,
+	// since many templates reject two user turns in a row or read the second as a new task; a
+	// message of another role stands by itself.
 	Note func(omitted int) rollout.Message
 }
 
-// Tail is HeadTail without a head: the fixed first messages, a note, the latest
-// turns.
+// Tail is HeadTail without first turns: the fixed first messages, a note, the latest turns.
 type Tail struct {
 	Budget int
 	Fixed  int                               // as in HeadTail
 	Note   func(omitted int) rollout.Message // as in HeadTail
 }
 
-// Refill lets the context grow until the budget is full, then cuts it to a
-// share of the budget and lets it grow again. Between two cuts each context
-// begins with the one before, so the turns of that stretch make one training
-// row. The guarantees are those of HeadTail.
+// Refill lets the context grow until the budget is full, then cuts it to a share of the budget and
+// lets it grow again. Between two cuts each context begins with the one before, so the turns
+// between them make one training row. The guarantees are those of HeadTail.
 type Refill struct {
 	Budget int
-	// Target is the share of the budget, 0…1, that a cut leaves filled at most
-	// (the latest turn aside). 0 means the default 0.6.
+	// Target is the largest share of the budget, 0…1, that a cut leaves filled (unless the latest
+	// turn alone is larger). 0 means the default 0.6.
 	Target float64
 	Fixed  int                               // as in HeadTail
 	Note   func(omitted int) rollout.Message // as in HeadTail
 }
 
-// Compaction is Refill with a summary of what was cut in place of the note. The
-// summary is part of the turn's recorded context.
+// Compaction is Refill with a summary of the omitted messages in place of the note. The summary is
+// part of the turn's recorded context.
 type Compaction struct {
 	Budget int
 	Target float64 // as in Refill
 	Fixed  int     // as in HeadTail
-	// Summarize writes one message that stands for omitted messages, shown as a
-	// Note of HeadTail is. They begin with the summary before, if there was one. A
-	// summary that does not fit is shortened.
+	// Summarize returns one message that replaces the omitted messages, shown as HeadTail's Note
+	// is. omitted begins with the previous summary, if there was one. A summary that does not fit
+	// is shortened.
 	Summarize func(ctx context.Context, omitted []rollout.Message) (rollout.Message, error)
 }
 
-// Validate accepts every None.
+// Validate returns nil.
 func (None) Validate() error { return nil }
 
 // Validate checks the budget, the share and the number of fixed messages.
@@ -143,8 +137,7 @@ func (p Refill) Validate() error {
 	return errors.Join(checkBudget(p.Budget), checkTarget(p.Target), checkFixed(p.Fixed))
 }
 
-// Validate checks the budget, the share, the number of fixed messages and that
-// there is a summarizer.
+// Validate checks the budget, the share, the number of fixed messages and that Summarize is set.
 func (p Compaction) Validate() error {
 	err := p.refill().Validate()
 	if p.Summarize == nil {

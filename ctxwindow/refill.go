@@ -7,34 +7,34 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// refill grows one view until it is full, then cuts it.
+// refill grows a view until the budget is full, then cuts it.
 type refill struct {
 	*History
 	budget, fixed int
 	target        float64
 	note          func(int) rollout.Message
-	summarize     func(context.Context, []rollout.Message) (rollout.Message, error) // nil: note
+	summarize     func(context.Context, []rollout.Message) (rollout.Message, error) // nil = use note
 
-	now     []unit // the view of the turn before; nil is the plain history
-	upTo    int    // its history positions
-	gone    int    // first history position after what is summarized
+	now     []unit // the view of the turn before; nil = the plain history
+	upTo    int    // number of history positions that now covers
+	gone    int    // first history position after the summarized ones
 	summary *rollout.Message
-	draft   *rollout.Message // of the cut under way: it counts once it is shown
-	drafted span             // what it summarizes beside the summary before
+	draft   *rollout.Message // summary of the cut in progress, adopted once the cut succeeds
+	drafted span             // what draft summarizes in addition to summary
 	state   View
 }
 
 // span is history positions [from, to).
 type span struct{ from, to int }
 
-// Start begins the calls of one rollout.
+// Start returns a strategy that remembers its cuts.
 func (p Refill) Start(h *History) Strategy { return strategy(p.begin(h).view) }
 
 func (p Refill) begin(h *History) *refill {
 	return &refill{History: h, budget: p.Budget, fixed: p.Fixed, target: cmp.Or(p.Target, defaultTarget), note: noteOr(p.Note)}
 }
 
-// Start begins the calls of one rollout.
+// Start returns a strategy that remembers its cuts and summaries.
 func (p Compaction) Start(h *History) Strategy {
 	s := p.refill().begin(h)
 	s.summarize = p.Summarize
@@ -61,7 +61,7 @@ func (s *refill) view(ctx context.Context, n int) ([]unit, View, error) {
 		return s.now, s.state, nil
 	}
 	now, state, err := s.cut(ctx, n)
-	if err != nil { // the cut before stands
+	if err != nil { // keep the previous cut
 		return nil, View{}, err
 	}
 	if s.draft != nil {
@@ -71,7 +71,7 @@ func (s *refill) view(ctx context.Context, n int) ([]unit, View, error) {
 	return s.now, s.state, nil
 }
 
-// extend appends history positions [from, to) to a view without changing it.
+// extend returns view with history positions [from, to) appended; view is not changed.
 func extend(view []unit, from, to int) []unit {
 	out := append(make([]unit, 0, len(view)+1), view...)
 	if from == to {
@@ -109,12 +109,12 @@ func (s *refill) cut(ctx context.Context, n int) ([]unit, View, error) {
 	return s.compact(ctx, c, tail)
 }
 
-// compact puts a summary in place of the blocks before tail.
+// compact replaces the blocks before tail by a summary.
 func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, View, error) {
 	last := len(c.blocks) - 1
 	gone := max(s.gone, c.fixed)
 	if c.blocks[tail].from <= gone {
-		tail = last // the estimate leaves nothing new to omit, yet it is too much
+		tail = last // nothing new to omit by the estimate, yet the view is too long
 	}
 	start := max(c.blocks[tail].from, gone)
 	summary, upTo := s.summary, s.gone
@@ -144,8 +144,8 @@ func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, View, e
 	return view, st, err
 }
 
-// summarized drafts a summary of what the one before stands for and of new messages. A
-// call that failed after that is fitted again with the same draft.
+// summarized drafts a summary of the previous summary and the new messages. If the call fails
+// afterwards, the next attempt uses the same draft.
 func (s *refill) summarized(ctx context.Context, new span) error {
 	if s.draft != nil && s.drafted == new {
 		return nil

@@ -14,7 +14,7 @@ type startsNothing struct{ None }
 
 func (startsNothing) Start(*History) Strategy { return nil }
 
-// What a caller brings to a plan is refused where it cannot be used.
+// Invalid policies, counters and rollouts are rejected with an error.
 func TestAWindowRefusesWhatNobodyCanShow(t *testing.T) {
 	ctx := context.Background()
 	r := agent(rand.New(rand.NewPCG(1, 2)), 20, func(int) int { return 9 })

@@ -13,8 +13,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// live runs a rollout through a session: before each turn of the rollout the messages
-// that came before it are appended, and the call is fitted.
+// live runs a rollout through a session: before each turn the messages before it are appended and
+// the call is fitted.
 func live(t testing.TB, s *Session, r *rollout.Rollout, fit func(turn int) (Fitted, error)) []rollout.Context {
 	t.Helper()
 	var contexts []rollout.Context
@@ -30,8 +30,8 @@ func live(t testing.TB, s *Session, r *rollout.Rollout, fit func(turn int) (Fitt
 	return contexts
 }
 
-// TestSessionIsPlan: what the calls of a live rollout see is what a plan of the
-// finished rollout says, rows and counts included.
+// TestSessionIsPlan: the calls of a live rollout see what a plan of the finished rollout says, with
+// the same rows and counts.
 func TestSessionIsPlan(t *testing.T) {
 	rounds := uint64(40)
 	if testing.Short() {
@@ -45,7 +45,7 @@ func TestSessionIsPlan(t *testing.T) {
 			}
 			return rng.IntN(30)
 		})
-		for range rng.IntN(3) { // an exit record may stand anywhere
+		for range rng.IntN(3) { // an exit record may come anywhere
 			i := rng.IntN(len(r.Messages) + 1)
 			r.Messages = append(r.Messages[:i:i], append([]rollout.Message{{Role: rollout.RoleExit, Content: "done"}}, r.Messages[i:]...)...)
 		}
@@ -80,8 +80,7 @@ func (f flaky) Count(ctx context.Context, ms []rollout.Message) (int, error) {
 	return f.Counter.Count(ctx, ms)
 }
 
-// TestSessionForgetsNoCut: calls that fail anywhere, and calls that are made again,
-// change nothing of what is shown.
+// TestSessionForgetsNoCut: failed and repeated calls do not change what is shown.
 func TestSessionForgetsNoCut(t *testing.T) {
 	failures := 0
 	for seed := range uint64(12) {
@@ -128,8 +127,8 @@ func TestSessionForgetsNoCut(t *testing.T) {
 	require.Greater(t, failures, 100)
 }
 
-// TestSessionIsLinear: a live rollout of twice the length takes twice the calls of the
-// counter and shows it twice the messages.
+// TestSessionIsLinear: for a live rollout of twice the length the counter is called twice as often,
+// with twice the messages.
 func TestSessionIsLinear(t *testing.T) {
 	const budget = 3000
 	run := func(policy Policy, counter Counter, steps int) Report {
@@ -152,7 +151,7 @@ func TestSessionIsLinear(t *testing.T) {
 		require.LessOrEqual(t, calls[1]*10, calls[0]*22, name(policy))
 		require.LessOrEqual(t, sums[1]*10, sums[0]*22, name(policy))
 		switch policy.(type) {
-		case HeadTail, Tail: // ask about the plain history before each call
+		case HeadTail, Tail: // count the plain history before each call
 		default:
 			require.LessOrEqual(t, messages[1]*10, messages[0]*22, "%s: no call looks at the whole history", name(policy))
 		}
@@ -165,8 +164,8 @@ func shortCompaction(budget int) Compaction {
 	}}
 }
 
-// lastMessages is a policy of a user's own: the task and the last n messages. Every
-// tenth call it cuts, and remembers where.
+// lastMessages is a user's own policy: the task and the last n messages. It cuts at every tenth
+// call and remembers where.
 type lastMessages struct{ n int }
 
 func (lastMessages) Validate() error { return nil }
@@ -194,14 +193,14 @@ func (s *lastMessagesOf) View(ctx context.Context, n int) (View, error) {
 	return View{Parts: parts, Tokens: tokens, Omitted: 1}, err
 }
 
-// bad is a policy whose strategy returns what it is told to.
+// bad is a policy whose strategy returns the given view.
 type bad struct{ parts []rollout.ContextPart }
 
 func (bad) Validate() error                               { return nil }
 func (b bad) Start(*History) Strategy                     { return b }
 func (b bad) View(_ context.Context, _ int) (View, error) { return View{Parts: b.parts}, nil }
 
-// TestViewsAreChecked: a policy that shows what is not there is named in an error.
+// TestViewsAreChecked: the error names a policy that shows messages out of range.
 func TestViewsAreChecked(t *testing.T) {
 	r := agent(rand.New(rand.NewPCG(1, 1)), 3, func(int) int { return 3 })
 	note := &rollout.Message{Role: rollout.RoleUser, Content: "x"}
@@ -214,7 +213,7 @@ func TestViewsAreChecked(t *testing.T) {
 		_, err = Fit(t.Context(), r.Messages[:2], bad{parts}, &words{})
 		require.ErrorIs(t, err, rollout.KindInput, "%v", parts)
 	}
-	// A note before everything, and after it, is one.
+	// A note may come before all messages or after them.
 	for _, parts := range [][]rollout.ContextPart{{{Message: note}, {From: 0, To: 2}}, {{From: 0, To: 2}, {From: 2, To: 2, Message: note}}} {
 		f, err := Fit(t.Context(), r.Messages[:2], bad{parts}, &words{})
 		require.NoError(t, err)

@@ -9,10 +9,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The order in which messages give up content when the fixed messages and the
-// latest turn alone exceed the budget.
+// The order in which messages lose content if the fixed messages and the latest turn alone exceed
+// the budget.
 const (
-	giveObservation = iota // what stands in for omitted turns, and what answers the model
+	giveObservation = iota // notes, and messages that answer the model
 	giveAssistant          // the model's own latest message
 	giveFixed              // the task
 	giveStages
@@ -24,14 +24,14 @@ type piece struct {
 	stage int
 }
 
-// squeeze shortens the fixed messages [0, fixed), what stands for omitted turns
-// and the latest turn into the budget, as little as the order above allows.
+// squeeze shortens the fixed messages [0, fixed), the notes in middle and the latest turn until
+// they fit the budget, in the order above and as little as possible.
 func (p *History) squeeze(ctx context.Context, budget, fixed int, middle []unit, latest block) ([]unit, View, error) {
 	var pieces []piece
 	for k := range fixed {
 		stage := giveFixed
 		if latest.from == latest.to && p.history[k].Role != rollout.RoleSystem {
-			stage = giveObservation // there is no turn yet: the task is the latest
+			stage = giveObservation // without a turn the task is the latest message
 		}
 		pieces = append(pieces, piece{unit: unit{from: k, to: k + 1}, stage: stage})
 	}
@@ -45,7 +45,7 @@ func (p *History) squeeze(ctx context.Context, budget, fixed int, middle []unit,
 		}
 		pieces = append(pieces, piece{unit: unit{from: k, to: k + 1}, stage: stage})
 	}
-	// First with a marker that says what is missing, then bare.
+	// First with a marker that says what is missing, then without.
 	for _, marked := range []bool{true, false} {
 		for stage := range giveStages {
 			view, st, ok, err := p.fit(ctx, budget, pieces, stage, marked)
@@ -62,8 +62,8 @@ func (p *History) squeeze(ctx context.Context, budget, fixed int, middle []unit,
 		WithFix("raise the budget")
 }
 
-// fit finds the most content, in bytes per message, that messages of stage may
-// keep when those of earlier stages keep none.
+// fit returns the view with the most content, in bytes per message, that messages of stage can keep
+// if those of earlier stages keep none. It returns false if none fits.
 func (p *History) fit(ctx context.Context, budget int, pieces []piece, stage int, marked bool) ([]unit, View, bool, error) {
 	longest := 0
 	for _, pc := range pieces {
@@ -77,7 +77,7 @@ func (p *History) fit(ctx context.Context, budget int, pieces []piece, stage int
 	for lo, hi := 0, longest; lo <= hi; {
 		limit := (lo + hi) / 2
 		if best == nil {
-			limit = 0 // nothing is known to fit before the least does
+			limit = 0 // check first that the smallest fits at all
 		}
 		parts := p.render(pieces, stage, limit, marked)
 		view := p.join(parts)
@@ -98,8 +98,8 @@ func (p *History) fit(ctx context.Context, budget int, pieces []piece, stage int
 	return best, st, true, nil
 }
 
-// shortened counts the messages that stand in for longer ones, and those among them
-// of which nothing is left.
+// shortened returns the number of messages that replace longer ones, and how many of them are left
+// empty.
 func shortened(view []unit) (n, emptied int) {
 	for _, u := range view {
 		if u.msg != nil && !u.note {
@@ -119,8 +119,8 @@ func (p *History) message(u unit) *rollout.Message {
 	return &p.history[u.from]
 }
 
-// render makes a view in which pieces of earlier stages keep nothing and those
-// of stage keep at most limit bytes. Unmarked, a note may go altogether.
+// render returns a view in which pieces of earlier stages keep nothing and those of stage keep at
+// most limit bytes. If marked is false, a note with nothing left is dropped.
 func (p *History) render(pieces []piece, stage, limit int, marked bool) []unit {
 	var view []unit
 	for _, pc := range pieces {
@@ -149,8 +149,8 @@ func (p *History) render(pieces []piece, stage, limit int, marked bool) []unit {
 	return view
 }
 
-// shorten returns m with at most keep bytes of its content, and of its
-// reasoning, beside the marker. Messages with parts that are not text stay.
+// shorten returns m with at most keep bytes each of its content and reasoning, not counting the
+// marker, and whether m changed. Messages with parts other than text stay as they are.
 func shorten(m *rollout.Message, keep int, marked bool) (*rollout.Message, bool) {
 	if !textOnly(m) {
 		return m, false
@@ -169,8 +169,8 @@ func textOnly(m *rollout.Message) bool {
 	return !slices.ContainsFunc(m.Parts, func(part rollout.Part) bool { return !part.IsText() })
 }
 
-// cutMiddle keeps the first and last bytes of s, keep in all, at rune
-// boundaries. It returns s itself where the marker would save nothing.
+// cutMiddle returns the first and last bytes of s, keep in all, cut at rune boundaries. If the
+// marker would save nothing it returns s and false.
 func cutMiddle(s string, keep int, marked bool) (string, bool) {
 	if len(s) <= keep {
 		return s, false

@@ -7,21 +7,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// SWERLPolicy reproduces the context manager of OpenClaw-RL's swe-rl at commit
-// 0d034dd, for runs that must be repeated as they were. [SWERL] makes one.
+// SWERLPolicy reproduces the context manager of OpenClaw-RL's swe-rl at commit 0d034dd, faults
+// included, for runs that must be repeated exactly. [SWERL] returns one.
 //
-// It differs from HeadTail in what it does wrong: turn costs are measured out of
-// place, a context can exceed the budget or lose the latest turn, and content is
-// never shortened. Report.OverBudget and Report.LostLatest count how often.
+// It differs from HeadTail in these faults: turn costs are measured out of context, a context can
+// exceed the budget or lose the latest turn, and content is never shortened. Report.OverBudget and
+// Report.LostLatest count how often.
 type SWERLPolicy struct {
 	Budget int
-	Head   float64 // share of the free budget for the first turns, 0…1, as it stands
-	// Note makes the omission note; nil means the reference's own text.
+	Head   float64 // share of the free budget for the first turns, 0…1; no default
+	// Note returns the omission note; nil means the reference's own text.
 	Note func(omitted int) rollout.Message
 }
 
-// SWERL returns the parity preset for swe-rl at commit 0d034dd with its head
-// share of 0.3.
+// SWERL returns the parity policy for swe-rl at commit 0d034dd with its head share of 0.3.
 func SWERL(budget int) SWERLPolicy { return SWERLPolicy{Budget: budget, Head: 0.3} }
 
 // Validate checks the budget and the share.
@@ -43,20 +42,19 @@ func referenceNote(omitted int) rollout.Message {
 		Content: fmt.Sprintf("[... %d turn(s) of interaction history omitted due to context window limit ...]", omitted)}
 }
 
-// Decision is what the reference computes for one list of messages.
+// Decision holds what the reference computes for one list of messages.
 type Decision struct {
 	Total       int   // count of all messages
-	Fixed       int   // count of the first two and a note
+	Fixed       int   // count of the first two messages and a note
 	TurnLengths []int // messages per turn
 	TurnCosts   []int // cost of each turn, measured after two one-letter messages
-	Kept        []int // message indices in order, -1 is the note
+	Kept        []int // message indices in order; -1 is the note
 	Unchanged   bool
-	Omitted     int // turns the note names; 0 if Unchanged
-	After       int // count of what is kept
+	Omitted     int // number of turns in the note; 0 if Unchanged
+	After       int // count of the kept messages
 }
 
-// Decide runs the reference on one list of messages and returns every
-// intermediate value.
+// Decide runs the reference on one list of messages and returns every intermediate value.
 func (p SWERLPolicy) Decide(ctx context.Context, messages []rollout.Message, counter Counter) (Decision, error) {
 	if err := p.Validate(); err != nil {
 		return Decision{}, err
@@ -84,7 +82,7 @@ func (p SWERLPolicy) Decide(ctx context.Context, messages []rollout.Message, cou
 	if err != nil {
 		return Decision{}, err
 	}
-	if len(h.history) == 0 { // a view of nothing is not counted
+	if len(h.history) == 0 { // view does not count an empty history
 		if s.total, err = h.count(ctx, nil); err != nil {
 			return Decision{}, err
 		}
@@ -113,14 +111,14 @@ type reference struct {
 	note   func(int) rollout.Message
 
 	total     int     // of the last view
-	list      []block // turns of the longest history asked for
+	list      []block // turns of the longest history so far
 	costs     map[block]int
 	empty     int // count of the two one-letter messages
 	emptyDone bool
 	fixed     map[int]int
 }
 
-// Start begins the calls of one rollout.
+// Start returns a strategy that plans each call as the reference does.
 func (p SWERLPolicy) Start(h *History) Strategy { return strategy(p.begin(h).view) }
 
 func (p SWERLPolicy) begin(h *History) *reference {
@@ -131,9 +129,9 @@ func (p SWERLPolicy) begin(h *History) *reference {
 	return &reference{History: h, budget: p.Budget, head: p.Head, note: note, costs: make(map[block]int), fixed: make(map[int]int)}
 }
 
-// turns cuts the messages after the first two into turns: an assistant message
-// directly followed by a user message, or any other message by itself. n does
-// not shrink between calls, so only the last turn can still change.
+// turns cuts the messages after the first two into turns: an assistant message directly followed by
+// a user message, or any other message by itself. n does not shrink between calls, so only the last
+// turn can still change.
 func (s *reference) turns(n int) []block {
 	k := min(referenceFixed, n)
 	if last := len(s.list) - 1; last >= 0 {
@@ -151,7 +149,7 @@ func (s *reference) turns(n int) []block {
 	return s.list
 }
 
-// placeholders stand before a turn while its cost is measured.
+// placeholders returns the messages placed before a turn to measure its cost.
 func placeholders() []rollout.Message {
 	return []rollout.Message{{Role: rollout.RoleSystem, Content: "S"}, {Role: rollout.RoleUser, Content: "U"}}
 }
@@ -175,7 +173,7 @@ func (s *reference) cost(ctx context.Context, b block) (int, error) {
 	return s.costs[b], nil
 }
 
-// fixedCost counts the first two messages and a note that names no turns.
+// fixedCost counts the first two messages and a note for no turns.
 func (s *reference) fixedCost(ctx context.Context, n int) (int, error) {
 	first := min(referenceFixed, n)
 	if c, ok := s.fixed[first]; ok {
@@ -189,8 +187,8 @@ func (s *reference) fixedCost(ctx context.Context, n int) (int, error) {
 	return c, nil
 }
 
-// compose shows the first two messages, the first head turns, a note that names
-// omitted turns, and the turns from tail on.
+// compose returns the first two messages, the first head turns, a note for omitted turns, and the
+// turns from tail on.
 func (s *reference) compose(n int, turns []block, head, tail, omitted int) []unit {
 	start := min(referenceFixed, n)
 	end := start
@@ -246,7 +244,7 @@ func (s *reference) view(ctx context.Context, n int) ([]unit, View, error) {
 	return view, View{Tokens: after, Omitted: tail - head, OverBudget: after > s.budget, LostLatest: tail == len(turns)}, err
 }
 
-// choose walks from both ends while turns fit; one big turn ends a walk.
+// choose takes turns from both ends while they fit; a turn that does not fit ends that side.
 func (s *reference) choose(ctx context.Context, turns []block, headFree, tailFree int) (head, tail int, err error) {
 	for sum := 0; head < len(turns); head++ {
 		n, err := s.cost(ctx, turns[head])

@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Start begins the calls of one rollout.
+// Start returns a strategy that shows every call the whole history.
 func (None) Start(*History) Strategy {
 	return strategy(func(context.Context, int) ([]unit, View, error) { return nil, View{}, nil })
 }
@@ -18,23 +18,23 @@ type headTail struct {
 	budget, fixed int
 	head          float64
 	note          func(int) rollout.Message
-	bases         map[int]int // count of the fixed messages and a note, by the number it names
+	bases         map[int]int // count of the fixed messages and a note, by the number in the note
 }
 
-// Start begins the calls of one rollout.
+// Start returns a strategy that plans each call from the whole history.
 func (p HeadTail) Start(h *History) Strategy {
 	s := &headTail{History: h, budget: p.Budget, fixed: p.Fixed, head: max(0, cmp.Or(p.Head, defaultHead)), note: noteOr(p.Note), bases: map[int]int{}}
 	return strategy(s.view)
 }
 
-// Start begins the calls of one rollout.
+// Start returns a strategy that plans each call from the whole history.
 func (p Tail) Start(h *History) Strategy { return p.headTail().Start(h) }
 
 func (s *headTail) view(ctx context.Context, n int) ([]unit, View, error) {
 	if n == 0 {
 		return nil, View{}, nil
 	}
-	// A history that did not fit may do so again: templates drop old reasoning.
+	// A history that did not fit may fit later: templates drop old reasoning.
 	total, err := s.count(ctx, []unit{{from: 0, to: n}})
 	if err != nil || total <= s.budget {
 		return nil, View{Tokens: total}, err
@@ -48,7 +48,7 @@ func (s *headTail) view(ctx context.Context, n int) ([]unit, View, error) {
 	if err != nil {
 		return nil, View{}, err
 	}
-	// The latest turn comes first: it is in whatever the shares say.
+	// The latest turn is reserved first: it is shown whatever the shares.
 	latest, err := c.cost(ctx, len(blocks)-1)
 	if err != nil {
 		return nil, View{}, err
@@ -66,9 +66,9 @@ func (s *headTail) view(ctx context.Context, n int) ([]unit, View, error) {
 	return c.trim(ctx, head, tail, s.budget, s.budget)
 }
 
-// base is what the fixed messages and a note take. The choice of turns is checked by
-// an exact count, so that a note that names a number of as many digits will do: one
-// count serves nearly all turns.
+// base returns the count of the fixed messages and a note. The note names a number of as many
+// digits as the actual one, so that one count serves nearly all turns; trim checks the chosen turns
+// by an exact count.
 func (s *headTail) base(ctx context.Context, c cut) (int, error) {
 	n := likeNumber(len(c.blocks))
 	if base, ok := s.bases[n]; ok {
@@ -82,8 +82,7 @@ func (s *headTail) base(ctx context.Context, c cut) (int, error) {
 	return base, err
 }
 
-// likeNumber is the least number that is written as n is: with as many digits, and in the
-// plural from 2 on.
+// likeNumber returns the smallest number with as many digits as n and the same grammatical number.
 func likeNumber(n int) int {
 	ten := 1
 	for n >= 10*ten {
@@ -92,7 +91,7 @@ func likeNumber(n int) int {
 	return max(ten, min(n, 2))
 }
 
-// cut is the state of choosing which blocks stay.
+// cut holds the candidates for a cut: the fixed messages and the blocks after them.
 type cut struct {
 	*History
 	fixed  int
@@ -100,18 +99,17 @@ type cut struct {
 	note   func(omitted int) rollout.Message
 }
 
-// base is the count of the fixed messages and a note for all blocks.
+// base returns the count of the fixed messages and a note for all blocks.
 func (c *cut) base(ctx context.Context) (int, error) {
 	return c.count(ctx, c.join(c.compose(0, len(c.blocks))))
 }
 
-// cost is the marginal cost of a block.
+// cost returns the tokens that block k adds after the fixed messages.
 func (c *cut) cost(ctx context.Context, k int) (int, error) {
 	return c.History.cost(ctx, c.fixed, c.blocks[k])
 }
 
-// upTo returns how many of the first blocks fit into free. The latest is not
-// among them.
+// upTo returns how many of the first blocks, the latest excluded, fit into free.
 func (c *cut) upTo(ctx context.Context, free int) (int, error) {
 	for k := range len(c.blocks) - 1 {
 		n, err := c.cost(ctx, k)
@@ -125,8 +123,8 @@ func (c *cut) upTo(ctx context.Context, free int) (int, error) {
 	return len(c.blocks) - 1, nil
 }
 
-// backTo returns the first block of a tail that reaches back as far as its cost
-// fits into free, not into the first head blocks. The latest block is in.
+// backTo returns the first block of the longest tail that fits into free, without the first head
+// blocks. The tail always has the latest block.
 func (c *cut) backTo(ctx context.Context, head, free int) (int, error) {
 	last := len(c.blocks) - 1
 	for k := last; k >= head; k-- {
@@ -141,8 +139,8 @@ func (c *cut) backTo(ctx context.Context, head, free int) (int, error) {
 	return head, nil
 }
 
-// compose shows the fixed messages, blocks [0, head), a note for those up to
-// tail, and the rest.
+// compose returns the fixed messages, blocks [0, head), a note for blocks [head, tail), and the
+// other blocks.
 func (c *cut) compose(head, tail int) []unit {
 	start := c.fixed
 	if head > 0 {
@@ -162,12 +160,11 @@ func (c *cut) compose(head, tail int) []unit {
 	return view
 }
 
-// trim counts the choice exactly and drops blocks, the tail's oldest first,
-// until it fits want; the latest block alone may take up to budget, and is
-// shortened beyond.
+// trim counts the chosen view exactly and drops blocks, the tail's oldest first, until it fits
+// want. The latest block alone may take up to budget, and is shortened if it exceeds that.
 func (c *cut) trim(ctx context.Context, head, tail, want, budget int) ([]unit, View, error) {
 	last := len(c.blocks) - 1
-	if tail == head && last > 0 { // estimates say that all fits: the exact count said no
+	if tail == head && last > 0 { // all fits by the estimates, but not by the exact count
 		if tail < last {
 			tail++
 		} else {

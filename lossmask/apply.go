@@ -2,9 +2,9 @@ package lossmask
 
 import "github.com/turnpack/turnpack/rollout"
 
-// Apply returns seq with the loss weights that p gives it. The weights are a
-// new slice; the other columns stay shared. Faults of p are KindInput errors. What
-// masks whole rows (MaxTokens, MaskStatus) is not applied: ask RowReason.
+// Apply returns seq with the loss weights that p gives it. The weights are a new slice; the other
+// columns stay shared. Faults of p are KindInput errors. Masks of whole rows (MaxTokens,
+// MaskStatus) are not applied: see RowReason.
 func Apply(seq rollout.Sequence, p Policy) (rollout.Sequence, error) {
 	if err := p.Validate(); err != nil {
 		return seq, err
@@ -19,7 +19,7 @@ func Apply(seq rollout.Sequence, p Policy) (rollout.Sequence, error) {
 			last = max(last, t)
 		}
 	}
-	// 0 = not after a trained stop token; else the weight of that token.
+	// In a separator, the weight of the trained stop token before it; else 0.
 	var separator float32
 	var turn int32 = -2
 	var turnWeight float32
@@ -69,7 +69,7 @@ func (p *Policy) takes(seq *rollout.Sequence, i int, last int32) bool {
 		(!p.NoToolCalls || f&rollout.FlagToolCall == 0)
 }
 
-// columns checks that the facts that masks are made of are there for each token.
+// columns checks that the columns that masks depend on have an entry per token.
 func columns(seq *rollout.Sequence) error {
 	if n := seq.Len(); len(seq.Source) != n || len(seq.Flags) != n || len(seq.Turn) != n {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: seq.Rollout}, "%d tokens have %d sources, %d flags and %d turns, expected one of each for each",

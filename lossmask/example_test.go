@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// One sequence of two turns: its flags say what was sampled, the policy what trains.
+// A sequence of two turns: its flags say what was sampled, the policy says what trains.
 func ExampleApply() {
 	const s = rollout.FlagSampled
 	seq := rollout.Sequence{

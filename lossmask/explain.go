@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Explain writes one line per token: position, id, spelling, source message,
-// turn, flags and weight. token gives a token's spelling; nil leaves it out.
+// Explain writes one line per token: position, id, spelling, source message, turn, weight and
+// flags. token returns a token's spelling; nil leaves it out.
 func Explain(w io.Writer, seq *rollout.Sequence, token func(rollout.TokenID) string) error {
 	if seq == nil {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the sequence is nil").WithFix("leave it out")

@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Names of the tokens used here, so that tests read as text.
+// Names of the tokens used here, so that tests can be read as text.
 const (
 	open, user, nl, question, assistant, think, answer, call, stop rollout.TokenID = 1, 2, 3, 4, 5, 6, 7, 8, 9
 )
@@ -149,7 +149,7 @@ func TestValidate(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
-// The mask is a pure function of sequence and policy: the input keeps its own.
+// The mask is a pure function of sequence and policy: the input keeps its own mask.
 func TestApplyLeavesInputAlone(t *testing.T) {
 	seq := conversation(t)
 	first, err := lossmask.Apply(seq, lossmask.Policy{})

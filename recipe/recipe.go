@@ -21,19 +21,19 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Recipe is what a system does between rollouts and rows. The zero value is what
-// turnpack.Pipeline does by itself.
+// Recipe is what a system does between rollouts and rows. The zero value is the default of
+// turnpack.Pipeline.
 type Recipe struct {
 	Name  string // system@revision
 	About string // one sentence
-	// Source is where a fact without a source of its own stands: repository@commit and
-	// file, or a paper.
+	// Source is the source of facts that have none of their own: repository@commit and file, or a
+	// paper.
 	Source string
-	// Sources are those of single settings, by flag.
+	// Sources are the sources of single settings, by flag.
 	Sources map[string]string
 
 	Mode   tokenize.Mode
-	Window string // as ctxwindow.Parse reads it, "" = the contexts as recorded
+	Window string // as ctxwindow.Parse reads it, "" = the recorded contexts
 
 	Scale     reward.OutcomePolicy
 	Estimator reward.Estimator // with its override and clip
@@ -43,23 +43,23 @@ type Recipe struct {
 	Shaping   shaping.Rules
 	MaxTokens int // lossmask.Policy.MaxTokens
 
-	// Loss is how the system averages its loss (weights.Preset), "" where no preset says
-	// it. The trainer does so; rows have such weights on demand only.
+	// Loss is how the system averages its loss (weights.Preset), "" if no preset describes it. The
+	// trainer averages; rows have such weights on demand only.
 	Loss string
 	// Trainer are settings of the trainer that rows do not hold.
 	Trainer []Setting
-	// Differs says where the recipe is not what the system does, and why.
+	// Differs says where the recipe differs from the system, and why.
 	Differs []string
 }
 
 // Setting is one fact of a recipe.
 type Setting struct {
-	Flag   string // of `turnpack convert` without dashes; of Recipe.Trainer the trainer's name of it
+	Flag   string // of `turnpack convert`, without dashes; in Recipe.Trainer the trainer's name
 	Value  string // as the flag takes it
 	Source string `json:",omitempty"`
 }
 
-// Validate reports all faults of r.
+// Validate returns all faults of r, joined.
 func (r Recipe) Validate() error {
 	var errs []error
 	fault := func(field, format string, args ...any) {
@@ -84,9 +84,9 @@ func (r Recipe) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Settings are all facts of r that rows depend on, in a fixed order, each as the flag
-// that changes it; those at their default, too, which name a source only where the system
-// says so itself.
+// Settings returns all facts of r that rows depend on, in a fixed order, each as the flag that
+// changes it. Settings at their default are included; those have a source only if Sources names
+// one.
 func (r Recipe) Settings() []Setting {
 	out, plain := r.settings(), Recipe{}.settings()
 	for i := range out {
@@ -159,8 +159,8 @@ func (r Recipe) settings() []Setting {
 	}
 }
 
-// maskedText is what masked rollouts do in the statistics, by the preset where that is
-// its own choice.
+// maskedText returns how masked rollouts count in the statistics, "preset" if that is the preset's
+// own choice.
 func maskedText(e *reward.Estimator) string {
 	if e.Name == "" && e.Masked == "" {
 		return "preset"
@@ -171,12 +171,12 @@ func maskedText(e *reward.Estimator) string {
 	return cmp.Or(string(e.Masked), "stay")
 }
 
-// Digest identifies the settings of r and what it leaves to the trainer, not its
-// words.
+// Digest returns a hash of the name and settings of r, its loss and its off-policy bounds, but not
+// of its descriptions.
 func (r Recipe) Digest() string {
 	b, err := json.Marshal([]any{r.Name, r.settings(), r.Loss, r.Shaping.OffPolicy})
 	if err != nil {
-		return "" // no field of these can fail
+		return "" // none of these can fail
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
@@ -248,7 +248,7 @@ func softText(o *shaping.Overlong) string {
 	return text
 }
 
-// All lists the recipes.
+// All returns the recipes.
 func All() []Recipe {
 	return []Recipe{
 		swerl(), swerlPRM(), nemotron22(), nemotronPivot(), ssr(),
@@ -256,11 +256,11 @@ func All() []Recipe {
 	}
 }
 
-// shortRevision is how many digits tell a revision.
+// shortRevision is how many digits identify a revision.
 const shortRevision = 7
 
-// Named is the recipe of that name, with or without its revision, which may be
-// shortened to 7 digits or be longer than it is here.
+// Named returns the recipe of that name, with or without its revision. The revision may be
+// shortened to 7 digits, or have more digits than here.
 func Named(name string) (Recipe, error) {
 	var names []string
 	system, revision, revised := strings.Cut(name, "@")
@@ -276,13 +276,13 @@ func Named(name string) (Recipe, error) {
 		WithFix("choose one of %s", strings.Join(names, ", "))
 }
 
-// preset is an estimator of package reward that exists.
+// preset returns an estimator of package reward, whose name must exist.
 func preset(name string) reward.Estimator {
 	e, _ := reward.Preset(name)
 	return reward.ByKey(e)
 }
 
-// filterOf is a filter of package filter that exists.
+// filterOf returns a filter of package filter, nil if there is none of that name.
 func filterOf(name string) *filter.Rule {
 	all := filter.Presets()
 	i := slices.IndexFunc(all, func(r filter.Rule) bool { return r.Name == name })

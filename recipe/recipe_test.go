@@ -83,7 +83,7 @@ func TestValidateReportsAll(t *testing.T) {
 	}
 }
 
-// A recipe that changes in any field is another one.
+// The digest differs for a change in any setting.
 func TestDigest(t *testing.T) {
 	was := swerl()
 	for name, change := range map[string]func(*Recipe){
@@ -99,7 +99,7 @@ func TestDigest(t *testing.T) {
 	require.Equal(t, was.Digest(), swerl().Digest())
 }
 
-// TestDocs: docs/recipes.md is what the recipes say. UPDATE_GOLDEN=1 writes it.
+// TestDocs: docs/recipes.md equals what the recipes print. UPDATE_GOLDEN=1 writes it.
 func TestDocs(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(`# Recipes

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Where the recipes' facts stand.
+// Sources of the recipes' facts.
 const (
 	openclaw   = "OpenClaw-RL@0d034dd5e "
 	sweRL      = openclaw + "swe-rl/generate_with_swe_remote.py"
@@ -26,11 +26,11 @@ const (
 	ssrPaper   = "arXiv:2512.18552v3"
 )
 
-// infra is the difference that every recipe has.
+// infra is the difference that nearly every recipe has.
 const infra = "a rollout that failed by infrastructure has no reward and leaves its group; the system gives it one"
 
-// swerl is the training of OpenClaw-RL's swe-rl on 32B models: GRPO on one sample for each
-// step, the history cut by its context manager.
+// swerl is the training of OpenClaw-RL's swe-rl on 32B models: GRPO with one sample per step, the
+// history cut by its context manager.
 func swerl() Recipe {
 	return Recipe{
 		Name: "swe-rl@0d034dd5e", About: "OpenClaw-RL swe-rl, 32B on 8 nodes: GRPO over trajectories with dynamic history, constant groups dropped",
@@ -62,7 +62,7 @@ func swerl() Recipe {
 	}
 }
 
-// swerlPRM is swerl with judged steps, as the 8B script has it.
+// swerlPRM is swerl with judged steps, as in the 8B script.
 func swerlPRM() Recipe {
 	r := swerl()
 	r.Name, r.About, r.Source = "swe-rl-prm@0d034dd5e", "OpenClaw-RL swe-rl, 8B with a step judge: outcome + judged step, compared with the same step of the group's other rollouts", swePRM
@@ -126,8 +126,8 @@ func nemotron22() Recipe {
 	}
 }
 
-// nemotronPivot is stage 2.1 of the Nemotron 3 Super recipe: one step of a SWE task at
-// a time, rewarded by how its call compares with a recorded one (package reward/pivot).
+// nemotronPivot is stage 2.1 of the Nemotron 3 Super recipe: single steps of a SWE task, rewarded
+// by comparing their call with a recorded one (package reward/pivot).
 func nemotronPivot() Recipe {
 	r := nemotron22()
 	r.Name, r.About, r.Source = "nemotron-pivot@7ea279abf", "Nemotron 3 Super, RL stage 2.1: single steps rewarded by the recorded call, leave-one-out GRPO as in stage 2.2", nemoSWE1
@@ -153,7 +153,7 @@ func nemotronPivot() Recipe {
 	return r
 }
 
-// ssr is self-play SWE-RL. Its code is not public.
+// ssr is self-play SWE-RL, whose code is not public.
 func ssr() Recipe {
 	return Recipe{
 		Name: "ssr@2512.18552v3", About: "Self-play SWE-RL: solvers compared within a bug, injectors over all bugs, no rollout older than 8 versions",
@@ -169,7 +169,7 @@ func ssr() Recipe {
 	}
 }
 
-// slime is slime as its arguments have it by default.
+// slime is slime with its default arguments.
 func slime() Recipe {
 	const args = "slime@624b824a8 slime/utils/arguments.py"
 	return Recipe{
@@ -185,7 +185,7 @@ func slime() Recipe {
 	}
 }
 
-// verlGRPO is verl's GRPO by default.
+// verlGRPO is verl's GRPO with its default configuration.
 func verlGRPO() Recipe {
 	return Recipe{
 		Name: "verl-grpo@1dda039b9", About: "verl GRPO: deviation of the group, every row counts",
@@ -227,7 +227,7 @@ func verlDrGRPO() Recipe {
 	return r
 }
 
-// primeRL is prime-rl as its configuration has it by default.
+// primeRL is prime-rl with its default configuration.
 func primeRL() Recipe {
 	const configs = "prime-rl@559b44772 packages/prime-rl-configs/src/prime_rl/configs/"
 	return Recipe{
@@ -248,8 +248,8 @@ func primeRL() Recipe {
 	}
 }
 
-// primeSWE is prime-rl's training of Nemotron 3 Super on SWE tasks: primeRL with a length
-// penalty on turns and on what was read.
+// primeSWE is prime-rl's training of Nemotron 3 Super on SWE tasks: primeRL with a length penalty
+// on turns and input tokens.
 func primeSWE() Recipe {
 	const example = "prime-rl@559b44772 examples/advanced/nemotron-3-super/swe.toml"
 	r := primeRL()
@@ -265,7 +265,7 @@ func primeSWE() Recipe {
 	return r
 }
 
-// skyRL is SkyRL as its configuration has it by default.
+// skyRL is SkyRL with its default configuration.
 func skyRL() Recipe {
 	const config = "SkyRL@a9564572e skyrl/train/config/config.py"
 	return Recipe{
@@ -300,7 +300,7 @@ func areal() Recipe {
 	}
 }
 
-// trl is TRL's GRPOTrainer by default.
+// trl is TRL's GRPOTrainer with its default configuration.
 func trl() Recipe {
 	const config = "trl@f2cd57710 trl/trainer/grpo_config.py"
 	return Recipe{

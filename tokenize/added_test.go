@@ -18,8 +18,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// Tokens that only the configuration of a folder knows, and the ids that
-// transformers 5.23.0 gives with it: the vocabulary ends at 2025.
+// Tokens that only the folder's configuration names get the ids that transformers 5.23.0 gives
+// them: the vocabulary ends at 2025.
 func TestTokensOfTheConfiguration(t *testing.T) {
 	definition, err := os.ReadFile(filepath.Join(kit.Dir(t, "conformance", "tokenizers"), "tiny_bytelevel.tokenizer.json"))
 	require.NoError(t, err)
@@ -54,8 +54,8 @@ func TestTokensOfTheConfiguration(t *testing.T) {
 	require.ErrorContains(t, err, "tokenizer_config.json, /added_tokens_decoder")
 }
 
-// Loading a model takes time linear in its added tokens: eight times as many may
-// take twenty times as long at most; each pair looked at would make that 64.
+// Loading a model takes time linear in its added tokens: eight times as many may take at most
+// twenty times as long; comparing all pairs would take 64 times.
 func TestManyAddedTokensLoadInLinearTime(t *testing.T) {
 	kit.OneGoroutine(t)
 	took := func(n int) time.Duration {
@@ -70,7 +70,7 @@ func TestManyAddedTokensLoadInLinearTime(t *testing.T) {
 		require.NoError(t, err)
 		config := `{"chat_template":"{% for m in messages %}{{m.role}}: {{m.content}}<|im_end|>\n{% endfor %}"}`
 		files := fstest.MapFS{"tokenizer.json": {Data: definition}, "tokenizer_config.json": {Data: []byte(config)}}
-		runtime.GC() // of what was loaded before
+		runtime.GC() // frees what was loaded before
 		start := kit.CPUTime()
 		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files})
 		require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestManyAddedTokensLoadInLinearTime(t *testing.T) {
 	if kit.CPUTime() == 0 {
 		t.Skip("SKIPPED: the system does not tell processor time")
 	}
-	// In turn, and the least of each: what else the machine does makes either longer.
+	// Alternately, and the minimum of each, since other load makes either slower.
 	few, many := took(5000), took(40000)
 	for range 9 {
 		if many < 16*few {

@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// respelled writes some ids letter by letter, the same ones in any prompt.
+// respelled spells some ids letter by letter, the same ones in any prompt.
 func respelled(t *testing.T, m *tokenize.Model, ids []rollout.TokenID, some int) []rollout.TokenID {
 	t.Helper()
 	var out []rollout.TokenID
@@ -30,7 +30,7 @@ func respelled(t *testing.T, m *tokenize.Model, ids []rollout.TokenID, some int)
 	return out
 }
 
-// origin is where a byte of a row is from.
+// origin says where a byte of a row comes from.
 type origin struct {
 	source int32
 	flags  rollout.Flag
@@ -47,7 +47,7 @@ func byByte(m *tokenize.Model, s *rollout.Sequence) (out []origin) {
 	return out
 }
 
-// Recorded prompts in other ids than the encoder's are attributed byte by byte.
+// Recorded prompts with other ids than the encoder's are attributed byte by byte.
 func TestRespelledPromptsAreAttributed(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 64
@@ -78,7 +78,7 @@ func TestRespelledPromptsAreAttributed(t *testing.T) {
 				last := slices.IndexFunc(own, func(s rollout.Sequence) bool { return s.LastTurn == got[i].LastTurn })
 				want := byByte(m, &own[last])
 				for at, o := range byByte(m, &got[i]) {
-					if o.turn < 0 { // what a merged row trains is attributed as sampled
+					if o.turn < 0 { // trained tokens of a merged row are attributed as sampled
 						require.Equal(t, want[at], o, "seed %d %d, %s, row %d, byte %d", seed, k, mode, i, at)
 					}
 				}
@@ -88,8 +88,8 @@ func TestRespelledPromptsAreAttributed(t *testing.T) {
 	require.Greater(t, other, 100)
 }
 
-// A control token that a user spelled out is text to the encoder, and was one to the
-// engine. The record shows that, and whose it is.
+// A control token that a user spelled out is text to the encoder but was a token to the engine. Its
+// token is attributed to the user's message.
 func TestInjectedTokenIsAttributed(t *testing.T) {
 	kit.OneGoroutine(t)
 	m := qwen3(t)

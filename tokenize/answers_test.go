@@ -18,12 +18,12 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// What is trained of a turn is what the template writes between its prompt and the
-// end of its answer, whatever the arguments and results look like; in one row, where the
-// conversation goes on from there. These are left out:
+// A turn trains what the template writes between its prompt and the end of its answer, for all
+// kinds of arguments and results, and in one row if the conversation continues from there. These
+// are left out:
 //   - reasoning markers that a template writes around nothing: no model sampled them;
-//   - SmolVLM, Idefics, LLaVA, which want content in parts, and DiffusionGemma, which writes
-//     no header into the prompt after a tool result.
+//   - SmolVLM, Idefics, LLaVA, which need content in parts, and DiffusionGemma, which writes no
+//     header into the prompt after a tool result.
 func TestTrainedTextIsTheAnswer(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := templateModels(t)
@@ -110,9 +110,9 @@ func TestTrainedTextIsTheAnswer(t *testing.T) {
 	t.Log(checked)
 }
 
-// Records may give several calls the same id. A template that looks up the name of a
-// result's function then writes the name of a later call before the result, which
-// is no part of that call's turn.
+// Records may give several calls the same id. A template that looks up the function name of a
+// result then writes the name of a later call before the result, which is not part of that call's
+// turn.
 func TestNameWrittenAheadOfItsCall(t *testing.T) {
 	kit.OneGoroutine(t)
 	m := templateModels(t)["muse_glimmer"]
@@ -132,8 +132,8 @@ func TestNameWrittenAheadOfItsCall(t *testing.T) {
 	}
 }
 
-// Content may begin with the opener of reasoning that the generation prompt wrote:
-// nobody sampled it.
+// Content may begin with the opener of reasoning that the generation prompt wrote, which nobody
+// sampled.
 func TestOpenerOfThePromptIsNotTrained(t *testing.T) {
 	kit.OneGoroutine(t)
 	m := templateModels(t)["nemotron_3_ultra"]
@@ -146,9 +146,8 @@ func TestOpenerOfThePromptIsNotTrained(t *testing.T) {
 	require.Len(t, encode(t, m, tokenize.Options{}, r), 1, "sampled text keeps its tokens in history")
 }
 
-// The header of a reply is found where it stands last, though the replies and users in
-// front of it have no text, and though the prompt goes on with an opener that this reply
-// lacks.
+// The last header of a reply is found even if the replies and users before it have no text, and
+// even if the prompt ends with an opener that this reply lacks.
 func TestHeaderBehindMessagesWithoutText(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := templateModels(t)
@@ -165,8 +164,8 @@ func TestHeaderBehindMessagesWithoutText(t *testing.T) {
 	}
 }
 
-// The header of a message without text is not the one of a reply after it for which the
-// template writes none.
+// The header of a message without text is not taken for that of a later reply for which the
+// template writes no header.
 func TestReplyWithoutHeaderBehindMessagesWithoutText(t *testing.T) {
 	kit.OneGoroutine(t)
 	m := templateModels(t)["deepseekv3"]
@@ -179,8 +178,8 @@ func TestReplyWithoutHeaderBehindMessagesWithoutText(t *testing.T) {
 	}
 }
 
-// Text in parts is text: white space at its ends and an empty reply are trained as those
-// of a plain one.
+// Text in parts is text: white space at its ends and an empty reply are trained as for plain
+// content.
 func TestReplyInParts(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := templateModels(t)
@@ -196,8 +195,7 @@ func TestReplyInParts(t *testing.T) {
 	}
 }
 
-// A system message that a template writes at the top may stand between a result and the
-// reply to it.
+// A system message that a template moves to the top may come between a result and the reply to it.
 func TestReplyBehindHoistedMessage(t *testing.T) {
 	m := templateModels(t)["deepseekv3"]
 	r := &rollout.Rollout{ID: "a", Messages: append(say("user: one"), reply("", "two", call("call00001", "{}")), result("call00001", ""))}
@@ -208,9 +206,9 @@ func TestReplyBehindHoistedMessage(t *testing.T) {
 	}
 }
 
-// What a template writes at the end of tool results only when the next message comes
-// stands in the prompt of that message, too: nobody sampled it. Nor is it cut inside a
-// token with which the header of a reply and the reply itself both may begin.
+// Text that a template writes after tool results only once the next message follows is part of that
+// message's prompt too: nobody sampled it. The prompt is not cut inside a token that begins both
+// the header of a reply and the reply itself.
 func TestEndOfResultsIsNotTrained(t *testing.T) {
 	const template = `{%% set ns = namespace(open=false) %%}{%% for m in messages %%}{%% if m.role == "tool" %%}{{ "," if ns.open else "[" }}{{ m.content }}{%% set ns.open = true %%}` +
 		`{%% else %%}{%% if ns.open %%}%[1]s{%% set ns.open = false %%}{%% elif m.role == "assistant" %%}<|im_start|>{%% endif %%}{%% if m.role == "assistant" and loop.index0 > 1 %%}%[2]s{%% endif %%}{{ m.content }}<|im_end|>{%% endif %%}{%% endfor %%}` +
@@ -221,7 +219,7 @@ func TestEndOfResultsIsNotTrained(t *testing.T) {
 			r := &rollout.Rollout{ID: "a", Messages: append(say("user: one", "assistant: two"), result("x", "three"), result("y", "four"))}
 			r.Messages = append(r.Messages, say("assistant: five")...)
 			for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
-				if opens != "" { // the prompt has no such text there
+				if opens != "" { // the prompt has no such text
 					require.ErrorIs(t, encodeError(t, m, mode, r), rollout.KindTemplate)
 					continue
 				}

@@ -15,8 +15,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// callOf is what the models of each family write for bash with {"command": "ls",
-// "n": 1.50}; %s stands for the number, which some spell by themselves.
+// callOf is what the models of each family write for bash with {"command": "ls", "n": 1.50}; %s is
+// the number, which some format differently.
 var callOf = []struct{ prefix, text string }{
 	{"deepseekv3", "<｜tool▁call▁begin｜>function<｜tool▁sep｜>bash\n```json\n{\"command\": \"ls\", \"n\": 1.50}\n```<｜tool▁call▁end｜>"},
 	{"diffusion_gemma", `<|tool_call>call:bash{command:<|"|>ls<|"|>,n:1.50}<tool_call|>`},
@@ -54,9 +54,8 @@ func writesCalls(t *testing.T, m *tokenize.Model, r *rollout.Rollout) ([]rollout
 	return seqs, true
 }
 
-// With every template a call is trained, and shown in later contexts, as the model
-// writes it, whether its arguments were recorded as the text of the wire or as an
-// object.
+// With every template a call is trained, and shown in later contexts, as the model writes it,
+// whether its arguments were recorded as JSON text or as an object.
 func TestArgumentsAreWrittenOnce(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := templateModels(t)
@@ -95,7 +94,7 @@ func TestArgumentsAreWrittenOnce(t *testing.T) {
 	require.Equal(t, 46, written)
 }
 
-// trained is the sampled run at the end of a row.
+// trained returns the sampled tokens at the end of a row.
 func trained(seq *rollout.Sequence) []rollout.TokenID {
 	at := seq.Len()
 	for at > 0 && seq.Flags[at-1]&rollout.FlagSampled != 0 {
@@ -104,9 +103,9 @@ func trained(seq *rollout.Sequence) []rollout.TokenID {
 	return seq.IDs[at:]
 }
 
-// Arguments that are no JSON are never made up: they are trained as sampled where the
-// template writes text as it writes objects, and refused elsewhere; recorded ids train
-// in any case, and contexts show {} as vLLM's do.
+// Arguments that are not JSON are never invented. They are trained as sampled if the template
+// writes text like objects, and rejected otherwise; recorded ids are trained in any case, and
+// contexts show {} as vLLM's do.
 func TestArgumentsThatAreNoJSON(t *testing.T) {
 	const broken = `{"command": "ls`
 	models := templateModels(t)
@@ -156,7 +155,7 @@ func encodeError(t *testing.T, m *tokenize.Model, mode tokenize.Mode, r *rollout
 	return err
 }
 
-// PromptsByTransformers hands arguments to the template as they are recorded.
+// With PromptsBy transformers the template gets arguments as they are recorded.
 func TestArgumentsAsRecorded(t *testing.T) {
 	m := templateModels(t)["qwen2_5"]
 	for recorded, want := range map[bool]string{true: `"arguments": "{\"n\": 1.50}"}`, false: `"arguments": {"n": 1.5}}`} {
@@ -169,8 +168,8 @@ func TestArgumentsAsRecorded(t *testing.T) {
 	require.Contains(t, sampled(t, m, &seqs[0])[0], `\"n\"`, "the record says so")
 }
 
-// Several text parts of a message are shown as the system that served the model shows
-// them: joined by its own rule, unless the template loops over the parts itself.
+// Several text parts of a message are joined by the rule of the system that served the model,
+// unless the template loops over the parts itself.
 func TestTextPartsAreJoinedAsTheEngineDoes(t *testing.T) {
 	parts := func(role rollout.Role, texts ...string) rollout.Message {
 		m := rollout.Message{Role: role, Content: strings.Join(texts, "")}

@@ -11,9 +11,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 )
 
-// StopRewrites says which token the chat template shows in history in place of
-// the stop token that the model samples, for lineage.Options.StopRewrites; nil
-// where it shows the same. The template is asked with a plain reply.
+// StopRewrites returns the token that the chat template shows in history in place of the stop token
+// that the model samples, for lineage.Options.StopRewrites; nil if it shows the same. It renders a
+// plain reply to find out.
 func (m *Model) StopRewrites(ctx context.Context) (map[rollout.TokenID]rollout.TokenID, error) {
 	reply := rollout.Message{Role: rollout.RoleAssistant, Content: "Reply."}
 	rr := m.rule()
@@ -51,8 +51,8 @@ func (m *Model) StopRewrites(ctx context.Context) (map[rollout.TokenID]rollout.T
 	return map[rollout.TokenID]rollout.TokenID{ids[sampled]: ids[shown]}, nil
 }
 
-// GenerationPrompt is the token sequence with which the chat template opens an
-// assistant turn, nil when the model has no template or it writes none.
+// GenerationPrompt returns the tokens with which the chat template opens an assistant turn, nil if
+// the model has no template or the template writes none.
 func (m *Model) GenerationPrompt(ctx context.Context) ([]rollout.TokenID, error) {
 	x, err := m.rule().Probe(ctx, render.User("x"))
 	if x == nil {

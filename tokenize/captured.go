@@ -8,7 +8,7 @@ import (
 // recorded reports whether the engine recorded what turn i saw and sampled.
 func (j *job) recorded(i int) bool { return j.turns[i].Prompt.Captured() && j.turns[i].Output != nil }
 
-// captured is the recorded prompt of turn i.
+// captured returns the recorded prompt ids of turn i.
 func (j *job) captured(i int) ([]rollout.TokenID, error) {
 	return (&rollout.Rollout{ID: j.r.ID, Turns: j.turns}).PromptTokens(nil, i)
 }
@@ -16,26 +16,27 @@ func (j *job) captured(i int) ([]rollout.TokenID, error) {
 // unstopped reports whether no stop token ended turn t.
 func (j *job) unstopped(t *rollout.Turn) bool { return j.model.rule().Unstopped(t) }
 
-// capturedMatcher expands recorded prompts one after the other. Each mostly begins with
-// the prompt and the output of the turn before, and is compared with a rendered
-// prompt that mostly begins with the one before, so that little of either is new.
+// capturedMatcher compares recorded prompts with rendered ones, turn by turn. A recorded prompt
+// mostly begins with the prompt and output of the turn before, and a rendered prompt with the one
+// before, so that little of either is new.
 type capturedMatcher struct {
 	*job
-	turn           int               // whose prompt and output ids holds; −1 for none
+	turn           int               // the turn whose prompt and output ids holds; −1 = none
 	ids            []rollout.TokenID // owned
-	equal          int               // of ids, as many as the rendered prompt is known to begin with
-	by             *tokens.Alignment // of other ids
-	attributedTurn int               // the turn whose prompt by holds; −1 for none
+	equal          int               // leading ids known to equal those of the rendered prompt
+	by             *tokens.Alignment // if the ids differ
+	attributedTurn int               // the turn whose prompt by holds; −1 = none
 }
 
-// rendered takes notice of a rendered prompt that shares keep ids with the one before.
+// rendered is called for each rendered prompt; keep is how many ids it shares with the previous
+// one.
 func (c *capturedMatcher) rendered(keep int) {
 	c.equal = min(c.equal, keep)
 	c.by.Forget(len(c.by.Cols.IDs), keep)
 }
 
-// attribute reports whether the rendered prompt of turn i says what the recorded ids
-// hold: they are the same, or spell the same.
+// attribute reports whether the rendered prompt of turn i gives the origin of the recorded ids:
+// they are the same, or spell the same text.
 func (c *capturedMatcher) attribute(i int, rendered *tokens.Compact) bool {
 	t, shown := &c.turns[i], rendered.IDs
 	keep := 0
@@ -46,7 +47,7 @@ func (c *capturedMatcher) attribute(i int, rendered *tokens.Compact) bool {
 		var err error
 		if c.ids, err = c.captured(i); err != nil {
 			c.turn = -1
-			return false // whoever takes the ids says why
+			return false // promptIDs or checkTurn returns the error
 		}
 	}
 	c.equal = min(c.equal, keep)
@@ -60,7 +61,7 @@ func (c *capturedMatcher) attribute(i int, rendered *tokens.Compact) bool {
 	return told
 }
 
-// respell fills j.respelt[i], against that of the turn before if there is one.
+// respell fills j.respelt[i], relative to the turn before if that is attributed in this way.
 func (c *capturedMatcher) respell(i int, rendered *tokens.Compact) bool {
 	keep := 0
 	if c.attributedTurn == i-1 {
@@ -74,7 +75,7 @@ func (c *capturedMatcher) respell(i int, rendered *tokens.Compact) bool {
 		c.respelt = make([]tokens.Prompt, len(c.turns))
 	}
 	c.respelt[i] = tokens.Prompt{Keep: keep, N: len(c.ids)}
-	if c.opts.Mode != PerStep { // whose rows are finished at once
+	if c.opts.Mode != PerStep { // per-step rows are finished at once
 		c.respelt[i].Add = tokens.CompactOf(c.by.Cols.Slice(keep, len(c.ids)))
 	}
 	return true

@@ -13,10 +13,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// recordings makes r a recorded rollout twice: with prompts as plain lists, which
-// are compared from their start, and stored against earlier turns. Some turns
-// stay text, and some prompts differ from what the template gives, or from how the
-// encoder spells it.
+// recordings returns r with recorded ids in two forms: with prompts as full lists, which are
+// compared from their start, and with prompts stored relative to earlier turns. Some turns stay
+// text, and some prompts differ from the template's, or from the encoder's spelling.
 func recordings(t *testing.T, m *tokenize.Model, rng *rand.Rand, r *rollout.Rollout, rows []rollout.Sequence) (plain, compact *rollout.Rollout) {
 	t.Helper()
 	a, b := *r, *r
@@ -33,12 +32,12 @@ func recordings(t *testing.T, m *tokenize.Model, rng *rand.Rand, r *rollout.Roll
 		switch rng.IntN(6) {
 		case 0:
 			continue
-		case 1: // from here on
+		case 1: // from this turn on
 			wrong = min(wrong, rng.IntN(n))
 		case 2:
 			prompt[rng.IntN(n)] = 0
 		case 3:
-			copy(prompt, full[i-1]) // history that the template has rewritten since
+			copy(prompt, full[i-1]) // the template has since rewritten this history
 		}
 		if wrong < n {
 			prompt[wrong] = 0
@@ -100,8 +99,8 @@ func TestStoredPromptsAreComparedAsPlainOnes(t *testing.T) {
 	require.Greater(t, attributed, 200)
 }
 
-// The context says that a message was shown changed; the engine's ids say that it
-// was not. As many tokens either way: only a comparison from there finds out.
+// The context shows a message changed, but the engine's ids show it unchanged, with the same number
+// of tokens. Only a comparison from that message on finds this.
 func TestRewrittenHistoryIsComparedAgain(t *testing.T) {
 	kit.OneGoroutine(t)
 	m := qwen3(t)
@@ -111,7 +110,7 @@ func TestRewrittenHistoryIsComparedAgain(t *testing.T) {
 	first := rows[0].Len() - completionLen(&rows[0])
 	last := rows[1].Len() - completionLen(&rows[1])
 	r.Turns[0].Output, r.Turns[1].Output = rows[0].IDs[first:], rows[1].IDs[last:]
-	for some := range 8 { // 7: every id as the encoder has it
+	for some := range 8 { // 7: all ids as the encoder spells them
 		shown := respelled(t, m, rows[0].IDs[:first], some)
 		r.Turns[0].Prompt.Add = shown
 		r.Turns[1].Prompt = rollout.PromptIDs{Base: rollout.At(0), Keep: len(shown) + rows[0].Len() - first, Add: rows[1].IDs[rows[0].Len():last]}
@@ -126,8 +125,8 @@ func TestRewrittenHistoryIsComparedAgain(t *testing.T) {
 	}
 }
 
-// Recorded ids hold what the text that the template writes holds, however the engine
-// spelled them and whatever white space it put between the arguments.
+// Recorded ids get the sources of the text that the template writes, however the engine spelled
+// them and whatever white space it wrote between the arguments.
 func TestRecordedIDsHoldWhatTheyAreRecordedAs(t *testing.T) {
 	kit.OneGoroutine(t)
 	m := qwen3(t)
@@ -169,13 +168,12 @@ func TestRecordedIDsHoldWhatTheyAreRecordedAs(t *testing.T) {
 	}
 }
 
-// Recorded turns whose context is not known, or that are token ids alone, may stand
-// between turns that are rendered.
+// Recorded turns with an unknown context, or with token ids only, may come between rendered turns.
 func TestRecordedTurnsWithoutTextBetweenRenderedOnes(t *testing.T) {
 	kit.OneGoroutine(t)
 	m := qwen3(t)
 	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "assistant: two", "user: three", "assistant: four", "user: five", "assistant: six")}
-	r.Messages[1].Reasoning = "so" // which later prompts lack
+	r.Messages[1].Reasoning = "so" // later prompts lack it
 	r.Turns = []rollout.Turn{{Message: 1}, {Message: 5}}
 	want := encode(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)[1]
 	recorded := plainIDs(t, m, "what the engine saw", nil)
@@ -191,7 +189,7 @@ func TestRecordedTurnsWithoutTextBetweenRenderedOnes(t *testing.T) {
 	}
 }
 
-// A row made a window at a time and held as runs is the row, recorded or not.
+// A row made window by window and held as runs equals the row made at once, recorded or not.
 func TestRowsOfWindows(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 65
@@ -200,7 +198,7 @@ func TestRowsOfWindows(t *testing.T) {
 	for k := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, k))
 		r := randomRollout(rng, k%2 == 0)
-		for i := range r.Messages { // for runs worth it
+		for i := range r.Messages { // long enough for runs
 			if r.Messages[i].Content != "" {
 				r.Messages[i].Content = strings.Repeat(r.Messages[i].Content+" ", 30)
 			}

@@ -28,12 +28,12 @@ func (j *job) completion(t *rollout.Turn, c *tokens.Completion, prompt *render.R
 		}
 		if first, _, ok := reply.Extent(c.Message, render.PartScaffold, 0); ok {
 			c.First = first
-			if first == 0 { // the prompt may have written what the content begins with
+			if first == 0 { // the prompt may have written the beginning of the content
 				c.First = -max(0, strings.Index(m.Content, reply.Text[:reply.Fields[0].End]))
 			}
 		}
 	}
-	c.Text = strings.Clone(reply.Text) // which may be a part of a growing text
+	c.Text = strings.Clone(reply.Text) // it may be part of a larger text
 	if t.Output != nil {
 		return j.capturedCompletion(t, c, &reply)
 	}
@@ -47,9 +47,9 @@ func (j *job) completion(t *rollout.Turn, c *tokens.Completion, prompt *render.R
 	return c.CheckSampled(j.model.Tokenizer.Vocab(), j.model.IsStop)
 }
 
-// capturedCompletion takes the engine's ids and attributes them by text.
+// capturedCompletion takes the recorded ids and attributes them by their text.
 func (j *job) capturedCompletion(t *rollout.Turn, c *tokens.Completion, reply *render.Rendering) error {
-	if !given(j.model) {
+	if !hasModel(j.model) {
 		c.IdsOnly(t.Output, j.model.IsStop)
 		return nil
 	}
@@ -68,7 +68,7 @@ func (j *job) capturedCompletion(t *rollout.Turn, c *tokens.Completion, reply *r
 	whole := *reply
 	whole.Text += c.Stop
 	if c.Cols, err = j.pieces.EncodeAll(&whole); err != nil {
-		c.Cols = tokens.Columns{} // the ids are known all the same
+		c.Cols = tokens.Columns{} // the ids are known anyway
 	}
 	if !slices.Equal(c.Cols.IDs, t.Output) {
 		c.Cols = tokens.Respelled(j.model.Tokenizer, j.added, c.Message, &c.Cols, t.Output)
@@ -77,8 +77,8 @@ func (j *job) capturedCompletion(t *rollout.Turn, c *tokens.Completion, reply *r
 	return nil
 }
 
-// endsWith reports whether ids end with the added token of that text, which
-// other tokens could spell as well.
+// endsWith reports whether ids end with the added token stop; other tokens could spell the same
+// text.
 func (j *job) endsWith(ids []rollout.TokenID, stop string) bool {
 	if len(ids) == 0 {
 		return false
@@ -87,9 +87,9 @@ func (j *job) endsWith(ids []rollout.TokenID, stop string) bool {
 	return ok && a.Content == stop
 }
 
-// reply derives the text that turn t sampled, and the text of its stop marker.
-// What frames a reply of text alone is the same after the same generation
-// prompt, so it is asked once for each, with a text that no template rewrites.
+// reply returns the text that turn t sampled, and the text of its stop marker. The frame of a
+// text-only reply depends on the generation prompt alone, so it is rendered once for each, with a
+// text that no template rewrites.
 func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *render.Rendering, frames map[string]completion.Frame) (render.Rendering, string, error) {
 	cut := j.unstopped(t)
 	f, err := j.plainFrame(t, m, prompt, frames)
@@ -128,7 +128,7 @@ func (j *job) reply(t *rollout.Turn, m *rollout.Message, prompt *render.Renderin
 	return out, f.Stop, j.rule.CheckReply(&out, int32(t.Message), &f, prompt)
 }
 
-// plainFrame is the frame of a reply of text alone that stands where m does.
+// plainFrame returns the frame of a text-only reply in the place of m.
 func (j *job) plainFrame(t *rollout.Turn, m *rollout.Message, prompt *render.Rendering, frames map[string]completion.Frame) (completion.Frame, error) {
 	asked := prompt.Tail()
 	own := j.render.Shape.ReadsExtra(m)
@@ -142,7 +142,7 @@ func (j *job) plainFrame(t *rollout.Turn, m *rollout.Message, prompt *render.Ren
 	}
 	_, f := j.rule.SampledText(&probe, int32(t.Message), prompt, &with, turn, false)
 	if !own && !f.Recorded() {
-		frames[strings.Clone(asked)] = f // the prompt's memory is used again
+		frames[strings.Clone(asked)] = f // copied, since the prompt's memory is reused
 	}
 	return f, nil
 }
@@ -152,15 +152,14 @@ type Unwritten struct {
 	Rollout string       `json:"rollout"`
 	Message int          `json:"message"`
 	Role    rollout.Role `json:"role"`
-	Part    string       `json:"part"` // content, tool_calls, or arguments that are no JSON
+	Part    string       `json:"part"` // "content", "tool_calls", or "arguments" if they are not JSON
 }
 
-// maxUnwritten is how many are listed; all are counted.
+// maxUnwritten is how many parts are listed; all are counted.
 const maxUnwritten = 100
 
-// unwritten reports what the contexts of r lack of messages that the policy did
-// not sample. Nothing of them is trained, but neither did a model that was asked
-// with this template see them.
+// unwritten reports parts of messages that the contexts of r lack and that the policy did not
+// sample. They are not trained; a model prompted with this template did not see them either.
 func (j *job) unwritten() {
 	if j.render == nil {
 		return
@@ -186,16 +185,17 @@ func (r *Report) reportUnwritten(list ...Unwritten) {
 	r.UnwrittenAt = append(r.UnwrittenAt, list[:min(len(list), maxUnwritten-len(r.UnwrittenAt))]...)
 }
 
-// countOpenReasoning counts a reply from text that does not close the reasoning which its
-// prompt opens, save one that was cut: nobody sampled it there.
+// countOpenReasoning counts a reply from text that does not close the reasoning which its prompt
+// opens, unless the reply was truncated before it could.
 func (j *job) countOpenReasoning(prompt, reply *render.Rendering, cut bool) {
 	if !cut && reply.Text != "" && completion.LeavesReasoningOpen(prompt.Tail(), reply.Text) {
 		j.report.OpenReasoning++
 	}
 }
 
-// checkReplyWritten checks that what was written of message m holds what the policy sampled:
-// without any tool call nobody knows that; what else is lost is counted.
+// checkReplyWritten checks that the rendered message w holds what the policy sampled in m. It is an
+// error if all tool calls are missing, since the sampled text is then unknown; other losses are
+// counted.
 func (j *job) checkReplyWritten(m *rollout.Message, w completion.Written) error {
 	if k, err := j.render.Shape.BrokenArguments(m); err != nil {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tool_calls"}, "the arguments of call %d are not JSON (%w), and the chat template writes objects only, so what the model sampled is not known", k, err).

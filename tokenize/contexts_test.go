@@ -14,10 +14,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// oddContext draws a context that leaves messages of r before message m out,
-// shortens them, shows them twice or in another order, with notes between them. It
-// also returns the messages shown, and for each the message of r that it is (−1 for
-// a note).
+// oddContext draws a context that leaves out messages of r before message m, shortens them, repeats
+// or reorders them, with notes in between. It also returns the messages shown, and for each its
+// index in r (−1 for a note).
 func oddContext(rng *rand.Rand, r *rollout.Rollout, m int) (parts []rollout.ContextPart, shown []rollout.Message, source []int32) {
 	parts = []rollout.ContextPart{}
 	own := func(k int) {
@@ -48,7 +47,7 @@ func oddContext(rng *rand.Rand, r *rollout.Rollout, m int) (parts []rollout.Cont
 	return parts, shown, source
 }
 
-// What a context shows is encoded as if its messages were all there is.
+// A context is encoded as if its messages were the whole conversation.
 func TestContextsAreConversations(t *testing.T) {
 	kit.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))

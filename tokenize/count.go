@@ -10,21 +10,21 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 )
 
-// Prompt is what a model reads before it answers: ids, and what they spell. Text.At
-// tells from the range of an id which message and which of its bytes it comes from.
+// Prompt is what a model reads before it answers: ids and the text they spell. Text.At returns the
+// messages and bytes that an id's range comes from.
 type Prompt struct {
 	Text
 	IDs []rollout.TokenID
-	// Offsets holds the byte range [Offsets[2i], Offsets[2i+1]) of id i in the text; of
-	// a part of a character that is the whole character.
+	// Offsets holds the byte range [Offsets[2i], Offsets[2i+1]) of id i in the text; for a part of
+	// a character it is the whole character.
 	Offsets []int32
 }
 
-// Prompt returns the prompt that shows messages to the model of rollout r (its tools and
-// template variables), generation prompt included: the ids that an engine makes of them,
-// save for control tokens that messages spell out (Options.Specials). It is Encode's prompt
-// of that turn, but for replies among the messages, of which it does not know where they
-// were sampled: package prompt does, and keeps their own ids.
+// Prompt returns the prompt that shows messages to the model of rollout r (its tools and template
+// variables), generation prompt included: the ids that an engine makes of them, except for control
+// tokens that messages spell out (Options.Specials). It equals Encode's prompt of that turn except
+// for replies among the messages, whose sampled ids it does not know: package prompt does, and
+// keeps them.
 func (e *Encoder) Prompt(ctx context.Context, r *rollout.Rollout, messages []rollout.Message) (Prompt, error) {
 	if r == nil {
 		return Prompt{}, zero.Rollout()
@@ -48,9 +48,9 @@ func (e *Encoder) Prompt(ctx context.Context, r *rollout.Rollout, messages []rol
 	return Prompt{Text: textOf(x.Last, x.Index, 0, len(x.Last.Text)), IDs: runs.IDs, Offsets: p.Buf.Offsets}, nil
 }
 
-// renderer renders contexts of r.
+// renderer returns a renderer of contexts of r.
 func (e *Encoder) renderer(ctx context.Context, r *rollout.Rollout) (*render.Renderer, error) {
-	if err := e.made(); err != nil {
+	if err := e.checkMade(); err != nil {
 		return nil, err
 	}
 	rule := e.model.ruleFor(r)

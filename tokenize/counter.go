@@ -9,35 +9,32 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 )
 
-// Counter counts the tokens of contexts of one rollout, which is what a context window
-// measures its budget with. It remembers the
-// stretches of text between control tokens and the rollout's messages as the
-// template takes them, so that a window that moves over a conversation encodes
-// each message about once, and goes on from what a context shares with the one
-// before. The rollout may grow between counts, but its messages must not change. A
-// Counter is for one goroutine.
+// Counter counts the tokens of contexts of one rollout, as the budget of a context window needs. It
+// remembers the encoded text between control tokens and the rollout's messages in the template's
+// form, so that a window that moves over a conversation encodes each message about once, and
+// continues from what a context shares with the previous one. The rollout may grow between counts,
+// but its messages must not change. A Counter is not safe for concurrent use.
 type Counter struct {
 	e         *Encoder
 	r         *rollout.Rollout
-	prepared  rollout.Rollout // r as it was when render was made
+	prepared  rollout.Rollout // r at the time render was made
 	render    *render.Renderer
 	stretches *tokens.SegmentEncoder
-	others    []rollout.Message // of the call under way: those that are not the rollout's
+	others    []rollout.Message // messages of the current call that are not the rollout's
 }
 
-// otherMessages is the number of the first message that is not the rollout's: above
-// those that a rollout may come to have, which keep their numbers while it grows.
+// otherMessages is the number given to the first message that is not the rollout's. It is larger
+// than the number of any message of the rollout.
 const otherMessages = 1 << 30
 
-// Counter returns a counter for contexts of r, shown with its tools and template
-// variables.
+// Counter returns a counter for contexts of r, rendered with its tools and template variables.
 func (e *Encoder) Counter(r *rollout.Rollout) *Counter {
 	return &Counter{e: e, r: r}
 }
 
-// prepare readies a counter when it is used for the first time, and again when its
-// rollout has grown: by the square root of its length, since the messages after those
-// prepared cost a little in each count and those before a little in each preparation.
+// prepare sets up a counter on first use, and again after its rollout has grown by the square root
+// of its length: messages added since the last preparation cost a little in each count, and earlier
+// ones a little in each preparation.
 func (c *Counter) prepare(ctx context.Context) error {
 	if c.e == nil {
 		return zero.Value("tokenize.Counter", "Encoder.Counter")
@@ -67,8 +64,7 @@ func (c *Counter) prepare(ctx context.Context) error {
 	return nil
 }
 
-// Count is the number of tokens of the prompt that shows messages, generation
-// prompt included.
+// Count returns the number of tokens of the prompt that shows messages, generation prompt included.
 func (c *Counter) Count(ctx context.Context, messages []rollout.Message) (int, error) {
 	if err := c.prepare(ctx); err != nil {
 		return 0, err
@@ -81,16 +77,16 @@ func (c *Counter) Count(ctx context.Context, messages []rollout.Message) (int, e
 	return c.stretches.Count(text)
 }
 
-// parts finds messages in the rollout, as far as they are the rollout's own and
-// in its order. The others are numbered from otherMessages on.
+// parts returns messages as parts of the rollout, as far as they are the rollout's own and in its
+// order. The others are numbered from otherMessages on.
 func (c *Counter) parts(messages []rollout.Message) []rollout.ContextPart {
 	c.others = c.others[:0]
 	all, prepared := c.r.Messages, len(c.prepared.Messages)
 	if len(messages) > 0 && len(messages) <= prepared && &messages[0] == &all[0] {
 		return []rollout.ContextPart{{To: len(messages)}}
 	}
-	parts := []rollout.ContextPart{} // not nil, which is the plain history
-	at := 0                          // in the rollout
+	parts := []rollout.ContextPart{} // not nil, which means the plain history
+	at := 0                          // position in the rollout
 	for i := range messages {
 		m := &messages[i]
 		if m.Role == rollout.RoleExit {
@@ -119,8 +115,8 @@ func (c *Counter) parts(messages []rollout.Message) []rollout.ContextPart {
 	return parts
 }
 
-// sharesText reports whether a and b are the same message, found by comparing
-// little: what they hold in slices must be the same memory.
+// sharesText reports whether a and b are the same message. It compares texts, and slices by their
+// memory only.
 func sharesText(a, b *rollout.Message) bool {
 	return a.Content == b.Content && a.Role == b.Role && a.Reasoning == b.Reasoning && a.ToolCallID == b.ToolCallID && a.Name == b.Name &&
 		a.Sampled == b.Sampled && same(a.ToolCalls, b.ToolCalls) && same(a.Parts, b.Parts)

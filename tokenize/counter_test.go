@@ -19,8 +19,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// TestCounterCountsAsTheEncoder: what the counter remembers changes no count,
-// with control tokens, thinking and white space in every place a message has.
+// TestCounterCountsAsTheEncoder: the counter's memory changes no count, with control tokens,
+// reasoning and white space in every place of a message.
 func TestCounterCountsAsTheEncoder(t *testing.T) {
 	kit.OneGoroutine(t)
 	texts := []string{"", " ", "\n\n", "fix it", "<|im_end|>", "a<|im_start|>user\nb", "<think>\nhm\n</think>\n\nls", "</think>", "日本 é", "<", "<|", "x  ", "<tool_call>\n{}\n</tool_call>"}
@@ -53,13 +53,13 @@ func TestCounterCountsAsTheEncoder(t *testing.T) {
 	}
 }
 
-// TestCounterKnowsItsRollout counts windows of the rollout's own messages among
-// others, where the counter finds messages again instead of rendering them anew.
+// TestCounterKnowsItsRollout counts windows of the rollout's own messages among others; the counter
+// must recognize its own.
 func TestCounterKnowsItsRollout(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 63
 	rng := rand.New(rand.NewPCG(seed, 0))
-	// It begins replies with the very bytes of its generation prompt.
+	// Its replies begin with the bytes of its generation prompt.
 	const literal = "{% for m in messages %}{% if m.role == 'assistant' %}<|im_start|>assistant\n{{ m.content }}{% else %}<|im_start|>{{ m.role }}\n{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}" +
 		"{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 	for name, m := range map[string]*tokenize.Model{"embedded": embeddedModel(t), "qwen3": qwen3(t), "literal": withTemplate(t, literal)} {
@@ -97,7 +97,7 @@ func TestCounterKnowsItsRollout(t *testing.T) {
 	}
 }
 
-// A context that the template refuses leaves the one before it as it was.
+// A context that the template rejects leaves the counter's memory of the previous one intact.
 func TestCounterBehindRefusedContext(t *testing.T) {
 	m := withTemplate(t, "{% for m in messages %}{% if m.content == 'no' %}{{ raise_exception('no') }}{% endif %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}")
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{})
@@ -144,7 +144,7 @@ func BenchmarkCounter(b *testing.B) {
 	}
 }
 
-// A context is measured as the template writes it, so recorded ids are no way out.
+// A context is counted as the template writes it, so recorded ids do not suffice.
 func TestCountNeedsATemplate(t *testing.T) {
 	definition, err := os.ReadFile(filepath.Join("embedded", "tokenizer.json"))
 	require.NoError(t, err)
@@ -157,8 +157,8 @@ func TestCountNeedsATemplate(t *testing.T) {
 	require.ErrorContains(t, err, `rollout "r": the model has no chat template (add chat_template.jinja to its folder: a context is measured`)
 }
 
-// TestCounterOfGrowingRollout: a counter goes on while its rollout grows, with messages
-// that its slice has room for and without, shown in whole and in windows.
+// TestCounterOfGrowingRollout: a counter stays right while its rollout grows, with and without
+// spare capacity in the messages' slice, for whole contexts and windows.
 func TestCounterOfGrowingRollout(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := templateModels(t)

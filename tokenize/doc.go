@@ -1,5 +1,5 @@
-// Package tokenize turns rollouts into token sequences that say for each token
-// where it came from and whether the policy sampled it.
+// Package tokenize turns rollouts into token sequences that say for each token where it came from
+// and whether the policy sampled it.
 //
 //	model, err := tokenize.Load("Qwen3-8B", tokenize.LoadOptions{}) // a Hugging Face model folder
 //	enc, err := tokenize.NewEncoder(model, tokenize.Options{})      // safe for concurrent use
@@ -7,47 +7,43 @@
 //
 // # From messages to tokens
 //
-// The chat template writes every context that the model saw, from where it can
-// differ from the one before, and package chat tells for each byte which message
-// and field it came from. Three rules make tokens of that text:
+// The chat template renders each context that the model saw, from the point where it can differ
+// from the previous one, and package chat tells for each byte which message and field it came from.
+// Three rules turn that text into tokens:
 //
-//   - An added token such as <|im_end|> counts only where the template itself, or
-//     the policy in its own reply, wrote all of its bytes (Options.Specials). The
-//     same characters in a tool result are ordinary text, so nobody can forge a
-//     turn. "parity" is the Hugging Face behaviour.
-//   - Text between added tokens is encoded as one piece, so benign text has
-//     exactly the ids of Hugging Face.
-//   - A completion is encoded apart from its prompt (Options.Edges): the model
-//     sampled it after the generation prompt, so no token spans both, and models
-//     that mark the beginning of a text (SentencePiece style) put no mark between.
+//   - An added token such as <|im_end|> counts only where the template itself, or the policy in
+//     its own reply, wrote all of its bytes (Options.Specials). The same characters in a tool
+//     result are ordinary text, so nobody can forge a turn. "parity" is the Hugging Face
+//     behaviour.
+//   - Text between added tokens is encoded as one piece, so benign text has exactly the ids of
+//     Hugging Face.
+//   - A completion is encoded apart from its prompt (Options.Edges): the model sampled it after
+//     the generation prompt, so no token spans both, and models that mark the beginning of a
+//     text (SentencePiece style) get no such mark in between.
 //
-// What the policy sampled in a turn is the text after the generation prompt, up
-// to and including the stop token. The separator after that (a newline in
-// ChatML) belongs to the template.
+// The sampled text of a turn is the text after the generation prompt, up to and including the stop
+// token. The separator after that (a newline in ChatML) belongs to the template.
 //
-// Where a turn carries the engine's token ids they are taken as they are, with
-// their log probabilities; [rollout.Fidelity] says what a row is made of.
+// If a turn carries the engine's token ids, they are used unchanged, with their log probabilities;
+// [rollout.Fidelity] says which rows are captured and which rendered.
 //
-// Rollouts of which every turn has both, prompt and reply, need no model at all:
-// NewEncoder(nil, …).
+// Rollouts that record prompt ids and output ids for every turn need no model: NewEncoder(nil, …).
 //
 // # Which rows
 //
-//   - [Merged], the default, makes the fewest rows in which each sampled token
-//     stands once in the context the model saw (package lineage).
+//   - [Merged], the default, makes the fewest rows in which each sampled token appears once, in
+//     the context the model saw (package lineage).
 //   - [PerStep] makes one row per turn: the dynamic history.
-//   - [Whole] makes one row of the conversation as the template writes it at the
-//     end, for supervised training.
+//   - [Whole] makes one row of the conversation as the template renders it at the end, for
+//     supervised training.
 //
 // # Is this template safe?
 //
-// Package certify probes a model's template and tells, with a witness conversation each,
-// whether contexts only grow, whether the stop token is written, and which parts of
-// the history disappear.
+// Package certify probes a model's template and reports, each with an example conversation, whether
+// contexts only grow, whether the stop token is written, and which parts of the history disappear.
 //
 // # Engines
 //
-// [Load] takes package bpe, in Go alone. Where that refuses a tokenizer.json it
-// says why; package hf is Hugging Face tokenizers itself. [LoadOptions] names the
-// engine.
+// [Load] uses package bpe, which is pure Go. If bpe rejects a tokenizer.json, its error says why;
+// package hf binds Hugging Face tokenizers itself. [LoadOptions] chooses the engine.
 package tokenize

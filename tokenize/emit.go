@@ -11,14 +11,14 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// hugeTokens is beyond any model's context by far: of a record of so many tokens,
-// each stage leaves garbage of as much again, which is collected before the next.
-// A merged row of more than a quarter is made as runs for every caller.
+// hugeTokens is far beyond any model's context. For a record of so many tokens, each stage leaves
+// as much garbage again, which is collected before the next stage. A merged row of more than a
+// quarter of hugeTokens is made as runs for every caller.
 const hugeTokens = 4 << 20
 
 // merged joins the turns along shared prefixes.
 func (j *job) merged() error {
-	j.render, j.replies = nil, nil // what was rendered is not asked for any more
+	j.render, j.replies = nil, nil // free what was rendered
 	made := 0
 	for i := range j.prompts {
 		made += j.prompts[i].Add.Len()
@@ -41,10 +41,10 @@ func (j *job) merged() error {
 		if err != nil {
 			return err
 		}
-		if k == n-1 { // the last is all that is left
+		if k == n-1 { // the last row holds all that is still needed
 			res, j.encoded = nil, encoded{}
 		}
-		if err := j.give(row); err != nil {
+		if err := j.yieldRow(row); err != nil {
 			return err
 		}
 		if row.Lens != nil && cap(row.Tokens) <= maxFreed {
@@ -56,11 +56,12 @@ func (j *job) merged() error {
 	return nil
 }
 
-// row makes one merged row, as runs where it may be and no log probability is to check.
+// row makes one merged row, as runs if the row is huge, or if the caller takes runs and there are
+// no log probabilities.
 func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 	free := j.take()
 	defer j.freed.Put(free)
-	w := free.window.Of(tokens.Window{Row: row, IDs: row.AppendIDs(free.ids[:0]), Turns: j.turns, Completions: j.completions, Told: j.told})
+	w := free.window.Of(tokens.Window{Row: row, IDs: row.AppendIDs(free.ids[:0]), Turns: j.turns, Completions: j.completions, Told: j.promptsFor})
 	n, logprobs := len(w.IDs), w.Logprobs()
 	free.ids = nil
 	if n > j.huge || j.runs && logprobs == nil {
@@ -83,11 +84,11 @@ func (j *job) row(row *lineage.Row) (out spool.Row, err error) {
 	return out, err
 }
 
-// countSegments counts the tokens of a row, of which lens are the runs, nil for single
-// tokens, by what they are. Between turns the template wrote those that come from no message,
-// where that is known.
+// countSegments counts the tokens of a row in Report.Segments. lens are the lengths of the runs in
+// source, nil if source has an entry per token. Context tokens that come from no message count as
+// scaffold, if the prompt is attributed.
 func (j *job) countSegments(row *lineage.Row, lens, source []int32) {
-	span, run, end := 0, 0, 0 // the span that the context at hand leads to; where the runs so far end
+	span, run, end := 0, 0, 0 // the span after the current context; the run, and its end
 	for p := range row.Pieces() {
 		if p.Kind != "context" {
 			j.report.segment(p.Kind, len(p.IDs))
@@ -116,11 +117,11 @@ func (j *job) countSegments(row *lineage.Row, lens, source []int32) {
 	}
 }
 
-// windowTokens is how many tokens of a row have columns of an entry each at a time.
+// windowTokens is how many tokens of a row have columns with an entry per token at a time.
 const windowTokens = 1 << 20
 
-// told are the prompts that say what the context of turn t holds, nil for none.
-func (j *job) told(t int) []tokens.Prompt {
+// promptsFor returns the prompts that give the origin of turn t's context, nil if it is unknown.
+func (j *job) promptsFor(t int) []tokens.Prompt {
 	switch {
 	case !j.attributed[t]:
 		return nil
@@ -130,7 +131,7 @@ func (j *job) told(t int) []tokens.Prompt {
 	return j.prompts
 }
 
-// build makes the sequence of a row of its columns.
+// build makes the sequence of a row from its columns.
 func (j *job) build(row *lineage.Row, cols rollout.Columns) (rollout.Sequence, error) {
 	id := j.identity()
 	repaired := false
@@ -169,18 +170,18 @@ func (j *job) fidelity(spans []lineage.Span, repaired bool) rollout.Fidelity {
 	return rollout.FidelityCaptured
 }
 
-// maxFreed is the number of tokens, and a quarter of the bytes of rendered text, of the
-// longest conversation whose memory the next one uses again.
+// maxFreed is the largest conversation whose memory the next one reuses, in tokens; in bytes of
+// rendered text it is four times as much.
 const maxFreed = 1 << 20
 
-// freed is the memory of a conversation that nobody reads any more.
+// freed is memory of an earlier conversation, free for reuse.
 type freed struct {
 	render.Scratch
-	ids []rollout.TokenID
+	ids []rollout.TokenID // of merged rows
 
-	rendered render.Memory
-	prompt   tokens.Compact // or the whole conversation
-	window   tokens.Window
+	rendered render.Memory  // of prompts
+	prompt   tokens.Compact // tokens of prompts, or of the whole conversation
+	window   tokens.Window  // columns of a row
 }
 
 // take returns the memory of an earlier conversation.
@@ -192,8 +193,8 @@ func (e *Encoder) take() *freed {
 	return free
 }
 
-// giveBack leaves the memory of the prompts to the next conversation, once no turn is
-// left to encode.
+// giveBack releases the memory of the prompts to the next conversation, after the last turn is
+// encoded.
 func (j *job) giveBack(free *freed, prompts *tokens.PromptEncoder) {
 	if j.render != nil && j.render.Memory.Len() <= 4*maxFreed {
 		free.rendered, j.render.Memory = j.render.Memory, render.Memory{}

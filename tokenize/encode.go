@@ -22,13 +22,13 @@ type Encoder struct {
 	added *tokens.AddedTokens
 	freed sync.Pool // of *freed
 
-	huge, window, most int // hugeTokens, windowTokens and maxRowTokens, but for tests
+	huge, window, most int // hugeTokens/4, windowTokens and maxRowTokens, except in tests
 }
 
-// NewEncoder checks opts and returns an Encoder over model. A nil model will do for
-// merged and per-step rows of rollouts all of whose turns have the engine's token ids;
-// others are refused one by one. Such rows name no tokenizer, mark no stop token, and
-// do not tell reasoning and tool calls from content.
+// NewEncoder checks opts and returns an Encoder for model. model may be nil for merged and per-step
+// rows of rollouts all of whose turns record the engine's token ids; any other rollout is then an
+// error. Such rows name no tokenizer, mark no stop token, and do not tell reasoning and tool calls
+// from content.
 func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	if err := opts.Validate(); err != nil {
 		return nil, err
@@ -51,15 +51,15 @@ func NewEncoder(model *Model, opts Options) (*Encoder, error) {
 	if err := model.checkLimits(); err != nil {
 		return nil, err
 	}
-	if opts.Drift.Text == nil && given(model) {
+	if opts.Drift.Text == nil && hasModel(model) {
 		opts.Drift.Text = tokens.Spelling(model.Tokenizer.Vocab(), added)
 	}
 	return &Encoder{model: model, opts: opts, added: added, huge: hugeTokens / 4, window: windowTokens, most: maxRowTokens}, nil
 }
 
-// Encode returns the sequences of r in order, without loss weights, and what was
-// done to make them. A rollout of which no sampled token is known with its context
-// gives none. The sequences share memory with each other but not with r.
+// Encode returns the sequences of r in order, without loss weights, and a report. A rollout without
+// a sampled token whose context is known gives none. The sequences share memory with each other but
+// not with r.
 func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Sequence, Report, error) {
 	var seqs []rollout.Sequence
 	report, err := e.Each(ctx, r, func(seq rollout.Sequence) error {
@@ -72,23 +72,23 @@ func (e *Encoder) Encode(ctx context.Context, r *rollout.Rollout) ([]rollout.Seq
 	return seqs, report, nil
 }
 
-// Each is Encode for rollouts whose sequences are too many to hold: yield is
-// given each as soon as it is made, so an error may follow sequences of the same
-// rollout; an error of yield ends the call.
+// Each is Encode for rollouts with too many sequences to hold in memory. It calls yield with each
+// sequence as soon as it is made, so an error may follow sequences of the same rollout. An error of
+// yield ends the call.
 func (e *Encoder) Each(ctx context.Context, r *rollout.Rollout, yield func(rollout.Sequence) error) (Report, error) {
 	return e.each(ctx, r, false, func(row spool.Row) error { return yield(row.Whole().Sequence) })
 }
 
-// EachRuns is Each that may give a sequence as runs: its columns have then one entry for
-// each run of tokens that are alike in them, the first token a run by itself, and lens holds
-// their lengths; ids and logprobs, nil for none, are those of the tokens, until yield
-// returns. Else lens is nil.
+// EachRuns is Each with some sequences given as runs, for which lens is not nil: lens holds the
+// lengths of runs of tokens whose columns are equal, and the columns of seq have one entry per run.
+// The first token is a run by itself. ids and logprobs (nil if there are none) have an entry per
+// token and are valid until yield returns. For other sequences lens is nil.
 func (e *Encoder) EachRuns(ctx context.Context, r *rollout.Rollout, yield func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error) (Report, error) {
 	return e.each(ctx, r, true, func(row spool.Row) error { return yield(row.Sequence, row.Lens, row.Tokens, row.Logprobs) })
 }
 
 func (e *Encoder) each(ctx context.Context, r *rollout.Rollout, runs bool, yield func(spool.Row) error) (Report, error) {
-	if err := e.made(); err != nil {
+	if err := e.checkMade(); err != nil {
 		return Report{}, err
 	}
 	if r == nil {
@@ -101,24 +101,24 @@ func (e *Encoder) each(ctx context.Context, r *rollout.Rollout, runs bool, yield
 	return j.report, nil
 }
 
-// give hands out the next sequence.
-func (j *job) give(row spool.Row) error {
+// yieldRow yields the next sequence.
+func (j *job) yieldRow(row spool.Row) error {
 	row.SampleIndex = j.given
 	j.given++
 	j.dropFirst(&row.Sequence)
 	return j.yield(row)
 }
 
-// made is an error for the zero value.
-func (e *Encoder) made() error {
+// checkMade returns an error for the zero value.
+func (e *Encoder) checkMade() error {
 	if e.model == nil {
 		return zero.Value("tokenize.Encoder", "NewEncoder")
 	}
 	return nil
 }
 
-// dropFirst reports the first token of a row as not trained, if it was sampled: a
-// template that writes nothing before a reply leaves nothing to predict it.
+// dropFirst reports the first token of a row as not trained, if it was sampled: if a template
+// writes nothing before a reply, there is nothing to predict the token from.
 func (j *job) dropFirst(seq *rollout.Sequence) {
 	if seq.Len() == 0 || seq.Flags[0]&rollout.FlagSampled == 0 {
 		return
@@ -147,30 +147,29 @@ type job struct {
 	owner   map[int32]int32 // message → turn that sampled it
 	pieces  *tokens.Encoder
 	rule    *completion.Rule   // of the template that r takes
-	render  *render.Renderer   // nil where there is none
-	replies *completion.Finder // in what render writes
+	render  *render.Renderer   // nil without a template
+	replies *completion.Finder // finds replies in what render writes
 	report  Report
 	yield   func(spool.Row) error
 	runs    bool // sequences may be runs
-	given   int  // sequences handed out
+	given   int  // sequences yielded
 	encoded
 }
 
-// encoded is what is known of the turns after encoding: prompts against the
-// turn before, completions, and what lineage needs.
+// encoded holds the results of encoding the turns: prompts, completions, and the input of lineage.
 type encoded struct {
-	prompts     []tokens.Prompt // rendered prompts, each against the one before
-	respelt     []tokens.Prompt // of recorded ids that spell a rendered prompt, each against the one before; nil if there are none
-	attributed  []bool          // prompts[i], or respelt[i], says where the ids of turn i come from
+	prompts     []tokens.Prompt // rendered prompts, each relative to the previous one
+	respelt     []tokens.Prompt // the same for recorded ids that spell a rendered prompt; nil if there are none
+	attributed  []bool          // whether prompts[i] or respelt[i] gives the origin of the prompt ids of turn i
 	completions []tokens.Completion
 	plan        []lineage.Turn
 	vacant      int  // incomplete turns without recorded ids
-	foreign     bool // a turn was left out for ids that the vocabulary lacks
+	foreign     bool // a turn was left out because of ids outside the vocabulary
 }
 
-// own fills owner. A turn of another's message would train what the policy did not
-// write, two turns of one message would train it twice.
-func (j *job) own() error {
+// assignOwners fills owner. It rejects turns of other roles' messages, which would train text the
+// policy did not write, and two turns of one message, which would train it twice.
+func (j *job) assignOwners() error {
 	for i := range j.turns {
 		m, where := j.turns[i].Message, rollout.Where{Turn: rollout.At(i)}
 		if m < 0 {
@@ -190,7 +189,7 @@ func (j *job) own() error {
 	return nil
 }
 
-// prepare readies what renders the rollout, if the model has a template for it.
+// prepare makes the renderer of the rollout, if the model has a template for it.
 func (j *job) prepare() (err error) {
 	j.rule = j.model.ruleFor(j.r)
 	if j.rule.Template == nil || len(j.r.Messages) == 0 {
@@ -203,7 +202,7 @@ func (j *job) prepare() (err error) {
 }
 
 func (j *job) run() error {
-	if err := j.own(); err != nil {
+	if err := j.assignOwners(); err != nil {
 		return err
 	}
 	j.unmarked()
@@ -225,7 +224,7 @@ func (j *job) run() error {
 	if j.opts.Mode == PerStep {
 		j.report.Turns = len(j.turns)
 		j.report.EmptyTurns = len(j.turns) - j.given - j.report.UnknownContext - j.report.Incomplete
-		return nil // given as they were made
+		return nil // already yielded
 	}
 	return j.merged()
 }
@@ -236,8 +235,8 @@ type turnEncoder struct {
 	encoder *tokens.PromptEncoder // of prompts
 	matcher *capturedMatcher
 	frames  map[string]completion.Frame
-	shown   int // tokens of the prompts and replies so far
-	checked int // as many are known to join into affordable rows
+	shown   int // tokens of the prompts and completions so far
+	checked int // up to this many shown tokens, rows are known to be affordable
 }
 
 // encodeTurns fills j.encoded.
@@ -268,7 +267,7 @@ func (j *job) encodeTurns() error {
 	return nil
 }
 
-// encode encodes turn i, or keeps it out of training.
+// encode encodes turn i, or leaves it untrained.
 func (x *turnEncoder) encode(i int) error {
 	t := &x.turns[i]
 	where := rollout.Where{Turn: rollout.At(i)}
@@ -277,7 +276,7 @@ func (x *turnEncoder) encode(i int) error {
 	}
 	c := &x.completions[i]
 	*c = tokens.Completion{Message: int32(t.Message), Turn: int32(i)}
-	if i > 0 { // where none is rendered, the one before stays the last
+	if i > 0 { // without a rendered prompt the previous one stays the latest
 		x.prompts[i].Keep, x.prompts[i].N = x.prompts[i-1].N, x.prompts[i-1].N
 	}
 	if out, err := x.untrained(i, where); out || err != nil {
@@ -322,7 +321,7 @@ func (x *turnEncoder) encode(i int) error {
 	return nil
 }
 
-// untrained reports whether turn i is kept out of training, as its record has it.
+// untrained reports whether turn i is left untrained because of its record.
 func (x *turnEncoder) untrained(i int, where rollout.Where) (bool, error) {
 	t := &x.turns[i]
 	if t.Incomplete != "" {
@@ -349,8 +348,8 @@ func (x *turnEncoder) untrained(i int, where rollout.Where) (bool, error) {
 	return false, nil
 }
 
-// prompt renders and encodes the prompt of turn i, where it has messages, and reports
-// whether it did. It need not where the ids are recorded.
+// prompt renders and encodes the prompt of turn i if the turn has messages, and reports whether it
+// did. For turns with recorded ids it may fail without an error.
 func (x *turnEncoder) prompt(i int, where rollout.Where) (text render.Rendering, rendered bool, err error) {
 	t, captured := &x.turns[i], x.recorded(i)
 	if t.Message >= 0 && x.render != nil && !t.Context.Unknown {
@@ -378,14 +377,14 @@ func (x *turnEncoder) prompt(i int, where rollout.Where) (text render.Rendering,
 		WithFix("record prompt_ids or messages")
 }
 
-// promptIDs are those of turn i's prompt, as recorded or else as rendered, for lineage. It
-// fills attributed.
+// promptIDs returns the prompt ids of turn i for lineage: the recorded ones, else the rendered
+// ones. It fills attributed.
 func (x *turnEncoder) promptIDs(i int, rendered bool) (rollout.PromptIDs, error) {
 	t, p := &x.turns[i], &x.prompts[i]
 	if !t.Prompt.Captured() {
 		x.attributed[i] = true
 		switch {
-		case i > 0 && !x.turns[i-1].Prompt.Captured() && x.attributed[i-1]: // whose ids begin with its rendered prompt
+		case i > 0 && !x.turns[i-1].Prompt.Captured() && x.attributed[i-1]: // that turn's ids begin with its rendered prompt
 			return rollout.PromptIDs{Base: rollout.At(i - 1), Keep: p.Keep, Add: p.Add.IDs}, nil
 		case p.Keep > 0 && !x.encoder.Passing:
 			return rollout.PromptIDs{Add: slices.Clone(x.encoder.Runs.IDs)}, nil
@@ -396,7 +395,7 @@ func (x *turnEncoder) promptIDs(i int, rendered bool) (rollout.PromptIDs, error)
 	if t.Message >= 0 && !x.attributed[i] {
 		x.report.Unattributed++
 	}
-	if x.foreign { // it may be stored against what was left out
+	if x.foreign { // the prompt may be stored relative to a turn left out
 		ids, err := x.captured(i)
 		return rollout.PromptIDs{Add: ids}, err
 	}

@@ -39,7 +39,7 @@ func TestModes(t *testing.T) {
 	require.Equal(t, []int{0, 1, 0, 1}, []int{merged.FirstTurn, merged.LastTurn, merged.FirstStep, merged.LastStep})
 }
 
-// Every token of a row that has a source holds text of that message.
+// Every token of a row that has a source spells text of that message.
 func TestSourcesHoldTheirText(t *testing.T) {
 	m := embeddedModel(t)
 	r := toolRollout()
@@ -119,8 +119,7 @@ func TestQwen3(t *testing.T) {
 	require.Equal(t, report.Sampled, report.Trained)
 }
 
-// A call without reasoning loses the block that the template makes up, and
-// nothing else.
+// A call without reasoning loses the empty block that the template makes up, and nothing else.
 func TestQwen3CallWithoutReasoning(t *testing.T) {
 	m := qwen3(t)
 	r := toolRollout()
@@ -134,8 +133,8 @@ func TestQwen3CallWithoutReasoning(t *testing.T) {
 	}, sampled(t, m, &seqs[0]))
 }
 
-// With parity on both counts a whole conversation has Hugging Face's ids: those
-// of the rendered text, encoded at once.
+// With Specials parity and Edges document a whole conversation has Hugging Face's ids: those of the
+// rendered text, encoded at once.
 func TestParityIsOneEncoding(t *testing.T) {
 	m := qwen3(t)
 	for _, r := range []*rollout.Rollout{
@@ -147,7 +146,7 @@ func TestParityIsOneEncoding(t *testing.T) {
 	}
 }
 
-// The guard changes nothing about benign text.
+// The guard does not change benign text.
 func TestGuardKeepsBenignIDs(t *testing.T) {
 	m := qwen3(t)
 	for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Whole} {
@@ -159,7 +158,7 @@ func TestGuardKeepsBenignIDs(t *testing.T) {
 	}
 }
 
-// captured turns the rendered turns of a rollout into recorded ones.
+// captured records the rendered turns of a rollout.
 func captured(t *testing.T, m *tokenize.Model, r *rollout.Rollout) *rollout.Rollout {
 	per := encode(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)
 	c := *r
@@ -194,7 +193,7 @@ func TestCapturedIDsAreSplicedVerbatim(t *testing.T) {
 	for i, f := range got[0].Flags {
 		require.Equal(t, f&rollout.FlagSampled != 0, got[0].Logprob[i] != 0)
 	}
-	// An output that is spelled otherwise than the encoder would spell it stays.
+	// An output that is spelled differently than by the encoder is kept.
 	r.Turns[1].Output = append(append([]rollout.TokenID(nil), spelled(t, m, "<think>\nDone now.\n</think>\n\nTwo files.")...), r.Turns[1].Output[len(r.Turns[1].Output)-1])
 	r.Turns[1].Logprobs = make([]float32, len(r.Turns[1].Output))
 	got = encode(t, m, tokenize.Options{}, r)
@@ -210,8 +209,8 @@ func spelled(t *testing.T, m *tokenize.Model, text string) []rollout.TokenID {
 	return out
 }
 
-// A stop marker that the policy spelled out in other tokens is text: it did not
-// sample the stop token.
+// A stop marker that the policy spelled with other tokens is text: it did not sample the stop
+// token.
 func TestStopMarkerSpelledOut(t *testing.T) {
 	m := qwen3(t)
 	r := &rollout.Rollout{ID: "r", Messages: say("user: a", "assistant: b<|im_end|>")}
@@ -229,8 +228,8 @@ func TestStopMarkerSpelledOut(t *testing.T) {
 	}
 }
 
-// The report says what the tokens of merged rows are; what the template wrote
-// between turns is known only where prompts are attributed to messages.
+// The report counts the tokens of merged rows by kind; scaffold between turns is known only where
+// prompts are attributed to messages.
 func TestSegmentsOfMergedRows(t *testing.T) {
 	m := qwen3(t)
 	r := &rollout.Rollout{ID: "two", Messages: say("user: a", "assistant: b", "user: c", "assistant: d")}
@@ -287,8 +286,8 @@ func TestTruncatedTurnHasNoStop(t *testing.T) {
 	}
 }
 
-// A reply that a text of the request ended has no stop token, unless that text is
-// the stop token's.
+// A reply that a stop string of the request ended has no stop token, unless that string is the stop
+// token's text.
 func TestStopStringIsNoStopToken(t *testing.T) {
 	m := embeddedModel(t)
 	r := &rollout.Rollout{ID: "cut", Messages: say("user: go on", "assistant: and then")}
@@ -366,7 +365,7 @@ func TestOptionsReportAllFaults(t *testing.T) {
 	require.Error(t, tokenize.Options{Edges: "document"}.Validate())
 }
 
-// What a template leaves out of a reply is told, never lost in silence.
+// What a template leaves out of a reply is reported.
 func TestTemplateThatLosesParts(t *testing.T) {
 	m := withTemplate(t, chatML)
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{})
@@ -388,8 +387,8 @@ func TestNoTurns(t *testing.T) {
 	}
 }
 
-// An Encoder writes each whole conversation over the text of the one before;
-// sequences, errors and reports are those of an Encoder that has seen nothing.
+// An Encoder reuses memory between whole conversations; sequences, errors and reports are those of
+// a new Encoder.
 func TestWholeConversationsKeepNothingOfTheirText(t *testing.T) {
 	m := embeddedModel(t)
 	o := tokenize.Options{Mode: tokenize.Whole}
@@ -420,7 +419,8 @@ func TestWholeConversationsKeepNothingOfTheirText(t *testing.T) {
 	}
 }
 
-// A turn that no policy can have had is refused, also by callers that validate nothing.
+// Turns of messages that no policy can have sampled are rejected, also for callers that do not
+// validate.
 func TestTurnsOfMessages(t *testing.T) {
 	kit.OneGoroutine(t)
 	messages := []rollout.Message{{Role: rollout.RoleUser, Content: "q"}, {Role: rollout.RoleAssistant, Content: "a"}, {Role: rollout.RoleUser, Content: "r"}}

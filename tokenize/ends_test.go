@@ -17,8 +17,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// withStops is the folder of a template of the kit, whose tokenizer's eos_token is eos,
-// with a generation_config.json that lists stops, or without the file for nil.
+// withStops is the folder of a template of the kit, with eos as the tokenizer's eos_token and a
+// generation_config.json that lists stops, or without the file if stops is nil.
 func withStops(t *testing.T, name, eos string, stops []rollout.TokenID) *tokenize.Model {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join(kit.Templates(t), name+".jinja"))
@@ -37,8 +37,8 @@ func withStops(t *testing.T, name, eos string, stops []rollout.TokenID) *tokeniz
 	return m
 }
 
-// replyRollouts end with, and go on after, replies of every kind, with calls whose last
-// bytes are the template's own ({} and "").
+// replyRollouts returns rollouts that end with, and continue after, replies of every kind, with
+// calls whose last bytes are the template's own ({} and "").
 func replyRollouts() map[string]*rollout.Rollout {
 	const a, b = "abcdef001", "abcdef002"
 	tool := rollout.Tool(`{"type": "function", "function": {"name": "bash", "description": "Runs.", "parameters": {"type": "object", "properties": {}}}}`)
@@ -65,9 +65,9 @@ func replyRollouts() map[string]*rollout.Rollout {
 	return out
 }
 
-// A folder without generation_config.json names the tokenizer's eos_token at most,
-// which may end no reply of the template, or not those with calls. The rows are the same
-// as with the file: no reply ends inside itself.
+// A folder without generation_config.json names at most the tokenizer's eos_token, which may end
+// none of the template's replies, or not those with calls. The rows are the same as with the file,
+// and no reply is cut short.
 func TestRepliesEndWithoutGenerationConfig(t *testing.T) {
 	kit.OneGoroutine(t)
 	for name, full := range templateModels(t) {
@@ -94,7 +94,7 @@ func repliesOf(t *testing.T, m *tokenize.Model, mode tokenize.Mode, r *rollout.R
 	return repliesBy(t, encoders(t, m)[mode], m, r)
 }
 
-// encoders has one for each mode.
+// encoders returns an encoder for each mode.
 func encoders(t *testing.T, m *tokenize.Model) map[tokenize.Mode]*tokenize.Encoder {
 	t.Helper()
 	out := map[tokenize.Mode]*tokenize.Encoder{}
@@ -116,8 +116,8 @@ func repliesBy(t *testing.T, enc *tokenize.Encoder, m *tokenize.Model, r *rollou
 	return out, fault
 }
 
-// gpt-oss stops at <|return|> or <|call|>. A folder that says so of one of them alone, as
-// config.json of the published one does, writes whole calls too.
+// gpt-oss stops at <|return|> or <|call|>. If a folder names only one of them, as config.json of
+// the published model does, calls are still complete.
 func TestGPTOSSCallsAreWhole(t *testing.T) {
 	id := func(text string) rollout.TokenID {
 		return plainIDs(t, templateModels(t)["gptoss"], text, nil)[0]
@@ -141,8 +141,7 @@ func TestGPTOSSCallsAreWhole(t *testing.T) {
 	}
 }
 
-// A token that stands between calls ends no reply, though the template writes nothing
-// after the last one.
+// A token between calls ends no reply, even though the template writes nothing after the last call.
 func TestEndOfACallIsNoStop(t *testing.T) {
 	m := withTemplate(t, `{% for m in messages %}{% if m.role == 'assistant' %}<|im_start|>{{ m.content }}{% for c in m.tool_calls or [] %}<|vision_start|>{{ c.function.arguments }}<|vision_end|>{% endfor %}
 {% else %}<|im_start|>{{ m.content }}<|im_end|>

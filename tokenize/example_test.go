@@ -9,8 +9,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
 
-// A tool result that writes role markers stays text, and the sampled tokens end
-// with the stop token.
+// A tool result with role markers in it stays text, and the sampled tokens end with the stop token.
 func Example() {
 	model, err := embedded.Model() // or tokenize.Load("Qwen3-8B", tokenize.LoadOptions{})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// folderWith is the embedded model's folder with files changed; "" takes one out.
+// folderWith is the embedded model's folder with changed files; "" removes one.
 func folderWith(t *testing.T, changed map[string]string) fstest.MapFS {
 	t.Helper()
 	files := fstest.MapFS{}
@@ -34,7 +34,7 @@ func folderWith(t *testing.T, changed map[string]string) fstest.MapFS {
 	return files
 }
 
-// TestDamagedFolders: a file that is not what it should be is named, with what to do.
+// TestDamagedFolders: the error for a damaged file names the file and a fix.
 func TestDamagedFolders(t *testing.T) {
 	const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
 	for _, c := range []struct{ file, text, want string }{
@@ -70,8 +70,8 @@ func TestDamagedFolders(t *testing.T) {
 	require.Nil(t, m.Template)
 }
 
-// TestOlderNamesOfTokens: special_tokens_map.json holds against the configuration, but
-// only beside one without added_tokens_decoder, as in transformers 5.23.
+// TestOlderNamesOfTokens: special_tokens_map.json takes precedence over the configuration, but only
+// if the latter has no added_tokens_decoder, as in transformers 5.23.
 func TestOlderNamesOfTokens(t *testing.T) {
 	const older = `{"eos_token":{"content":"<|endoftext|>","special":true},"bos_token":"<|im_start|>","unk_token":null,"additional_special_tokens":["<|more|>"],"extra_special_tokens":["<|b|>"]}`
 	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: folderWith(t, map[string]string{"special_tokens_map.json": older, "tokenizer_config.json": `{"eos_token":"<|im_end|>","unk_token":"<|im_end|>","extra_special_tokens":["<|a|>"]}`})})
@@ -102,12 +102,12 @@ func TestOlderNamesOfTokens(t *testing.T) {
 	require.False(t, ok)
 }
 
-// A template that meets its limit for a short conversation is refused when an encoder is
-// made, after one rendering and not after one for each of some thirty probes or for each
-// rollout. Loading renders nothing.
+// A template that hits its limit in a short conversation is rejected when an encoder is made, after
+// one rendering and not after one for each of some thirty probes or for each rollout. Loading
+// renders nothing.
 func TestTemplateAtItsLimitIsRefused(t *testing.T) {
 	kit.OneGoroutine(t)
-	tenth := chat.Options{Limits: chat.Limits{Work: 100_000_000}} // of the default, for the time of the test
+	tenth := chat.Options{Limits: chat.Limits{Work: 100_000_000}} // a tenth of the default, for a shorter test
 	for _, hostile := range []string{
 		"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
 		"{% set ns=namespace(x=messages) %}{% for i in range(60) %}{% set ns.x=ns.x|tojson %}{% endfor %}{{ns.x}}",

@@ -20,8 +20,8 @@ func embeddedModel(t testing.TB) *tokenize.Model {
 	return m
 }
 
-// loaded are the models of the kits, which take seconds under the race detector.
-// No test that asks for one runs in parallel.
+// loaded caches the kits' models, which take seconds to load under the race detector. Tests that
+// use them must not run in parallel.
 var loaded struct {
 	qwen3     *tokenize.Model
 	templates map[string]*tokenize.Model
@@ -39,7 +39,7 @@ func qwen3(t testing.TB) *tokenize.Model {
 	return &m
 }
 
-// say builds messages from "role: text" lines; assistant ones are sampled.
+// say builds messages from "role: text" lines; assistant messages are sampled.
 func say(lines ...string) []rollout.Message {
 	var out []rollout.Message
 	for _, l := range lines {
@@ -61,7 +61,7 @@ func encode(t testing.TB, m *tokenize.Model, o tokenize.Options, r *rollout.Roll
 	return encodeBy(t, enc, r)
 }
 
-// encodeBy is encode by an encoder that is there.
+// encodeBy is encode with a given encoder.
 func encodeBy(t testing.TB, enc *tokenize.Encoder, r *rollout.Rollout) []rollout.Sequence {
 	t.Helper()
 	seqs, _, err := enc.Encode(t.Context(), r)

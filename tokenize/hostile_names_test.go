@@ -16,11 +16,11 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// foreign stands in each name that is not of a reply's own text.
+// foreign is part of every name that does not belong to a reply's own text.
 const foreign = "Qzj"
 
-// named is a conversation whose names, tool names and ids are of fill, and with odd a role
-// too, which most templates refuse.
+// named is a conversation whose names, tool names and ids come from fill; with odd also a role,
+// which most templates reject.
 func named(odd bool, fill func(benign string) string) *rollout.Rollout {
 	tool := func(name string) rollout.Tool {
 		b, err := json.Marshal(map[string]any{"type": "function", "function": map[string]any{"name": name, "description": "Runs.", "parameters": map[string]any{"type": "object", "properties": map[string]any{"command": map[string]any{"type": "string"}}}}})
@@ -52,7 +52,7 @@ func named(odd bool, fill func(benign string) string) *rollout.Rollout {
 	}}
 }
 
-// trainedTokens are the text that each turn trains and the special tokens in it.
+// trainedTokens returns the text that each turn trains and the special tokens in it.
 func trainedTokens(t *testing.T, m *tokenize.Model, mode tokenize.Mode, r *rollout.Rollout) (map[int32]string, map[int32][]rollout.TokenID, error) {
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
 	require.NoError(t, err)
@@ -75,9 +75,9 @@ func trainedTokens(t *testing.T, m *tokenize.Model, mode tokenize.Mode, r *rollo
 	return byTurn(t, m, seqs), found, nil
 }
 
-// Whatever roles, names, tool names and ids say, a reply trains the same control tokens
-// as with harmless ones of the same shape, and nothing of a name that is not its own;
-// or the rollout is refused. TURNPACK_NAMES=full tries every template often.
+// With any roles, names, tool names and ids, a reply trains the same control tokens as with
+// harmless ones of the same shape, and no name of another message; or the rollout is rejected.
+// TURNPACK_NAMES=full tries every template often.
 func TestHostileNamesAreNotTrained(t *testing.T) {
 	kit.OneGoroutine(t)
 	seed, rounds := rand.Uint64(), 1

@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/parse"
 )
 
-// An encoder keeps the template variables that it was made with.
+// An encoder copies its template variables.
 func TestAnEncoderKeepsItsTemplateVariables(t *testing.T) {
 	tpl, err := tokenize.Load(".", tokenize.LoadOptions{FS: kit.Qwen3(t), TemplateText: "{{ who }}{% for m in messages %}{{ m.content }}{% endfor %}"})
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func TestAnEncoderKeepsItsTemplateVariables(t *testing.T) {
 	require.True(t, strings.HasPrefix(p.Text.Text, "before "), p.Text.Text)
 }
 
-// Whatever the mode, the end of a context is found in the error.
+// In every mode, the error of an ended context wraps the context's error.
 func TestTheEndOfAContextIsTheCause(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

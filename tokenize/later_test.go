@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Some templates end a reply only where the conversation goes on. The policy sampled the
-// stop token there as after the last reply, whether it calls a tool or not.
+// Some templates end a reply only if the conversation continues. The policy sampled the stop token
+// there as after the last reply, with or without a tool call.
 func TestStopThatFollowsLater(t *testing.T) {
 	const template = `{% for m in messages %}<|im_start|>{{ m.role }}
 {{ m.content }}{% for c in m.tool_calls or [] %}[CALL]{{ c.function.arguments }}[/CALL]{% endfor %}STOP{% endfor %}
@@ -42,7 +42,7 @@ func TestStopThatFollowsLater(t *testing.T) {
 	}
 }
 
-// A control token of a call's text ends no reply where the folder's stop token follows it.
+// A control token in a call's text ends no reply if the folder's stop token follows it.
 func TestStopAfterTheMarkOfCalls(t *testing.T) {
 	const template = `{% for m in messages %}<|im_start|>{{ m.role }}
 {{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.arguments }}<|endoftext|>{% endfor %}PASS{% endfor %}

@@ -13,8 +13,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
 
-// A rollout whose prompts would be too much to render is refused at once, and one of
-// as many turns with short contexts is not.
+// A rollout whose prompts are too much to render is rejected at once; one with as many turns but
+// short contexts is not.
 func TestShownMessagesAreBounded(t *testing.T) {
 	kit.OneGoroutine(t)
 	m, err := embedded.Model()
@@ -40,8 +40,8 @@ func TestShownMessagesAreBounded(t *testing.T) {
 	require.Len(t, seqs, 16_000)
 }
 
-// A rollout whose rows would be too much to write is refused: by its text before anything
-// is rendered, where each turn has a row, and else before a row is made.
+// A rollout whose rows would be too large is rejected: by the size of its text before rendering,
+// for per-step rows, else before a row is made.
 func TestRowTokensAreBounded(t *testing.T) {
 	m, err := embedded.Model()
 	require.NoError(t, err)
@@ -76,8 +76,8 @@ func TestRowTokensAreBounded(t *testing.T) {
 		_, err = tokenize.WithRowTokens(enc, report.RowTokens).Each(t.Context(), r, func(rollout.Sequence) error { return nil })
 		require.NoError(t, err)
 	}
-	// Merged rows that do not join are refused before all turns are encoded: the last of
-	// these is at fault.
+	// Merged rows that do not join are rejected before all turns are encoded: the last turn here
+	// would fail.
 	apart, err := tokenize.Load("embedded", tokenize.LoadOptions{TemplateText: `{% for m in messages %}{{ m.content }}.{% endfor %}{% if add_generation_prompt %}?{% endif %}`})
 	require.NoError(t, err)
 	enc, err = tokenize.NewEncoder(apart, tokenize.Options{})

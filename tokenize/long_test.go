@@ -17,8 +17,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// apart is r with every context said in two parts, the second of them empty: the
-// same messages, each time rendered from the first on.
+// apart is r with every context split into two parts, the second one empty: the same messages, but
+// rendered from the first on each time.
 func apart(r *rollout.Rollout) *rollout.Rollout {
 	out := *r
 	out.Turns = slices.Clone(r.Turns)
@@ -41,8 +41,8 @@ func policies(budget int) []ctxwindow.Policy {
 		ctxwindow.Refill{Budget: budget}, ctxwindow.Compaction{Budget: budget, Summarize: summary}}
 }
 
-// A context is encoded from where it differs from the one before; that changes neither a
-// count nor a row nor the report, whatever window is planned.
+// Encoding a context from where it differs from the previous one changes no count, no row and no
+// report, under any window.
 func TestContextsAreEncodedAsIfAlone(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := templateModels(t)
@@ -67,7 +67,7 @@ func TestContextsAreEncodedAsIfAlone(t *testing.T) {
 				require.NoError(t, err)
 				contexts, _, err := ctxwindow.Plan(t.Context(), r, p, enc.Counter(r))
 				if err != nil {
-					continue // the template refuses the conversation, or nothing fits
+					continue // the template rejects the conversation, or nothing fits
 				}
 				afresh := ctxwindow.CounterFunc(func(ctx context.Context, messages []rollout.Message) (int, error) {
 					return enc.Counter(r).Count(ctx, messages)
@@ -101,7 +101,7 @@ func TestContextsAreEncodedAsIfAlone(t *testing.T) {
 	require.Greater(t, windowed, compared/8)
 }
 
-// longRollout has turns of a few tokens, with reasoning and a tool call if asked.
+// longRollout has turns of a few tokens, with reasoning and a tool call if tools is set.
 func longRollout(turns int, tools bool) *rollout.Rollout {
 	r := &rollout.Rollout{ID: fmt.Sprint(turns, " turns"), Messages: say("system: be brief", "user: find the bug")}
 	for k := range turns {
@@ -132,7 +132,7 @@ func TestThousandTurns(t *testing.T) {
 		require.Len(t, seqs, 1)
 		require.Equal(t, 999, seqs[0].LastTurn)
 		t.Logf("tools %v: %v of processor time", tools, kit.CPUTime()-used)
-		require.Less(t, kit.CPUTime()-used, 6*time.Second) // 2.2 s, whatever else runs
+		require.Less(t, kit.CPUTime()-used, 6*time.Second) // 2.2 s of processor time
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// A template may write a part of a text, or some of the calls. What is lost of a reply
-// is counted; what the template trims or writes anew is not.
+// A template may write only a part of a text, or some of the calls. What is lost of a reply is
+// counted; what the template trims or rewrites is not.
 func TestPartsOfRepliesThatTheTemplateLeavesOut(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := templateModels(t)
@@ -44,8 +44,8 @@ func TestPartsOfRepliesThatTheTemplateLeavesOut(t *testing.T) {
 	}
 }
 
-// A reply without reasoning after a prompt that opens it is counted, unless it closes
-// it itself, was cut inside of it, or has recorded ids.
+// A reply without reasoning after a prompt that opens it is counted, unless the reply closes it,
+// was truncated inside it, or has recorded ids.
 func TestReasoningLeftOpen(t *testing.T) {
 	models := templateModels(t)
 	call := reply("", "", call("call00001", "{}"))

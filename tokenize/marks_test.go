@@ -12,9 +12,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// TestMarksOfBeginnings: a model that marks the beginning of a text or of a
-// section gets no such mark where a conversation is cut for encoding, so every
-// row has the ids of its text in one piece.
+// TestMarksOfBeginnings: for a model that marks the beginning of a text or section, no mark is
+// added where a conversation is cut for encoding, so every row has the ids of its text encoded at
+// once.
 func TestMarksOfBeginnings(t *testing.T) {
 	definition, err := os.ReadFile(kit.Dir(t, "conformance", "tokenizers", "tiny_spm.tokenizer.json"))
 	require.NoError(t, err)

@@ -13,59 +13,58 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/folder"
 )
 
-// Model is what a Hugging Face model folder says about text and tokens. It is
+// Model holds the tokenizer, chat templates and stop tokens of a Hugging Face model folder. It is
 // safe for concurrent use and must not be changed.
 type Model struct {
 	Tokenizer engine.Tokenizer
-	// Template is the default chat template, nil when the folder has none. Rollouts
-	// with tools may take another one, with or without it.
+	// Template is the default chat template, nil if the folder has none. Rollouts with tools may
+	// take ToolUse's instead.
 	Template *chat.Template
-	// SpecialTokens are the named tokens a template may print (bos_token, …).
+	// SpecialTokens are the named tokens that a template may print (bos_token, …).
 	SpecialTokens map[string]string
 
-	// ToolUse is this model with the template that rollouts with tools take, nil unless
-	// the folder has one of their own.
+	// ToolUse is this model with the template for rollouts with tools, nil if the folder has no
+	// separate one.
 	ToolUse *Model
 
-	// NamedStops are the ids that end a completion as the folder says: the eos ids of
-	// generation_config.json, else of config.json, with the tokenizer's eos_token.
-	// ListsStops: generation_config.json says so.
+	// NamedStops are the ids that end a completion according to the folder: the eos ids of
+	// generation_config.json, else of config.json, with the tokenizer's eos_token. ListsStops says
+	// that they come from generation_config.json.
 	NamedStops []rollout.TokenID
 	ListsStops bool
 
 	templateDigest string
 	templateFile   string
-	names          []string // of the folder's templates, where none is the default one
+	names          []string // of the folder's templates, if none is the default
 	rules          *rules
 }
 
-// LoadOptions chooses how a folder is read. The zero value is the default.
+// LoadOptions says how a folder is read. The zero value is the default.
 type LoadOptions struct {
-	// FS is where the folder is, with the rooted, slash-separated paths of io/fs; nil
-	// is the file system of the machine.
+	// FS holds the folder, with the rooted, slash-separated paths of io/fs; nil is the file system
+	// of the machine.
 	FS fs.FS
-	// Engine makes the tokenizer from the content of tokenizer.json; nil is the
-	// pure-Go engine (tokenize/bpe). tokenize/hf has the other one.
+	// Engine makes the tokenizer from the content of tokenizer.json; nil is the pure-Go engine
+	// (tokenize/bpe). Package tokenize/hf has another.
 	Engine func(name string, tokenizerJSON []byte) (engine.Tokenizer, error)
-	// Template names the chat template of a folder that has several, for all
-	// rollouts; "" is the default one, and the one named tool_use for rollouts with
-	// tools. A name that the folder lacks is a KindTemplate error.
+	// Template names the chat template to take for all rollouts if the folder has several; "" takes
+	// the default one, and the one named tool_use for rollouts with tools. A name that the folder
+	// lacks is a KindTemplate error.
 	Template string
-	// TemplateText is the text of a chat template in place of those of the folder;
-	// "" takes theirs. Its errors name no file.
+	// TemplateText replaces the folder's chat templates by one of this text; "" takes the folder's.
+	// Its errors name no file.
 	TemplateText string
 	// Chat bounds what a template may do.
 	Chat chat.Options
 }
 
-// Load reads a Hugging Face model folder: tokenizer.json (or tiktoken.model),
-// tokenizer_config.json with the tokens that only it (or added_tokens.json) names,
-// the chat template (chat_template.jinja with additional_chat_templates/NAME.jinja,
-// or the chat_template of the configuration) and generation_config.json. dir is a
-// path of the system, or of opts.FS. Errors name the file, with dir. A folder without
-// a template loads; it can encode captured token ids only. So does one with named
-// templates alone, for rollouts that none of them is meant for: they need one named
-// default, or tool_use where they have tools.
+// Load reads a Hugging Face model folder: tokenizer.json (or tiktoken.model), tokenizer_config.json
+// with the tokens that only it (or added_tokens.json) names, the chat template (chat_template.jinja
+// with additional_chat_templates/NAME.jinja, or the chat_template of the configuration) and
+// generation_config.json. dir is a path of the system, or of opts.FS. Errors name the file, with
+// dir. A folder without a template loads, but can encode captured token ids only. A folder with
+// named templates only also loads, but rollouts need one named default, or tool_use if they have
+// tools.
 func Load(dir string, opts LoadOptions) (*Model, error) {
 	if opts.FS != nil {
 		return load(opts.FS, dir, opts)
@@ -100,30 +99,30 @@ func load(fsys fs.FS, dir string, opts LoadOptions) (*Model, error) {
 	return m, m.addTemplates(f, opts)
 }
 
-// EOS is the id of the tokenizer's eos_token, which trainers pad with; false
-// where the folder names none. Stops may hold others.
+// EOS returns the id of the tokenizer's eos_token, which trainers pad with; false if the folder
+// names none. Stops may hold others.
 func (m *Model) EOS() (rollout.TokenID, bool) {
 	return (&folder.Folder{Tokenizer: m.Tokenizer, SpecialTokens: m.SpecialTokens}).EOS()
 }
 
-// Stops are the ids that end a completion: NamedStops and, in a folder without
-// generation_config.json, the tokens that the template ends replies with, which it is asked
-// when that is first needed. The caller must not change them.
+// Stops returns the ids that end a completion: NamedStops and, in a folder without
+// generation_config.json, the tokens with which the template ends replies, found by rendering
+// probes on the first call. The caller must not change them.
 func (m *Model) Stops() []rollout.TokenID { return m.rule().Ends().IDs }
 
 // IsStop reports whether id ends a completion.
 func (m *Model) IsStop(id rollout.TokenID) bool { return m.rule().IsStop(id) }
 
-// rules are what is asked of the templates of a model.
+// rules holds what was found by probing a model's template, once.
 type rules struct {
 	once sync.Once
 	rule *completion.Rule
 }
 
-// rule tells what the policy sampled, in rollouts that take m.Template.
+// rule returns the rule for what the policy sampled in rollouts that take m.Template.
 func (m *Model) rule() *completion.Rule {
 	rs := m.rules
-	if rs == nil { // m was not loaded
+	if rs == nil { // m was not made by Load
 		rs = &rules{}
 	}
 	rs.once.Do(func() {
@@ -139,7 +138,7 @@ func (m *Model) rule() *completion.Rule {
 	return rs.rule
 }
 
-// ruleFor is the rule of the template that r takes.
+// ruleFor returns the rule of the template that r takes.
 func (m *Model) ruleFor(r *rollout.Rollout) *completion.Rule {
 	if m.ToolUse != nil && len(r.Tools) > 0 {
 		return m.ToolUse.rule()
@@ -147,7 +146,7 @@ func (m *Model) ruleFor(r *rollout.Rollout) *completion.Rule {
 	return m.rule()
 }
 
-// checkLimits refuses a model with a template that meets a limit for a short conversation.
+// checkLimits rejects a model whose template hits a limit in a short conversation.
 func (m *Model) checkLimits() error {
 	if m.ToolUse != nil {
 		if err := m.ToolUse.checkLimits(); err != nil {

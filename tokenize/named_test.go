@@ -15,8 +15,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Folders with several templates, each of which writes its own name, and what
-// transformers 5.23.0 takes from them.
+// Folders with several templates, each of which writes its own name: the choice is that of
+// transformers 5.23.0.
 func TestNamedTemplates(t *testing.T) {
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	named := func(name string) string { return name + ":{% for m in messages %}{{ m.content }}{% endfor %}" }
@@ -83,7 +83,7 @@ func TestNamedTemplates(t *testing.T) {
 	}
 }
 
-// refusesNamed wants every way to rows of r refused where its text is needed.
+// refusesNamed requires that all rows of r that need its text are rejected.
 func refusesNamed(t *testing.T, m *tokenize.Model, r *rollout.Rollout, err error) {
 	t.Helper()
 	errs := map[string]error{"whole": err}
@@ -113,7 +113,7 @@ func refusesNamed(t *testing.T, m *tokenize.Model, r *rollout.Rollout, err error
 	}
 }
 
-// A folder's digest is of the texts that it takes, and of when it takes them.
+// A folder's digest depends on the templates it uses, and on which of them is for tools.
 func TestTemplateDigest(t *testing.T) {
 	definition, err := os.ReadFile(filepath.Join("embedded", "tokenizer.json"))
 	require.NoError(t, err)
@@ -135,14 +135,14 @@ func TestTemplateDigest(t *testing.T) {
 		m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files, Template: row.pick})
 		require.NoError(t, err)
 		require.Empty(t, digests[m.TemplateDigest()], row.name)
-		if row.name != "default" { // what stands for it has the same
+		if row.name != "default" { // its replacement has the same digest
 			digests[m.TemplateDigest()] = row.name
 		}
 	}
 	require.Len(t, digests, 5)
 }
 
-// A text of one's own stands in for every template of the folder.
+// TemplateText replaces every template of the folder.
 func TestTemplateText(t *testing.T) {
 	definition, err := os.ReadFile(filepath.Join("embedded", "tokenizer.json"))
 	require.NoError(t, err)
@@ -165,8 +165,7 @@ func TestTemplateText(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
-// What a model says of its template is asked of the one that there is, in a
-// conversation that it writes.
+// Probes of a model use the template that it has, with a conversation that this template accepts.
 func TestProbesOfNamedTemplates(t *testing.T) {
 	definition, err := os.ReadFile(filepath.Join("embedded", "tokenizer.json"))
 	require.NoError(t, err)

@@ -14,9 +14,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize/certify"
 )
 
-// Templates that write the name of a message, and what each trains of a reply that says
-// "yes" and is named bob in Whole rows, "" for a refusal. Merged and per-step rows
-// train yes and the stop token with all of them.
+// naming lists templates that write the name of a message, and what each trains in Whole rows of a
+// reply "yes" by bob; "" = rejected. Merged and per-step rows train yes and the stop token with all
+// of them.
 var naming = []struct{ name, template, whole string }{
 	{"in place of the role, between control tokens (Kimi K2)", `{% for m in messages %}<|im_start|>{{ m.get('name') or m['role'] }}<|endoftext|>{{ m.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant<|endoftext|>{% endif %}`, "yes<|im_end|>"},
 	{"the same by a macro, and reasoning", `{% macro head(m) %}<|im_start|>{{ m.get('name') or m['role'] }}<|endoftext|>{% endmacro %}{% for m in messages %}{{ head(m) }}{% if m.role == 'assistant' %}<think>{{ m.reasoning_content or '' }}</think>{% endif %}{{ m.content }}<|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant<|endoftext|>{% endif %}`, "yes<|im_end|>"},
@@ -28,8 +28,8 @@ var naming = []struct{ name, template, whole string }{
 	{"nowhere", chatML, "yes<|im_end|>"},
 }
 
-// The name of a reply is of its header, which the policy did not sample: a reply begins
-// after the header that the template really wrote, or is refused.
+// The name of a reply is in its header, which the policy did not sample: a reply begins after the
+// header that the template wrote, or is rejected.
 func TestNamesAreNotTrained(t *testing.T) {
 	kit.OneGoroutine(t)
 	for _, c := range naming {
@@ -61,7 +61,7 @@ func TestNamesAreNotTrained(t *testing.T) {
 	}
 }
 
-// oddConversations are what agents record beside plain turns.
+// oddConversations are conversations that agents record besides plain turns.
 func oddConversations() []templateConversation {
 	user := func(s string) rollout.Message { return rollout.Message{Role: rollout.RoleUser, Content: s} }
 	named := func(m rollout.Message, name string) rollout.Message { m.Name = name; return m }
@@ -91,8 +91,8 @@ func oddConversations() []templateConversation {
 	}
 }
 
-// With every template of the kit, odd conversations train no header: the same text as
-// without names, no generation prompt before it, and no stop token inside.
+// With every template of the kit, odd conversations train no header: the same text as without
+// names, no generation prompt before it, and no stop token inside.
 func TestNoHeaderIsTrained(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := templateModels(t)
@@ -125,7 +125,7 @@ func TestNoHeaderIsTrained(t *testing.T) {
 					if header != "" {
 						require.False(t, strings.HasPrefix(strings.TrimSpace(text), header), "%s, %s, turn %d: %q", name, c.name, turn, text)
 					}
-					for _, piece := range openers { // replies of gpt-oss and Muse go on with messages of their own
+					for _, piece := range openers { // replies of gpt-oss and Muse continue with messages of their own
 						require.NotContains(t, goingOn.Replace(text), piece, "%s, %s, turn %d", name, c.name, turn)
 					}
 					for _, stop := range m.Stops() {
@@ -142,8 +142,8 @@ func TestNoHeaderIsTrained(t *testing.T) {
 
 var goingOn = strings.NewReplacer("<|end|><|start|>assistant", "", "<|eom|><|start|>assistant", "")
 
-// openers are the control tokens of a generation prompt that stop no reply and open no
-// reasoning: none of them is ever trained.
+// openers returns the control tokens of a generation prompt that neither stop a reply nor open
+// reasoning; they are never trained.
 func openers(m *tokenize.Model, prompt []rollout.TokenID) []string {
 	var out []string
 	for _, a := range m.Tokenizer.Vocab().Added() {
@@ -170,8 +170,8 @@ func trainedOf(t *testing.T, m *tokenize.Model, mode tokenize.Mode, c templateCo
 	return byTurn(t, m, seqs), nil
 }
 
-// Where a template opens a turn otherwise than its generation prompt, nothing tells
-// where the reply begins: rows are refused, save whole ones that show the header.
+// If a template opens a turn differently than its generation prompt, the start of the reply is
+// unknown: rows are rejected, except whole ones that show the header.
 func TestRepliesWithoutTheirHeaderAreRefused(t *testing.T) {
 	const prompt = "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 	const calls = "{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}"

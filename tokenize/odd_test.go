@@ -13,9 +13,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/certify"
 )
 
-// Templates that no model has: nothing between messages, messages backwards, twice,
-// inside one another, or cut. Rows are made or refused, and no token of another
-// message counts as sampled.
+// Templates that no model has: nothing between messages, messages in reverse, twice, nested, or
+// cut. Rows are made or rejected, and no token of another message counts as sampled.
 func TestOddTemplates(t *testing.T) {
 	kit.OneGoroutine(t)
 	const parts = `{{ m.reasoning_content }}{{ m.content }}{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments|tojson }}{% endfor %}`

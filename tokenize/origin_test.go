@@ -18,8 +18,8 @@ import (
 
 var markPattern = regexp.MustCompile(`QZ\d+QZ`)
 
-// markTexts puts a mark of its message into each text that has any, and removes what
-// templates read out of texts.
+// markTexts puts a mark of its message into each non-empty text, and removes what templates parse
+// in texts.
 func markTexts(r *rollout.Rollout) {
 	clean := strings.NewReplacer("<|im_end|>", "", "<think>", "", "</think>", "")
 	for i := range r.Messages {
@@ -37,9 +37,8 @@ func markTexts(r *rollout.Rollout) {
 	}
 }
 
-// Whatever a template and a conversation look like, a turn trains text of its own
-// message alone, all of it in the context of its own or as the report says, once, and
-// nothing after a stop.
+// With any template and conversation, a turn trains only text of its own message, all of it except
+// reported losses, in its own context, once, and nothing after a stop.
 func TestTurnsTrainTheirOwnMessages(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 71
@@ -102,8 +101,8 @@ func TestTurnsTrainTheirOwnMessages(t *testing.T) {
 	}
 }
 
-// Merged rows say of a context what the rows of its turns say, also where it repeats what
-// an earlier turn sampled.
+// Merged rows give a context the sources that the rows of its turns give it, also where it repeats
+// what an earlier turn sampled.
 func TestMergedContextsHaveTheOriginOfTheirPrompts(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := templateModels(t)

@@ -8,9 +8,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// step adds the row of turn i: its prompt, the one that was rendered last if that says
-// where its ids come from, and what was sampled. A row is finished at once, while it is
-// near. It costs its runs, and its ids only whoever keeps them.
+// step yields the row of turn i: its prompt and its completion. The prompt is the rendered one if
+// that gives the origin of the recorded ids. Rows are made while the prompt is in memory. A row
+// takes memory for its runs; its ids are copied only if the caller keeps them.
 func (j *job) step(i int, rendered *tokens.Compact, matcher *capturedMatcher) error {
 	c, t, prompt := &j.completions[i].Cols, &j.turns[i], *rendered
 	if c.Len() == 0 {
@@ -37,7 +37,7 @@ func (j *job) step(i int, rendered *tokens.Compact, matcher *capturedMatcher) er
 		row.Put(spool.Run{Len: to - from, ID: prompt.IDs[from], Flags: flags, Source: source, Turn: -1, Version: -1}, versioned)
 	})
 	if row.Tokens = append(prompt.IDs, c.IDs...); j.attributed[i] && matcher.attributedTurn != i {
-		rendered.IDs = row.Tokens[:n] // in what may be more memory
+		rendered.IDs = row.Tokens[:n] // append may have moved them
 	}
 	versions := t.AppendVersions(nil, 0, c.Len())
 	for k := range c.IDs {
@@ -70,24 +70,22 @@ func (j *job) step(i int, rendered *tokens.Compact, matcher *capturedMatcher) er
 	if !row.Long() {
 		row = spool.Row{Sample: row.Whole()}
 	}
-	return j.give(row)
+	return j.yieldRow(row)
 }
 
-// maxShownMessages bounds the messages that the turns of one rollout show, each
-// counted at every turn that shows it: every prompt is rendered as a whole, so the
-// work grows with their number. A conversation of 8,000 turns, each with an
-// observation, that drops nothing stays below.
+// maxShownMessages bounds the messages shown by the turns of one rollout, each counted at every
+// turn that shows it: every prompt is rendered as a whole, so the work grows with their number. A
+// conversation of 8,000 turns, each with an observation, that drops nothing stays below the limit.
 const maxShownMessages = 1 << 26
 
-// maxRowTokens bounds the tokens that the rows of one rollout hold in all: rows that do
-// not join hold the history each.
+// maxRowTokens bounds the tokens of all rows of one rollout: rows that do not join each hold the
+// history.
 const maxRowTokens = 1 << 30
 
-// maxTokenText is more text than the tokens of a prompt have on average.
+// maxTokenText is more bytes of text than the tokens of a prompt have on average.
 const maxTokenText = 16
 
-// affordable refuses a rollout whose rows hold n tokens, where that is beyond
-// maxRowTokens.
+// affordable returns an error if n, the tokens of a rollout's rows, exceeds maxRowTokens.
 func (j *job) affordable(n int) error {
 	if n <= j.most {
 		return nil
@@ -96,8 +94,8 @@ func (j *job) affordable(n int) error {
 		WithFix("plan a window over the context, or cut the rollout into shorter ones")
 }
 
-// joinable refuses a rollout whose first n turns do not join into affordable rows: those
-// after them make rows longer, or more.
+// joinable returns an error if the rows of the first n turns are not affordable: later turns only
+// make rows longer, or more.
 func (j *job) joinable(n int) error {
 	res, err := lineage.Merge(j.plan[:n], j.opts.Drift)
 	if err != nil {
@@ -106,8 +104,8 @@ func (j *job) joinable(n int) error {
 	return j.affordable(res.Report.RowTokens)
 }
 
-// readable refuses a rollout beyond maxShownMessages, and one whose rows of single
-// turns would be beyond maxRowTokens.
+// readable returns an error for a rollout beyond maxShownMessages, and in per-step mode for one
+// whose rows would exceed maxRowTokens.
 func (j *job) readable() error {
 	shown, text := render.Shown(j.r, j.turns)
 	if j.opts.Mode == PerStep {

@@ -15,9 +15,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// randomRollout draws a conversation with the things that make templates
-// rewrite history: reasoning, tool calls, user turns in between, empty texts,
-// text with white space at its ends, and control tokens typed by users.
+// randomRollout draws a conversation with features that make templates rewrite history: reasoning,
+// tool calls, user turns in between, empty texts, text with white space at its ends, and control
+// tokens typed by users.
 func randomRollout(rng *rand.Rand, tools bool) *rollout.Rollout {
 	words := []string{"look", " at", "\n", "the files", "</think>", "<think>", "<|im_end|>", "é", "🙂", "x = 1\n\n", " ", "done"}
 	text := func(most int) string {
@@ -76,7 +76,7 @@ func window(rng *rand.Rand, r *rollout.Rollout) {
 	}
 }
 
-// rows are the sequences of r, or the error in words.
+// rows returns the sequences of r, or the error's text.
 func rows(t testing.TB, m *tokenize.Model, o tokenize.Options, r *rollout.Rollout) ([]rollout.Sequence, string) {
 	t.Helper()
 	enc, err := tokenize.NewEncoder(m, o)
@@ -96,9 +96,8 @@ func rowsBy(t testing.TB, enc *tokenize.Encoder, r *rollout.Rollout) ([]rollout.
 	return seqs, ""
 }
 
-// Rows share memory and prompts lean on the prompt before; each must still be
-// what it is in a rollout that ends there, and what it is when turns are
-// encoded without any before.
+// checkRowsStandAlone: rows share memory and prompts build on the previous one; each row must equal
+// that of a rollout that ends there, and that of its turn encoded alone.
 func checkRowsStandAlone(t *testing.T, m *tokenize.Model, r *rollout.Rollout, note string) int {
 	t.Helper()
 	o := tokenize.Options{Mode: tokenize.PerStep}
@@ -120,7 +119,7 @@ func checkRowsStandAlone(t *testing.T, m *tokenize.Model, r *rollout.Rollout, no
 		require.Len(t, short, k+1, "%s: turn %d", note, i)
 		want, got := short[k], all[k]
 		require.Equal(t, want, got, "%s: row %d", note, k)
-		// Without earlier turns nothing is spliced, so ids may be spelled otherwise.
+		// Without earlier turns nothing is spliced, so ids may be spelled differently.
 		part.Turns = slices.Clone(r.Turns[i : i+1])
 		alone, failure := rows(t, m, o, &part)
 		require.Empty(t, failure, note)
@@ -136,8 +135,8 @@ func checkRowsStandAlone(t *testing.T, m *tokenize.Model, r *rollout.Rollout, no
 	return k
 }
 
-// checkMergedContexts: whatever stands before and in a turn of a merged row is
-// that turn's row of its own.
+// checkMergedContexts: the context and completion of a turn in a merged row equal those in the
+// turn's per-step row.
 func checkMergedContexts(t *testing.T, m *tokenize.Model, r *rollout.Rollout, own []rollout.Sequence, note string) {
 	t.Helper()
 	merged, failure := rows(t, m, tokenize.Options{}, r)
@@ -213,8 +212,7 @@ func TestRowsStandAloneUnderKitTemplates(t *testing.T) {
 	require.Greater(t, count, 4*len(files))
 }
 
-// Turns whose context is unknown give no token to train; the others keep what
-// they have without them.
+// Turns with unknown context train no token; the others have what they have without them.
 func TestTurnsOfUnknownContext(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 62
@@ -284,8 +282,8 @@ func TestTurnsOfUnknownContext(t *testing.T) {
 	require.Greater(t, out, 50)
 }
 
-// A reply that a template rewrites in history is text like any other, with the ids that
-// the whole prompt has; one that stands there as it was sampled keeps its own.
+// A reply that a template rewrites in history is encoded as text, with the ids that the whole
+// prompt has; one shown as it was sampled keeps its own ids.
 func TestRewrittenRepliesInContexts(t *testing.T) {
 	m := templateModels(t)["lfm2_2_5"]
 	for reasoning, sampled := range map[string]bool{"so": false, "": true} {

@@ -12,8 +12,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Prompt gives the prompts that Encode gives the turns of a conversation, for every
-// template, and tells of each id where it comes from.
+// Prompt returns the prompts that Encode makes for the turns of a conversation, for every template,
+// and the origin of each id.
 func TestPromptIsThatOfTheTurn(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := templateModels(t)
@@ -22,7 +22,7 @@ func TestPromptIsThatOfTheTurn(t *testing.T) {
 		enc, err := tokenize.NewEncoder(models[name], tokenize.Options{Mode: tokenize.PerStep})
 		require.NoError(t, err)
 		for _, c := range templateConversations() {
-			if c.name == "edges" { // where a reply was sampled is a line that no token crosses
+			if c.name == "edges" { // no token crosses the start of a sampled reply
 				continue
 			}
 			r := &rollout.Rollout{ID: c.name, Messages: c.messages}
@@ -31,7 +31,7 @@ func TestPromptIsThatOfTheTurn(t *testing.T) {
 			}
 			seqs, _, err := enc.Encode(t.Context(), r)
 			if err != nil {
-				continue // the template refuses it
+				continue // the template rejects it
 			}
 			for _, seq := range seqs {
 				n := slices.IndexFunc(seq.Flags, func(f rollout.Flag) bool { return f&rollout.FlagSampled != 0 })

@@ -14,8 +14,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/certify"
 )
 
-// A template that reads reasoning under that name alone writes the rows that it would
-// write of reasoning_content.
+// A template that reads the key reasoning only gives the rows that it would give with
+// reasoning_content.
 func TestReasoningByItsShortName(t *testing.T) {
 	kit.OneGoroutine(t)
 	source, err := os.ReadFile(filepath.Join(kit.Templates(t), "qwen3.jinja"))
@@ -50,8 +50,8 @@ func TestReasoningByItsShortName(t *testing.T) {
 	}
 }
 
-// What prints a whole message prints the keys that transformers gives it, unless it
-// reads the short name.
+// A template that prints a whole message prints the keys of transformers, unless it reads the key
+// reasoning.
 func TestShortNameIsForThoseThatReadIt(t *testing.T) {
 	r := &rollout.Rollout{ID: "r", Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "one"}, reply("so", "done"), {Role: rollout.RoleUser, Content: "two"}, reply("", "three")}}
 	r.Messages[1].Sampled = rollout.SampledDemonstration

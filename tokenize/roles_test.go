@@ -12,8 +12,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Templates may write a role into a control token (<|{{ m.role }}|>): that is theirs.
-// A role that nobody knows makes none, nor does text in its place.
+// Templates may write a known role into a control token (<|{{ m.role }}|>). An unknown role makes
+// none, nor does other text in its place.
 func TestRolesInsideControlTokens(t *testing.T) {
 	kit.OneGoroutine(t)
 	tok, err := os.ReadFile("embedded/tokenizer.json")

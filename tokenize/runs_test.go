@@ -9,13 +9,12 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// WithRowTokens is e with another bound of the tokens of a rollout's rows.
+// WithRowTokens is e with another limit on the tokens of a rollout's rows.
 func WithRowTokens(e *Encoder, most int) *Encoder {
 	return &Encoder{model: e.model, opts: e.opts, added: e.added, huge: e.huge, window: e.window, most: most}
 }
 
-// CheckRuns encodes r with rows made a window at a time, and compares them with those
-// made at once.
+// CheckRuns encodes r with rows made window by window, and compares them with rows made at once.
 func CheckRuns(t *testing.T, e *Encoder, r *rollout.Rollout) (inRuns int) {
 	t.Helper()
 	want, report, err := e.Encode(t.Context(), r)

@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// A long text in sections has the tokens and ranges that it has as a whole.
+// A long text encoded in sections has the same tokens and ranges as one encoded as a whole.
 func TestSectionsAreTheWhole(t *testing.T) {
 	kit.OneGoroutine(t)
 	model, err := embedded.Model()

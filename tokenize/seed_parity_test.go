@@ -52,9 +52,8 @@ func (c *seedCase) rollout() *rollout.Rollout {
 	return r
 }
 
-// The default must do what the rollout contract says where the reference does
-// not: each step trains exactly the reply and the stop token, after exactly the
-// context the model saw.
+// By default each step trains exactly the reply and the stop token, after exactly the context the
+// model saw: the rollout contract, also where the reference deviates from it.
 func TestSeedParityDefaultIsTheContract(t *testing.T) {
 	kit.OneGoroutine(t)
 	m := qwen3(t)

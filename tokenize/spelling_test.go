@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// Only another spelling of the same text is spliced over.
+// Only another spelling of the same text is spliced.
 func TestSpliceComparesWhatTokensSpell(t *testing.T) {
 	m := qwen3(t)
 	id := func(entries ...string) (ids []rollout.TokenID) {

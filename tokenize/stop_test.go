@@ -12,9 +12,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// A turn ends with the stop marker that the template writes right after the
-// reply. One inside recorded text that the template puts there, a variable or
-// another message, ends nothing, and that text is no part of the reply.
+// A turn ends with the stop marker that the template writes right after the reply. A marker in
+// recorded text that the template inserts there, a variable or another message, ends nothing, and
+// that text is not part of the reply.
 func TestStopIsNeverRecordedText(t *testing.T) {
 	kit.OneGoroutine(t)
 	const turn = `{% for m in messages %}<|im_start|>{{ m.role }}
@@ -55,7 +55,7 @@ func TestStopIsNeverRecordedText(t *testing.T) {
 	}
 }
 
-// trainedText is what the rows of r train.
+// trainedText returns what the rows of r train.
 func trainedText(t *testing.T, m *tokenize.Model, mode tokenize.Mode, r *rollout.Rollout) string {
 	t.Helper()
 	seqs, fault := rows(t, m, tokenize.Options{Mode: mode}, r)
@@ -73,8 +73,8 @@ func trainedText(t *testing.T, m *tokenize.Model, mode tokenize.Mode, r *rollout
 	return text
 }
 
-// The first token of a row is not trained, whatever the mode: reports know it where
-// a template writes nothing before the first reply.
+// The first token of a row is not trained in any mode; reports count it if a template writes
+// nothing before the first reply.
 func TestReportKnowsFirstToken(t *testing.T) {
 	m := templateModels(t)["llava_next"]
 	r := &rollout.Rollout{ID: "a", Messages: say("assistant: one two", "user: three", "assistant: four")}
@@ -115,8 +115,8 @@ func TestStopBehindBlankReply(t *testing.T) {
 	}
 }
 
-// An empty reply has what the template writes around one, in every mode; nothing, where a
-// limit cut it.
+// An empty reply trains what the template writes around one, in every mode; nothing if a limit
+// truncated it.
 func TestEmptyReply(t *testing.T) {
 	models := templateModels(t)
 	for name, want := range map[string]string{"llava_next": " </s>", "muse_glimmer": " to=user<|message|><|eot|>", "qwen3": "<|im_end|>"} {
@@ -130,8 +130,8 @@ func TestEmptyReply(t *testing.T) {
 	}
 }
 
-// Where the next role is the stop, the marker of an argument is none, though it
-// stands after the last recorded text of a call whose last argument is empty.
+// If the marker of the next role is the stop, the marker of an argument is not a stop, even after
+// the last recorded text of a call whose last argument is empty.
 func TestStopBehindEmptyArgument(t *testing.T) {
 	m := templateModels(t)["glm4moe"]
 	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "assistant: ")}
@@ -139,8 +139,8 @@ func TestStopBehindEmptyArgument(t *testing.T) {
 	require.Equal(t, "\n<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value></arg_value>\n</tool_call><|observation|>", trainedText(t, m, tokenize.PerStep, r))
 }
 
-// A limit ends text where it ends, before any marker that the template writes
-// after it; a call that could be read was complete. Every mode trains the same.
+// A truncated text ends before any marker that the template writes after it; a call that could be
+// parsed was complete. Every mode trains the same.
 func TestLimitEndsReplies(t *testing.T) {
 	models := templateModels(t)
 	for _, c := range []struct {
@@ -176,7 +176,7 @@ func TestReplyInsideAToken(t *testing.T) {
 	require.Zero(t, report.Trained)
 }
 
-// In no mode is there a row in which nothing was sampled: the report counts its turns.
+// No mode makes a row without sampled tokens; the report counts the turns.
 func TestNothingSampledNoRow(t *testing.T) {
 	m := templateModels(t)["qwen3"]
 	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "assistant: ", "user: two", "assistant: ")}
@@ -191,9 +191,8 @@ func TestNothingSampledNoRow(t *testing.T) {
 	}
 }
 
-// A template may write the content of a message after the results of its calls. A whole
-// row ends the turn at the stop before them, whatever the results say, and counts
-// the content as left out.
+// A template may write the content of a message after the results of its calls. A whole row ends
+// the turn at the stop before them, whatever the results say, and counts the content as left out.
 func TestStopInsideMessage(t *testing.T) {
 	m := templateModels(t)["gemma4_v5"]
 	for _, text := range []string{"", "one"} {
@@ -208,8 +207,8 @@ func TestStopInsideMessage(t *testing.T) {
 	}
 }
 
-// The header of an empty reply is not the one of the reply after it, which a
-// template that goes on in the same turn writes none for.
+// The header of an empty reply is not taken for that of the next reply, for which a template that
+// continues the same turn writes none.
 func TestReplyBehindEmptyReply(t *testing.T) {
 	m := templateModels(t)["gemma4"]
 	r := &rollout.Rollout{ID: "a", Messages: say("user: one", "assistant: ", "assistant: two")}

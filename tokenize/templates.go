@@ -13,11 +13,11 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/folder"
 )
 
-// toolUseTemplate is the name that transformers gives the template of rollouts with tools.
+// toolUseTemplate is transformers' name for the template of rollouts with tools.
 const toolUseTemplate = "tool_use"
 
-// addTemplates gives m the template that the options name or hold, else the default
-// one and, for rollouts with tools, the one named tool_use, as transformers chooses.
+// addTemplates gives m the template that the options name or hold, else the default one and, for
+// rollouts with tools, the one named tool_use, as transformers chooses.
 func (m *Model) addTemplates(f *folder.Folder, opts LoadOptions) error {
 	if opts.TemplateText != "" {
 		if opts.Template != "" {
@@ -55,7 +55,7 @@ func (m *Model) addTemplates(f *folder.Folder, opts LoadOptions) error {
 	return nil
 }
 
-// compile gives m a template.
+// compile compiles a template and sets it in m.
 func (m *Model) compile(source folder.Template, opts chat.Options) (err error) {
 	if m.Template, err = chat.Compile(source.Text, opts); err != nil {
 		return rollout.In(err, rollout.Where{File: source.File})
@@ -64,10 +64,10 @@ func (m *Model) compile(source folder.Template, opts chat.Options) (err error) {
 	return nil
 }
 
-// TemplateDigest is "sha256:<hex>" of the template's text, or of the digests of both
-// texts where rollouts with tools have a template of their own (that of a missing
-// default one is ""); "" without any. Sequences carry it, with tools or without, so
-// that the rows of one folder fit into one file.
+// TemplateDigest returns "sha256:<hex>" of the template's text, or of the digests of both texts if
+// rollouts with tools have a separate template (the digest of a missing default template is ""); ""
+// without any. Sequences carry it, with tools or without, so that the rows of one folder fit into
+// one file.
 func (m *Model) TemplateDigest() string {
 	if m.ToolUse == nil {
 		return m.templateDigest
@@ -80,7 +80,7 @@ func digest(text string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// TemplateFor is the chat template that r takes. The error says what the folder lacks.
+// TemplateFor returns the chat template that r takes, or an error that says what the folder lacks.
 func (m *Model) TemplateFor(r *rollout.Rollout) (*chat.Template, error) {
 	if r == nil {
 		return nil, zero.Rollout()
@@ -94,10 +94,10 @@ func (m *Model) TemplateFor(r *rollout.Rollout) (*chat.Template, error) {
 	return m.Template, nil
 }
 
-// lacks is the error of a rollout that no template of the folder writes.
+// lacks returns the error of a rollout that no template of the folder can render.
 func (m *Model) lacks(r *rollout.Rollout) *rollout.Error {
 	where := rollout.Where{Rollout: r.ID}
-	if !given(m) {
+	if !hasModel(m) {
 		return rollout.Errorf(rollout.KindInput, where, "the prompt or the reply has no recorded token ids, and no model is given to make them of the text").
 			WithFix("load a model folder (convert --model, in Go tokenize.Load), or record the engine's token ids of every turn")
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// templateModels returns a model for every template of the templates kit. Models are
-// loaded once and copied, so that a test may change its own.
+// templateModels returns a model for every template of the templates kit. Models are loaded once
+// and copied, so that a test may change its own.
 func templateModels(t *testing.T) map[string]*tokenize.Model {
 	t.Helper()
 	if loaded.templates == nil {
@@ -81,9 +81,8 @@ var bashTool = []rollout.Tool{rollout.Tool(`{"type": "function", "function": {"n
 
 var madeUpBlock = regexp.MustCompile(`^(\n?)(?:<think>)?\s*</think>\s*`)
 
-// reference is what the model sampled for message i, from two renderings: what
-// the conversation says after the generation prompt, without a reasoning block
-// around nothing and white space at its ends.
+// reference returns what the model sampled for message i, from two renderings: the text after the
+// generation prompt, without an empty reasoning block and white space at its ends.
 func reference(t *testing.T, m *tokenize.Model, r *rollout.Rollout, i int) string {
 	t.Helper()
 	prompt, bare, with := renderWire(t, m, r, i, true), renderWire(t, m, r, i, false), renderWire(t, m, r, i+1, false)
@@ -91,7 +90,7 @@ func reference(t *testing.T, m *tokenize.Model, r *rollout.Rollout, i int) strin
 	for header := strings.TrimPrefix(prompt, bare); !ok && header != ""; {
 		if at := strings.LastIndex(with, header); at >= len(commonPrefix(bare, with)) {
 			rest, ok = with[at+len(header):], true
-			// Of a reply in several messages, the first header counts.
+			// In a reply of several messages the first header counts.
 			if first := strings.Index(with[len(commonPrefix(bare, with)):], header); strings.HasPrefix(header, "<|start|>assistant") && first >= 0 {
 				rest = with[len(commonPrefix(bare, with))+first+len(header):]
 			}
@@ -121,9 +120,8 @@ func commonPrefix(a, b string) string {
 	return a[:n]
 }
 
-// renderWire renders the first n messages as an engine does, with arguments as text
-// where the template refuses objects, and content as text parts where it leaves strings
-// out.
+// renderWire renders the first n messages as an engine does, with arguments as text if the template
+// rejects objects, and content as text parts if it leaves strings out.
 func renderWire(t *testing.T, m *tokenize.Model, r *rollout.Rollout, n int, prompt bool) string {
 	t.Helper()
 	var text string
@@ -135,8 +133,8 @@ func renderWire(t *testing.T, m *tokenize.Model, r *rollout.Rollout, n int, prom
 	return text
 }
 
-// asUserPasses is r as an engine passes it to the template: with other, arguments as
-// text; content as text parts where the template leaves strings out.
+// asUserPasses is r as an engine passes it to the template: arguments as text if other is set,
+// content as text parts if the template leaves strings out.
 func asUserPasses(t *testing.T, m *tokenize.Model, r *rollout.Rollout, other bool) *chat.Conversation {
 	t.Helper()
 	type object = map[string]any
@@ -228,7 +226,7 @@ func byTurn(t *testing.T, m *tokenize.Model, seqs []rollout.Sequence) map[int32]
 	return out
 }
 
-// body is a trained text without its stop marker and the white space around it.
+// body returns a trained text without its stop marker and the white space around it.
 func body(m *tokenize.Model, text string) (string, bool) {
 	for _, a := range m.Tokenizer.Vocab().Added() {
 		if m.IsStop(a.ID) && strings.HasSuffix(text, a.Content) {
@@ -238,13 +236,12 @@ func body(m *tokenize.Model, text string) (string, bool) {
 	return strings.TrimSpace(text), false
 }
 
-// ownReasoning is the conversation whose content holds its own reasoning, which
-// templates take apart and write otherwise than it was sampled.
+// ownReasoning names the conversation whose content holds its own reasoning, which templates split
+// off and write differently than it was sampled.
 const ownReasoning = "closes reasoning"
 
-// With every template and conversation each turn trains what the template says
-// after the generation prompt, up to and including the stop token, once, in
-// every mode alike.
+// With every template and conversation each turn trains what the template writes after the
+// generation prompt, up to and including the stop token, once, and the same in every mode.
 func TestEveryTemplateTrainsWhatWasSampled(t *testing.T) {
 	kit.OneGoroutine(t)
 	rendered, refused := 0, 0
@@ -289,8 +286,7 @@ func TestEveryTemplateTrainsWhatWasSampled(t *testing.T) {
 	require.Greater(t, rendered, 3*refused)
 }
 
-// checkLostCalls checks that no mode trains a reply whose calls the template
-// leaves out.
+// checkLostCalls checks that no mode trains a reply whose calls the template leaves out.
 func checkLostCalls(t *testing.T, m *tokenize.Model, r *rollout.Rollout, at string) {
 	t.Helper()
 	enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.Whole})
@@ -299,14 +295,13 @@ func checkLostCalls(t *testing.T, m *tokenize.Model, r *rollout.Rollout, at stri
 	assert.ErrorIs(t, err, rollout.KindTemplate, at)
 }
 
-// referenceFails lists where two renderings cannot tell what was sampled.
+// referenceFails lists conversations for which two renderings do not show what was sampled.
 var referenceFails = map[string]string{
 	"deepseekv3 / two calls in turn": "the prompt behind a result ends in <｜tool▁outputs▁end｜>, which the conversation writes only if no call follows",
 	"gemma4_v5 / call with text":     "the prompt ends a turn that the conversation goes on with",
 }
 
-// checkTurn compares what message i trains with the reference and the modes
-// with each other.
+// checkTurn compares what message i trains with the reference, and the modes with each other.
 func checkTurn(t *testing.T, m *tokenize.Model, r *rollout.Rollout, i int, step, whole, name string) {
 	t.Helper()
 	at := name + " / " + r.ID
@@ -330,7 +325,7 @@ func checkTurn(t *testing.T, m *tokenize.Model, r *rollout.Rollout, i int, step,
 		assert.NotContains(t, step, foreign, at)
 		assert.NotContains(t, whole, foreign, at)
 	}
-	// A document may leave reasoning out, and text that it puts after results.
+	// A document may leave out reasoning, and text that it writes after results.
 	text2, _ := body(m, strings.TrimSuffix(whole, "<|end|>"))
 	if r.ID != ownReasoning && !strings.Contains(text, "I look.") {
 		assert.True(t, strings.HasSuffix(text, text2), at)

@@ -13,34 +13,33 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
-// Text is a rendered text and where its bytes are recorded: ascending origins
-// without overlap, everything between them written by the chat template.
+// Text is a rendered text with the recorded origins of its bytes, in ascending order without
+// overlap. Everything between them was written by the chat template.
 type Text struct {
 	Text    string
 	Origins []Origin
 }
 
-// Origin says that the bytes [Start, End) of a text are recorded: they are the
-// bytes [From, To) of a field. Where Exact is not set they stand for them: an
-// escape, a changed case, a number, the note of a window for what it left out.
+// Origin says that the bytes [Start, End) of a text come from the bytes [From, To) of a recorded
+// field. They are the same bytes if Exact is set, else a rewritten form: an escape, a changed case,
+// a number, or a window's note for what it left out.
 type Origin struct {
 	Start, End int
 	Message    int // index into Rollout.Messages, −1 = tool schemas and notes
-	// Field is the place in the message as templates see it, such as content or
-	// tool_calls/0/function/arguments/command; outside of messages the place in
-	// {messages, tools}.
+	// Field is the path in the message as templates see it, such as content or
+	// tool_calls/0/function/arguments/command; outside messages it is the path in {messages,
+	// tools}.
 	Field    string
 	From, To int
 	Exact    bool
 }
 
-// Texts renders again what the model read at a turn and what it answered there,
-// as Encode does: prompt with its generation prompt, reply as the policy sampled
-// it, stop marker included. With Whole, prompt is the whole conversation. A turn
-// of captured ids has the text that the template gives, which need not be the
-// one that was sampled: compare before trusting it.
+// Texts renders, as Encode does, the prompt that the model read at a turn, with its generation
+// prompt, and the reply as the policy sampled it, stop marker included. With Whole, prompt is the
+// whole conversation. For a turn with captured ids the texts are what the template gives, which
+// need not be what was sampled: compare before trusting them.
 func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prompt, reply Text, err error) {
-	if err := e.made(); err != nil {
+	if err := e.checkMade(); err != nil {
 		return prompt, reply, err
 	}
 	if r == nil {
@@ -51,7 +50,7 @@ func (e *Encoder) Texts(ctx context.Context, r *rollout.Rollout, turn int) (prom
 	return prompt, reply, rollout.In(err, rollout.Where{Rollout: r.ID})
 }
 
-// textsOf is Texts of a rollout whose job is not begun.
+// textsOf is Texts for a job that has not begun.
 func textsOf(j *job, turn int) (prompt, reply Text, err error) {
 	if turn < 0 || turn >= len(j.turns) {
 		return prompt, reply, rollout.Errorf(rollout.KindInput, rollout.Where{}, "turn %d asked for, the rollout has %d", turn, len(j.turns))
@@ -96,8 +95,7 @@ func textsOf(j *job, turn int) (prompt, reply Text, err error) {
 	return prompt, textOf(a.Result, a.Index, start, max(start, end)), nil
 }
 
-// textOf cuts [from, to) out of a result; index maps its messages to those of
-// the rollout.
+// textOf returns bytes [from, to) of a result; index maps its messages to those of the rollout.
 func textOf(res *chat.Result, index []int32, from, to int) Text {
 	out := Text{Text: res.Text[from:to]}
 	for s := range res.Spans() {
@@ -105,7 +103,7 @@ func textOf(res *chat.Result, index []int32, from, to int) Text {
 			continue
 		}
 		o := Origin{Start: s.Start, End: s.End, Message: -1, Field: strings.TrimPrefix(s.Field.Path(), "/"), From: s.FieldStart, To: s.FieldEnd, Exact: s.Exact}
-		if o.Exact { // such spans may be cut
+		if o.Exact { // exact spans may be cut
 			o.Start, o.End = max(o.Start, from), min(o.End, to)
 			o.From, o.To = o.From+o.Start-s.Start, o.To-(s.End-o.End)
 		}
@@ -121,8 +119,8 @@ func textOf(res *chat.Result, index []int32, from, to int) Text {
 	return out
 }
 
-// shortened makes the origins in message m, of which the model saw shown, those
-// in the message as it is recorded.
+// shortened converts the origins in message m, which the model saw as shown, to origins in the
+// message as recorded.
 func (t *Text) shortened(m int, shown, recorded *rollout.Message) {
 	var out []Origin
 	for _, o := range t.Origins {
@@ -153,7 +151,7 @@ func (t *Text) shortened(m int, shown, recorded *rollout.Message) {
 			cut := o
 			cut.Start, cut.End, cut.Exact = o.Start+from-o.From, o.Start+to-o.From, piece.exact
 			cut.From, cut.To = from+piece.moved, to+piece.moved
-			if !piece.exact { // the note stands for all that is left out
+			if !piece.exact { // the note replaces all that is left out
 				cut.From, cut.To = head, len(had)-tail
 			}
 			out = append(out, cut)
@@ -162,14 +160,13 @@ func (t *Text) shortened(m int, shown, recorded *rollout.Message) {
 	t.Origins = out
 }
 
-// partOfMessage is the part that a field of a message belongs to.
+// partOfMessage returns the part of a message that a field belongs to.
 func partOfMessage(field string) origin.Part {
 	key, _, _ := strings.Cut(field, "/")
 	return origin.PartOf(key)
 }
 
-// At returns the origins of the bytes [start, end) of t, cut to them where they
-// are exact.
+// At returns the origins of the bytes [start, end) of t; exact origins are cut to that range.
 func (t *Text) At(start, end int) []Origin {
 	var out []Origin
 	first := sort.Search(len(t.Origins), func(i int) bool { return t.Origins[i].End > start })

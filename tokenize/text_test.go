@@ -13,7 +13,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// field is the text of a field of a message by its place, as recorded.
+// field returns the recorded text of a message's field, by its path.
 func field(t *testing.T, m *rollout.Message, place string) string {
 	t.Helper()
 	switch place {
@@ -50,8 +50,7 @@ func field(t *testing.T, m *rollout.Message, place string) string {
 	return ""
 }
 
-// Exact origins are the recorded bytes, whatever the template, and all that a
-// user says has one.
+// Exact origins are the recorded bytes, for any template, and every text of a user has one.
 func TestTexts(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := map[string]*tokenize.Model{"embedded": embeddedModel(t), "plain ChatML": withTemplate(t, chatML)}
@@ -70,7 +69,7 @@ func TestTexts(t *testing.T) {
 		for turn := range 2 {
 			prompt, reply, err := enc.Texts(t.Context(), r, turn)
 			if err != nil {
-				require.ErrorIs(t, err, rollout.KindTemplate, name) // it has no tools, or no such roles
+				require.ErrorIs(t, err, rollout.KindTemplate, name) // the template has no tools, or no such roles
 				continue
 			}
 			told++

@@ -5,15 +5,14 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// skipTurn makes turn i an empty one.
+// skipTurn leaves out turn i, whose context is unknown.
 func (j *job) skipTurn(i int, where rollout.Where) {
 	j.plan[i] = lineage.Turn{Prompt: j.turns[i].Prompt}
 	j.unknownContext(where)
 }
 
-// setAside keeps turn i out of training. Its recorded ids stand where the prompts
-// of later turns are stored against them; what later prompts say of its message is
-// rendered from the text.
+// setAside leaves turn i untrained. Its recorded ids remain, since prompts of later turns may be
+// stored relative to them; in later rendered prompts its message is encoded from text.
 func (j *job) setAside(i int, where rollout.Where, why string) {
 	t, c := &j.turns[i], &j.completions[i]
 	for _, id := range t.Output {
@@ -27,8 +26,7 @@ func (j *job) setAside(i int, where rollout.Where, why string) {
 	j.incomplete(where, why)
 }
 
-// incomplete reports a turn that is not trained, since its record is not what was
-// sampled.
+// incomplete reports a turn that is not trained because its record is not what was sampled.
 func (j *job) incomplete(where rollout.Where, why string) {
 	j.report.Incomplete++
 	if j.report.FirstIncomplete == nil {
@@ -37,8 +35,7 @@ func (j *job) incomplete(where rollout.Where, why string) {
 	}
 }
 
-// unknownContext reports a turn that is not trained, since nothing tells in which
-// context its tokens stand.
+// unknownContext reports a turn that is not trained because the context of its tokens is unknown.
 func (j *job) unknownContext(where rollout.Where) {
 	j.report.UnknownContext++
 	if j.report.FirstUnknown == nil {
@@ -48,7 +45,7 @@ func (j *job) unknownContext(where rollout.Where) {
 	}
 }
 
-// unmarked reports replies of which nothing tells who wrote them.
+// unmarked reports replies whose author is unknown.
 func (j *job) unmarked() {
 	for i := range j.r.Messages {
 		m := &j.r.Messages[i]
@@ -63,7 +60,7 @@ func (j *job) unmarked() {
 	}
 }
 
-// checkTurn refuses recorded ids of turn i that the vocabulary lacks.
+// checkTurn rejects recorded ids of turn i outside the vocabulary.
 func (j *job) checkTurn(i int, where rollout.Where) *rollout.Error {
 	t, size := &j.turns[i], j.model.Tokenizer.Vocab().Size()
 	if err := checkIDs(t.Output, size, where, "output"); err != nil {
@@ -71,14 +68,13 @@ func (j *job) checkTurn(i int, where rollout.Where) *rollout.Error {
 	}
 	prompt := t.Prompt.Add
 	if j.foreign && t.Prompt.Captured() {
-		prompt, _ = j.captured(i) // whoever takes the ids says what is wrong
+		prompt, _ = j.captured(i) // promptIDs returns the error
 	}
 	return checkIDs(prompt, size, where, "prompt")
 }
 
-// allForeign reports whether every turn with recorded ids has one that the
-// vocabulary lacks: then this is not the tokenizer that the engine served. Else
-// single calls were recorded wrong.
+// allForeign reports whether every turn with recorded ids has one outside the vocabulary: then the
+// engine served another tokenizer. Otherwise single calls were recorded wrongly.
 func (j *job) allForeign() bool {
 	for i := range j.turns {
 		if t := &j.turns[i]; (t.Output != nil || t.Prompt.Captured()) && t.Incomplete == "" && j.checkTurn(i, rollout.Where{}) == nil {

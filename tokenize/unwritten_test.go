@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// A template that knows three roles, one system message, no tools and no
-// reasoning of earlier turns.
+// forgetful is a template that knows three roles, one system message, no tools and no reasoning of
+// earlier turns.
 const forgetful = `{% for m in messages %}{% if m.role == "system" and loop.first or m.role in ["user", "assistant"] %}<|im_start|>{{ m.role }}
 {% if m.reasoning_content and loop.last %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}<|im_end|>
 {% endif %}{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
@@ -54,8 +54,7 @@ func TestMessagesThatTheTemplateLeavesOut(t *testing.T) {
 	require.Zero(t, report.Unwritten)
 }
 
-// Whole rows follow the rule of the other modes: a turn whose context is not
-// known is not trained.
+// Whole rows follow the other modes: a turn with unknown context is not trained.
 func TestWholeLeavesUnknownContextsUntrained(t *testing.T) {
 	m := embeddedModel(t)
 	r := &rollout.Rollout{ID: "r", Messages: say("user: hi", "assistant: hello", "user: bye", "assistant: see you")}
@@ -76,7 +75,7 @@ func TestWholeLeavesUnknownContextsUntrained(t *testing.T) {
 	require.Equal(t, 2, report.Turns)
 }
 
-// A template gets the recorded keys that it names, as transformers passes them.
+// A template gets the recorded keys that it reads, as transformers passes them.
 func TestTemplatesReadRecordedKeys(t *testing.T) {
 	m := withTemplate(t, `{% for m in messages %}<|im_start|>{{ m.role }}
 {% if m.tool_plan %}plan: {{ m.tool_plan }}

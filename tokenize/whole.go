@@ -10,20 +10,20 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 )
 
-// document is a conversation rendered once, and what the policy sampled in it.
+// document is a conversation rendered once, with the spans that the policy sampled.
 type document struct {
 	*job
 	text  render.Rendering
-	found map[int]completion.Span // replies by turn, where the text has them
+	found map[int]completion.Span // replies by turn, if the text has them
 	spans []turnSpan
 	runs  tokens.Compact
-	cols  tokens.Columns // of runs, once all is encoded
+	cols  tokens.Columns // the columns of runs, after encoding
 	turn  []int32        // by token
-	last  int            // token with which the part that was encoded last begins
+	last  int            // first token of the part encoded last
 }
 
-// turnSpan is what a turn sampled: tokens where the document was cut at its edges
-// (Options.Edges), else bytes.
+// turnSpan is what a turn sampled: a range of tokens if the document is cut at its edges
+// (Options.Edges), else of bytes.
 type turnSpan struct{ turn, start, end int }
 
 // whole renders the conversation once and marks what the policy sampled in it.
@@ -55,7 +55,7 @@ func whole(j *job) error {
 		return err
 	}
 	id, err := d.mark()
-	if err != nil || id.FirstTurn < 0 { // none has a token
+	if err != nil || id.FirstTurn < 0 { // no turn has a token
 		return err
 	}
 	j.report.Rows, j.report.RowTokens = 1, d.cols.Len()
@@ -66,7 +66,7 @@ func whole(j *job) error {
 	if err != nil {
 		return err
 	}
-	return j.give(spool.Row{Sample: rollout.Sample{Sequence: seq}})
+	return j.yieldRow(spool.Row{Sample: rollout.Sample{Sequence: seq}})
 }
 
 // encode finds what each turn sampled, and encodes the text.
@@ -106,14 +106,14 @@ func (d *document) encode(replies []completion.Span) error {
 	return d.part(at, len(d.text.Text))
 }
 
-// part encodes bytes [from, to) of the text as they stand after those before them.
+// part encodes bytes [from, to) of the text, given the text before them.
 func (d *document) part(from, to int) error {
 	d.last = d.runs.Len()
 	return d.pieces.Encode(&d.runs, &d.text, from, to, d.pieces.PrecedingContext(&d.text, from))
 }
 
-// check reports turns that are not trained, and refuses replies of which the text does not
-// hold what was sampled.
+// check reports turns that are not trained, and rejects replies whose text does not hold what was
+// sampled.
 func (d *document) check() error {
 	for i := range d.turns {
 		t, where := &d.turns[i], rollout.Where{Turn: rollout.At(i)}
@@ -144,7 +144,7 @@ func (d *document) check() error {
 	return nil
 }
 
-// mark says of each token which turn sampled it, and returns whose row that is; its
+// mark sets for each token the turn that sampled it, and returns the identity of the row; its
 // FirstTurn is −1 if no token was sampled.
 func (d *document) mark() (rollout.Identity, error) {
 	id := d.identity()
@@ -156,7 +156,7 @@ func (d *document) mark() (rollout.Identity, error) {
 		if d.opts.Edges == edgesDocument {
 			from, to = d.pieces.TokensWithin(d.last, from, to)
 		}
-		if from >= to { // its only token belongs to the text before it, too
+		if from >= to { // its only token also has text from before it
 			d.report.EmptyTurns++
 			continue
 		}

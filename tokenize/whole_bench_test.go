@@ -17,11 +17,10 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// BenchmarkEncodeWhole measures what a trainer calls: the recorded rollouts, one
-// after the other and each once, from messages to sequences in mode Whole, all
-// that this takes included. Its metrics are the mean processor time for one rollout;
-// its ratio to plain encoding of the same text, without offsets, on a tokenizer that saw
-// the same texts; and what it allocates.
+// BenchmarkEncodeWhole measures what a trainer calls: the recorded rollouts, one after the other
+// and each once, from messages to sequences in mode Whole. Its metrics are the mean processor time
+// per rollout, its ratio to plain encoding of the same text, without offsets, on a tokenizer that
+// saw the same texts, and its allocations.
 func BenchmarkEncodeWhole(b *testing.B) {
 	dumps, err := traj.Open([]string{kit.Dir(b, "data", "trajectories")}, traj.Options{})
 	require.NoError(b, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// idsAlone is the tokenizer of an encoder without a model: any id, no text.
+// idsAlone is the tokenizer of an encoder without a model: every id is valid and none has a text.
 type idsAlone struct{}
 
 var errIDsAlone = errors.New("no model is given, so ids have no text")
@@ -22,10 +22,10 @@ func (idsAlone) ID(string) (rollout.TokenID, bool)                           { r
 func (idsAlone) Token(rollout.TokenID) (string, bool)                        { return "", false }
 func (idsAlone) Added() []engine.AddedToken                                  { return nil }
 
-// given reports whether m is one of a user's.
-func given(m *Model) bool { _, none := m.Tokenizer.(idsAlone); return !none }
+// hasModel reports whether m is a user's model, and not that of an encoder without one.
+func hasModel(m *Model) bool { _, none := m.Tokenizer.(idsAlone); return !none }
 
-// needsModel refuses options that no recorded id answers.
+// needsModel returns an error for options that recorded ids alone cannot satisfy.
 func (o *Options) needsModel() error {
 	switch {
 	case o.Mode == Whole:

@@ -4,5 +4,5 @@ package kit
 
 import "time"
 
-// CPUTime is not known here.
+// CPUTime returns 0: it is not supported here.
 func CPUTime() time.Duration { return 0 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// CPUTime is the processor time of this process so far: unlike the clock, it
-// does not see the neighbours. 0 where the system does not tell.
+// CPUTime returns the processor time of this process so far, which other processes do not affect; 0
+// if the system does not report it.
 func CPUTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TemplateClock is the instant that the oracle of the templates kit fixed.
+// TemplateClock is the time that the oracle of the templates kit uses.
 var TemplateClock = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
 
-// TemplateSetting is how the templates kit asks for a rendering.
+// TemplateSetting holds the options of a rendering in the templates kit.
 type TemplateSetting struct {
 	ID                   string                     `json:"id"`
 	AddGenerationPrompt  bool                       `json:"add_generation_prompt"`
@@ -23,7 +23,7 @@ type TemplateSetting struct {
 	Kwargs               map[string]json.RawMessage `json:"kwargs"`
 }
 
-// TemplateConversation is what the templates kit renders.
+// TemplateConversation is a conversation of the templates kit, with the settings to render it with.
 type TemplateConversation struct {
 	ID        string            `json:"id"`
 	Messages  json.RawMessage   `json:"messages"`
@@ -32,7 +32,7 @@ type TemplateConversation struct {
 	Settings  []TemplateSetting `json:"settings"`
 }
 
-// TemplateGolden is what the real engine made of a conversation.
+// TemplateGolden is the real engine's result for a conversation.
 type TemplateGolden struct {
 	TemplateSetting
 	Template        string                          `json:"template"`
@@ -44,7 +44,7 @@ type TemplateGolden struct {
 	GenerationSpans *[][2]int                       `json:"generation_spans"`
 }
 
-// TemplateConversations are those of the templates kit by name.
+// TemplateConversations returns the conversations of the templates kit by id.
 func TemplateConversations(t testing.TB) map[string]*TemplateConversation {
 	t.Helper()
 	data, err := os.ReadFile(Dir(t, "conformance", "templates", "conversations.json"))
@@ -58,7 +58,7 @@ func TemplateConversations(t testing.TB) map[string]*TemplateConversation {
 	return out
 }
 
-// TemplateNames are the names of the templates in [Templates], sorted.
+// TemplateNames returns the names of the templates in [Templates], sorted.
 func TemplateNames(t testing.TB) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(Templates(t), "*.jinja"))
@@ -69,7 +69,7 @@ func TemplateNames(t testing.TB) (names []string) {
 	return names
 }
 
-// TemplateSource is the text of a template in [Templates].
+// TemplateSource returns the text of a template in [Templates].
 func TemplateSource(t testing.TB, name string) string {
 	t.Helper()
 	src, err := os.ReadFile(filepath.Join(Templates(t), name+".jinja"))

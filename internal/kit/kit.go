@@ -1,5 +1,5 @@
-// Package kit finds the shared conformance material that lies beside a
-// checkout. Tests that need it run when it is there and say so when it is not.
+// Package kit finds the shared conformance material beside a checkout. Tests that need it are
+// skipped with a message if it is missing.
 package kit
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Dir returns the path of elem under the shared folder beside the module root,
-// and skips the test, naming what is missing, when it is not there.
+// Dir returns the path of elem under the shared folder beside the module root. If it does not
+// exist, Dir skips the test and names what is missing.
 func Dir(t testing.TB, elem ...string) string {
 	t.Helper()
 	root, err := moduleRoot()
@@ -27,8 +27,8 @@ func Dir(t testing.TB, elem ...string) string {
 	return path
 }
 
-// OneGoroutine skips a slow test in short runs, as those under the race detector
-// are: it has nothing to race, and takes eight times as long there.
+// OneGoroutine skips a slow test in short runs, such as those under the race detector: it runs on
+// one goroutine, so it cannot race, and takes eight times as long there.
 func OneGoroutine(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -36,7 +36,7 @@ func OneGoroutine(t testing.TB) {
 	}
 }
 
-// Long skips a long test in short runs: shorter ones run the same goroutines.
+// Long skips a long test in short runs: shorter tests run the same goroutines.
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -44,7 +44,7 @@ func Long(t testing.TB) {
 	}
 }
 
-// Qwen3 is the Qwen3 model folder of the tokenizers kit.
+// Qwen3 returns the Qwen3 model folder of the tokenizers kit.
 func Qwen3(t testing.TB) fstest.MapFS {
 	t.Helper()
 	config, err := os.ReadFile(Dir(t, "conformance", "tokenizers", "qwen3.tokenizer_config.json"))
@@ -54,7 +54,7 @@ func Qwen3(t testing.TB) fstest.MapFS {
 	return fstest.MapFS{"tokenizer.json": {Data: Tokenizer(t, "qwen3")}, "tokenizer_config.json": {Data: config}}
 }
 
-// Tokenizer is the tokenizer.json of a tokenizer that the kit stores or that was fetched.
+// Tokenizer returns the tokenizer.json of a tokenizer that the kit stores or that was fetched.
 func Tokenizer(t testing.TB, name string) []byte {
 	t.Helper()
 	plain := filepath.Join(Dir(t, "conformance", "tokenizers"), name+".tokenizer.json")
@@ -80,7 +80,7 @@ func Tokenizer(t testing.TB, name string) []byte {
 	return nil
 }
 
-// Fetched is the folder of the tokenizers that the kit only names:
+// Fetched returns the folder of the tokenizers that the kit only names:
 // internal/oracle/tokenizers.sh puts them there.
 func Fetched(t testing.TB) string { return filepath.Join(cache(t), "tokenizers-kit") }
 
@@ -93,8 +93,8 @@ func cache(t testing.TB) string {
 	return filepath.Join(dir, "turnpack")
 }
 
-// Templates is the folder of the templates kit's template texts. They come from a
-// package registry, not with the kit: internal/oracle/templates.sh puts them there.
+// Templates returns the folder of the templates kit's template texts. They come from a package
+// registry, not with the kit: internal/oracle/templates.sh puts them there.
 func Templates(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("TURNPACK_TEMPLATES")
@@ -113,7 +113,7 @@ func moduleRoot() (string, error) {
 		return "", err
 	}
 	for {
-		// Modules inside the checkout are not its root.
+		// Nested modules are not the root.
 		if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && strings.HasPrefix(string(mod), "module github.com/turnpack/turnpack\n") {
 			return dir, nil
 		}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// LeastCPU is the processor time of the fastest of up to five runs of f; runs end with
-// the first below limit. On a machine that others load, one run may take twice its
-// time, for caches and cores are shared; what takes too long by itself does so always.
+// LeastCPU returns the processor time of the fastest of up to five runs of f, stopping after the
+// first run below limit. On a loaded machine one run may take twice its time, since caches and
+// cores are shared; code that is too slow is slow in every run.
 func LeastCPU(t testing.TB, limit time.Duration, f func()) time.Duration {
 	t.Helper()
 	least := time.Duration(1<<63 - 1)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Lines decodes a file of a JSON value a line, gzipped where its name says so. A file
-// without a line fails the test.
+// Lines decodes a file with one JSON value per line, gzipped if its name ends in .gz. A file
+// without lines fails the test.
 func Lines[T any](t testing.TB, path string) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		t.Helper()

@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// WithMetaspace returns a SentencePiece style tokenizer.json that marks
-// beginnings by the pre-tokenizer Metaspace with the given prepend_scheme, in
-// place of its normalizer.
+// WithMetaspace returns a SentencePiece style tokenizer.json that marks the beginnings of texts by
+// the pre-tokenizer Metaspace with the given prepend_scheme, in place of its normalizer.
 func WithMetaspace(t testing.TB, definition []byte, scheme string) []byte {
 	t.Helper()
 	var d map[string]any

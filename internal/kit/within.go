@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Within fails t where f takes more processor time or allocates more bytes in all,
-// by this process.
+// Within fails t if f takes more processor time than most, or allocates more than bytes in all,
+// counted for this process.
 func Within(t testing.TB, most time.Duration, bytes uint64, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats

@@ -2,9 +2,8 @@ package certify
 
 import "github.com/turnpack/turnpack/tokenize"
 
-// Needed lists the properties without which rows of a mode are wrong rather
-// than merely more: what ends a reply, and, where each reply is rendered after
-// its own prompt, what begins one.
+// Needed returns the properties without which rows of a mode are wrong, rather than just more: the
+// end of a reply and, in modes that render each reply after its own prompt, its beginning.
 func Needed(m tokenize.Mode) []Property {
 	if m == tokenize.Whole {
 		return []Property{stopToken}
@@ -12,8 +11,7 @@ func Needed(m tokenize.Mode) []Property {
 	return []Property{stopToken, generationPrompt}
 }
 
-// Missing returns the needed properties of a mode that fail, for rollouts with tools
-// or without.
+// Missing returns the needed properties of a mode that fail, for rollouts with tools or without.
 func (c *Certificate) Missing(m tokenize.Mode) []Property {
 	var out []Property
 	for _, p := range Needed(m) {
@@ -24,7 +22,7 @@ func (c *Certificate) Missing(m tokenize.Mode) []Property {
 	return out
 }
 
-// advice says what a property that fails means for rows, and what to do.
+// advice says what a failing property means for rows, and what to do.
 var advice = map[Property]string{
 	appendOnly:       "rows fork at such turns and nothing is lost; a template that keeps the history makes fewer rows",
 	generationPrompt: "where a reply begins is guessed; use the template that the engine served, which writes a generation prompt",

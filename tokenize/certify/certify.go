@@ -10,28 +10,25 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
-// Property is a word for what Model looks at:
+// Property names what Model examines:
 //
-//   - append_only: each prompt of a growing conversation begins with the prompt and
-//     completion before it. Merged mode makes one row then; where it fails, rows fork
-//     and nothing is lost.
-//   - generation_prompt: the generation prompt is how the template itself begins an
-//     assistant turn.
-//   - stop_token: a completion ends with a token that the model folder names as a stop
-//     token. Where it fails, the model never learns to stop.
+//   - append_only: each prompt of a growing conversation begins with the previous prompt and
+//     completion. Merged mode then makes one row; if it fails, rows fork and nothing is lost.
+//   - generation_prompt: the generation prompt is how the template itself begins an assistant
+//     turn.
+//   - stop_token: a completion ends with a token that the model folder names as a stop token. If
+//     it fails, the model never learns to stop.
 //   - reasoning_kept: the reasoning of earlier turns stays in the prompt.
 //   - reasoning_written: the reasoning of the last turn is written at all.
 //   - tool_calls: tool calls and their results are written.
-//   - arguments: the template writes a call's arguments as a model does, from one form
-//     at least. Detail says which one it is given, whatever was recorded, and what
-//     becomes of the other.
-//   - names: the name of a reply is written in its header or not at all, so that the
-//     reply is found after it. Where it fails, Whole rows of named replies are
-//     refused.
-//   - tool_runs_apart: results that follow each other each have a header of their own.
+//   - arguments: the template writes a call's arguments as a model does, from at least one form.
+//     Detail says which form it is given, whatever was recorded, and what happens to the other.
+//   - names: the name of a reply is written in its header or not at all, so that the reply is
+//     found after it. If it fails, Whole rows of named replies are rejected.
+//   - tool_runs_apart: consecutive tool results each have a header of their own.
 //   - system_role: a system message is written as given.
 //   - nothing_injected: without a system message the template adds none.
-//   - no_clock: the text does not depend on the day.
+//   - no_clock: the text does not depend on the date.
 //   - content_verbatim: white space around content is kept.
 type Property string
 
@@ -51,40 +48,40 @@ const (
 	contentVerbatim  Property = "content_verbatim"
 )
 
-// Verdict of a finding.
+// Verdict is the result of a finding.
 type Verdict string
 
 // The verdicts.
 const (
 	Holds         Verdict = "holds"
 	Fails         Verdict = "fails"
-	NotApplicable Verdict = "n/a" // the template refuses the witness
+	NotApplicable Verdict = "n/a" // the template rejects the probe
 )
 
-// Finding is one property of a template with the conversation that shows it.
+// Finding is one property of a template, with the conversation that shows it.
 type Finding struct {
 	Property Property `json:"property"`
 	Verdict  Verdict  `json:"verdict"`
 	// Detail says what was seen.
 	Detail string `json:"detail,omitempty"`
-	// Advice says, where it fails, what that means for rows and what to do.
+	// Advice says, if the property fails, what that means for rows and what to do.
 	Advice string `json:"advice,omitempty"`
-	// Witness is the conversation that decided.
+	// Witness is the conversation that decided the verdict.
 	Witness []rollout.Message `json:"witness,omitempty"`
 }
 
-// Certificate is what Certify found.
+// Certificate holds what Model found.
 type Certificate struct {
 	Tokenizer string    `json:"tokenizer"`
 	Template  string    `json:"template"`
 	Findings  []Finding `json:"findings"`
-	// ToolUse is of the template that rollouts with tools take, nil unless the folder
-	// has one of their own. Then the findings above are of rollouts without tools, none
-	// where the folder has no template for those: their text is refused.
+	// ToolUse is the certificate of the template for rollouts with tools, nil if the folder has no
+	// separate one. If it is set, Findings are about rollouts without tools, and are empty if the
+	// folder has no template for those, whose text is then rejected.
 	ToolUse *Certificate `json:"tool_use,omitempty"`
 }
 
-// Verdict returns the verdict on a property, "" when it was not looked at.
+// Verdict returns the verdict on a property, "" if it was not examined.
 func (c *Certificate) Verdict(p Property) Verdict {
 	for _, f := range c.Findings {
 		if f.Property == p {
@@ -94,11 +91,10 @@ func (c *Certificate) Verdict(p Property) Verdict {
 	return ""
 }
 
-// Model renders probe conversations with the model's template and says what
-// holds. Each finding carries the conversation that decided it; a property
-// that holds does so for the probes. Where rollouts with tools have a template of
-// their own, it gets the probes with tools, and a certificate of its own. A model
-// that has a template for neither is a KindTemplate error.
+// Model renders probe conversations with the model's template and returns the findings. A property
+// that holds does so for the probes. If rollouts with tools have a separate template, that template
+// gets the probes with tools and a certificate of its own. A model without any template is a
+// KindTemplate error.
 func Model(ctx context.Context, m *tokenize.Model) (*Certificate, error) {
 	if m == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "expected a model, found nil").WithFix("use tokenize.Load")
@@ -110,7 +106,7 @@ func Model(ctx context.Context, m *tokenize.Model) (*Certificate, error) {
 		}
 		return nil, err
 	}
-	if _, err := tokenize.NewEncoder(m, tokenize.Options{}); err != nil { // a template that meets its limit
+	if _, err := tokenize.NewEncoder(m, tokenize.Options{}); err != nil { // rejects a template that hits its limit
 		return nil, err
 	}
 	if m.ToolUse == nil {
@@ -132,7 +128,7 @@ func Model(ctx context.Context, m *tokenize.Model) (*Certificate, error) {
 func certify(ctx context.Context, m *tokenize.Model, tools toolsOf) (*Certificate, error) {
 	c := &certifier{ctx: ctx, m: m, rule: ruleOf(m), tools: tools, out: &Certificate{Tokenizer: m.Tokenizer.Digest(), Template: digestOf(m)}}
 	if _, err := c.plainReply(); err != nil && tools == toolsAsProbed {
-		c.tools = toolsAlways // some templates write rollouts with tools only
+		c.tools = toolsAlways // some templates render only rollouts with tools
 	}
 	for _, check := range []func() Finding{
 		c.appendOnly, c.generationPrompt, c.stopToken, c.reasoningKept, c.reasoningWritten, c.toolCalls, c.arguments, c.names, c.toolRuns,
@@ -143,7 +139,7 @@ func certify(ctx context.Context, m *tokenize.Model, tools toolsOf) (*Certificat
 		}
 		f := check()
 		if err := c.rule.Template.Limit(); err != nil {
-			return nil, err // each probe that meets it would take as long
+			return nil, err // every probe that hits the limit would take as long
 		}
 		if f.Verdict == Fails {
 			f.Advice = advice[f.Property]
@@ -153,7 +149,7 @@ func certify(ctx context.Context, m *tokenize.Model, tools toolsOf) (*Certificat
 	return c.out, nil
 }
 
-// ruleOf is the rule of m's template.
+// ruleOf returns the completion rule of m's template.
 func ruleOf(m *tokenize.Model) *completion.Rule {
 	s := completion.Source{Template: m.Template, Names: m.SpecialTokens, Added: m.Tokenizer.Vocab().Added(), Named: m.NamedStops, Listed: m.ListsStops}
 	if m.ToolUse != nil {
@@ -162,14 +158,14 @@ func ruleOf(m *tokenize.Model) *completion.Rule {
 	return completion.New(s)
 }
 
-// digestOf is that of m's template alone.
+// digestOf returns the digest of m's template alone.
 func digestOf(m *tokenize.Model) string {
 	alone := *m
 	alone.ToolUse = nil
 	return alone.TemplateDigest()
 }
 
-// toolsOf says which rollouts a template writes.
+// toolsOf says which rollouts a template renders.
 type toolsOf uint8
 
 const (
@@ -178,7 +174,7 @@ const (
 	toolsAlways                  // those with tools
 )
 
-// errToolUse keeps probes with tools away from a template that never sees any.
+// errToolUse is returned for probes with tools of a template that is used without tools only.
 var errToolUse = errors.New("rollouts with tools take the template tool_use")
 
 type certifier struct {
@@ -212,7 +208,7 @@ func (c *certifier) probe(tools bool, messages ...rollout.Message) (*probe, erro
 	return &probe{messages: messages, render: x, find: &completion.Finder{Rule: c.rule, Render: x}, turns: rollout.TurnsOf(r)}, nil
 }
 
-// document is what the template writes of a whole conversation.
+// document renders a whole conversation.
 func (c *certifier) document(tools bool, messages ...rollout.Message) (*probe, string, error) {
 	p, err := c.probe(tools, messages...)
 	if err != nil {
@@ -222,7 +218,7 @@ func (c *certifier) document(tools bool, messages ...rollout.Message) (*probe, s
 	return p, doc.Text, err
 }
 
-// rollout has tools only where all have some.
+// rollout returns a rollout of messages, with tools if all rollouts of the template have some.
 func (c *certifier) rollout(messages ...rollout.Message) *rollout.Rollout {
 	r := &rollout.Rollout{ID: "probe", Messages: messages}
 	if c.tools == toolsAlways {

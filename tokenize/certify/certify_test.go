@@ -95,7 +95,7 @@ func TestCertifyQwen3(t *testing.T) {
 	require.Empty(t, cert.Missing(tokenize.Merged))
 }
 
-// A finding shows where two prompts part, however long the marker they part in.
+// A finding shows where two prompts diverge, however long the marker in which they do.
 func TestCertifyShowsTheDifference(t *testing.T) {
 	m := withTemplate(t, `{% for m in messages %}<|im_start|>{{ m.role }}
 [{"written": {"by": "the template", "text": "{{ m.content }}"{{ ', "old": true' if not loop.last and m.role == "assistant" }}}}]<|im_end|>
@@ -124,8 +124,8 @@ func TestCertifyNeedsATemplate(t *testing.T) {
 	require.ErrorContains(t, err, "rag")
 }
 
-// Rollouts with tools meet another template than those without, and each gets the
-// probes that it can meet.
+// Rollouts with tools take another template than those without, and each template gets the probes
+// that apply to it.
 func TestCertifyToolUse(t *testing.T) {
 	tok, err := os.ReadFile(filepath.Join("..", "embedded", "tokenizer.json"))
 	require.NoError(t, err)
@@ -164,7 +164,7 @@ func TestCertifyToolUse(t *testing.T) {
 		require.Equal(t, certify.Fails, cert.ToolUse.Verdict("tool_calls"), "ChatML writes none")
 		for _, f := range cert.ToolUse.Findings {
 			if f.Property == "arguments" {
-				continue // of no calls
+				continue // the template writes no calls
 			}
 			require.NotEqual(t, certify.NotApplicable, f.Verdict, "%s: %s %s", c.reason, f.Property, f.Detail)
 		}
@@ -172,7 +172,7 @@ func TestCertifyToolUse(t *testing.T) {
 	}
 }
 
-// What becomes of a call's arguments in either form, and which one is given.
+// A certificate says what happens to a call's arguments in either form, and which form is given.
 func TestCertifyArguments(t *testing.T) {
 	const head = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>"
 	const tail = "</tool_call>{% endfor %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"

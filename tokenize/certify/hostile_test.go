@@ -12,9 +12,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/certify"
 )
 
-// A certificate asks a template many times. A template that is
-// not done within its limit with lists that hold the same list twice, forty deep, ends
-// the certificate with one error.
+// A certificate renders many probes. A template that exceeds its limit on lists nested forty deep,
+// each holding the same list twice, ends the certificate with one error.
 func TestCertifyOfExpensiveTemplates(t *testing.T) {
 	kit.OneGoroutine(t)
 	const twice = "{% set ns.l = [ns.l, ns.l] %}"

@@ -39,8 +39,8 @@ func (c *certifier) appendOnly() Finding {
 	return worst
 }
 
-// breaks returns where a later prompt does not begin with the prompt and
-// completion before, "" if nowhere.
+// breaks returns a description of the first prompt that does not begin with the previous prompt and
+// completion, "" if there is none.
 func (c *certifier) breaks(p *probe) (string, error) {
 	before := ""
 	for i := range p.turns {
@@ -63,8 +63,8 @@ func (c *certifier) breaks(p *probe) (string, error) {
 	return "", nil
 }
 
-// differ returns where two texts part, at the beginning of the marker if inside
-// one.
+// differ returns the offset at which two texts diverge; inside a marker, the beginning of the
+// marker.
 func differ(a, b string) int {
 	at := render.CommonText(a, b)
 	if i := strings.LastIndexAny(a[:at], "<["); i >= 0 && at-i < excerptSize/2 && !strings.ContainsAny(a[i:at], ">]\n") {
@@ -81,7 +81,7 @@ func excerpt(s string, at int) string {
 	return strconv.Quote(strings.ToValidUTF8(s[at:min(len(s), at+excerptSize)], ""))
 }
 
-// plainReply is a question with its answer.
+// plainReply is a rendered question with its answer.
 type plainReply struct {
 	*probe
 	prompt, with render.Rendering

@@ -5,26 +5,26 @@ import (
 	"slices"
 )
 
-// merge is the state of one rollout between the passes. Arrays named by turn are
-// indexed by record index; -1 stands for no turn.
+// merge is the state of one rollout between the passes. Arrays by turn are indexed by record index;
+// -1 means no turn.
 type merge struct {
 	opts  Options
 	trie  *trie
 	turns []record
 	pre   preorder
 
-	succ, pred []int32  // neighbours in the row
-	join       []joint  // by the later turn: how it holds to pred
-	reason     []string // by head
-	below      []int32  // by node: sampled turns whose full ids pass through it
-	owner      []int32  // by node: first entry of owners, turns that sampled its edge
+	succ, pred []int32  // neighbouring turns in the row
+	join       []joint  // by the later turn: its join to pred
+	reason     []string // by head: why the row starts
+	below      []int32  // by node: turns with output whose full ids pass through it
+	owner      []int32  // by node: first entry in owners, a list of the turns that sampled its edge
 	owners     []ownerEntry
 }
 
-// joint is a join seen from its later turn.
+// joint is a join, stored with its later turn.
 type joint struct {
 	kind string
-	at   int // common prefix of the two turns, in ids of the later prompt
+	at   int // length of the common prefix of the two turns
 	cost int // tokens respelled or positions given up
 }
 
@@ -43,9 +43,9 @@ func newMerge(opts Options, t *trie, turns []record) *merge {
 	m := &merge{opts: opts, trie: t, turns: turns, pre: t.preorder(),
 		succ: filled(n, none), pred: filled(n, none), join: filled(n, joint{kind: joinExact}), reason: filled(n, breakRoot),
 		below: make([]int32, len(t.nodes)), owner: filled(len(t.nodes), none)}
-	// Each node on the way back from an output end holds at least one sampled id,
-	// so this is linear in the sampled ids at worst and usually in the turns.
-	// Later turns go first: the list then starts with the earliest owner.
+	// Each node on the path back from an output end holds at least one sampled id, so this is
+	// linear in the sampled ids at worst and usually in the turns. Later turns go first, so that
+	// the list starts with the earliest owner.
 	for i := n - 1; i >= 0; i-- {
 		r := &turns[i]
 		if r.empty() {
@@ -70,17 +70,17 @@ func (m *merge) sumUp(count []int32) {
 	}
 }
 
-// landing is a place from which a row can go on after a turn: any prompt that
-// passes node can follow.
+// landing is a place from which a row can continue after a turn: any prompt that passes node can
+// follow.
 type landing struct {
 	node int32
 	jt   joint
 }
 
-// end is the landing of an exact join.
+// end returns the landing of an exact join.
 func (r *record) end() landing { return landing{r.full, joint{kind: joinExact, at: r.fLen()}} }
 
-// attach is pass 1: a row can go on where the full ids of its last turn end.
+// attach is pass 1: a row can continue where the full ids of its last turn end.
 func (m *merge) attach() {
 	ends := make([]landing, len(m.turns))
 	for i := range m.turns {
@@ -92,12 +92,11 @@ func (m *merge) attach() {
 	m.pair(m.byPromptLength(), ends)
 }
 
-// pair joins turns to the prompts that pass their landings (by turn; node none
-// where a row is to end): in the given order each prompt takes the deepest landing
-// left on its way. All it could take lie on that way and whatever can take the
-// deepest can take the others too, so the greedy choice makes the most joins
-// there can be: for exact landings, a minimum chain cover. A prompt goes without
-// only where those before it leave it none.
+// pair joins turns to prompts that pass their landings (at, by turn; node none if the row is to
+// end): in the given order each prompt takes the deepest landing left on its path. All landings
+// that a prompt could take lie on that path, and a later prompt that can take the deepest can take
+// the others too, so the greedy choice makes as many joins as possible: for exact landings, a
+// minimum chain cover. A prompt gets none only if earlier prompts took all of them.
 func (m *merge) pair(order []int32, at []landing) {
 	first := filled(len(m.trie.nodes), none)
 	next := filled(len(m.turns), none)
@@ -106,8 +105,8 @@ func (m *merge) pair(order []int32, at []landing) {
 			next[i], first[x] = first[x], i
 		}
 	}
-	// up leads to the nearest ancestor that may hold a landing. A way once found
-	// empty stays empty and is shortened.
+	// up leads to the nearest ancestor that may hold a landing. A path found empty stays empty and
+	// is shortened.
 	up := make([]int32, len(m.trie.nodes))
 	for i := range up {
 		up[i] = m.trie.nodes[i].parent
@@ -129,7 +128,7 @@ func (m *merge) pair(order []int32, at []landing) {
 	}
 }
 
-// byPromptLength lists the trained turns, shortest prompt first.
+// byPromptLength returns the trained turns, shortest prompt first.
 func (m *merge) byPromptLength() []int32 {
 	order := make([]int32, 0, len(m.turns))
 	for i := range m.turns {
@@ -143,7 +142,7 @@ func (m *merge) byPromptLength() []int32 {
 	return order
 }
 
-// heads lists the row starts, by record index.
+// heads returns the row starts, by record index.
 func (m *merge) heads() (heads []int32) {
 	for j := range m.turns {
 		if m.isHead(int32(j)) {

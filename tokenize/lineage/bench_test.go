@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// linear makes a rollout of n calls that each add add ids (the first one first)
-// and sample out, with prompts stored against the call before.
+// linear makes a rollout of n calls that each add add ids (the first call first ids) and sample out
+// ids, with prompts stored relative to the call before.
 func linear(n, first, out, add int) []Turn {
 	turns := make([]Turn, n)
 	full := 0
@@ -50,7 +50,7 @@ func inPlainIDs(turns []Turn) []Turn {
 	return plain
 }
 
-// benchText looks texts up, as a vocabulary would.
+// benchText looks up texts, as a vocabulary would.
 var benchText = func() func(rollout.TokenID) string {
 	table := make([]string, 160000)
 	for id := range table {
@@ -90,8 +90,8 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// shapes are those in which a merge could turn quadratic: calls that all
-// interleave, retry, branch, end early, or see another spelling.
+// shapes are those for which a merge could become quadratic: calls that interleave, retry, branch,
+// end early, or see another spelling.
 var shapes = []struct {
 	name string
 	of   func(n int) []Turn
@@ -149,8 +149,8 @@ var shapes = []struct {
 	{"drift in the last words", func(n int) []Turn { return drifting(n, 95) }},
 }
 
-// drifting makes a rollout each prompt of which spells word number at of the
-// response before it in two tokens.
+// drifting makes a rollout each prompt of which spells word number at of the response before it in
+// two tokens.
 func drifting(n, at int) []Turn {
 	turns := linear(n, 1000, 100, 200)
 	for k := range turns {

@@ -2,21 +2,21 @@ package lineage
 
 import "github.com/turnpack/turnpack/rollout"
 
-// builder takes the turns of one rollout one after the other and gives its rows at
-// the end. It holds the distinct ids of the rollout, not one prompt per turn.
+// builder collects the turns of one rollout and merges them into rows. It holds the distinct ids of
+// the rollout, not one prompt per turn.
 type builder struct {
 	opts  Options
 	trie  *trie
 	turns []record
 
-	// The last prompt given in plain ids. The next one usually repeats it, and
-	// one memory compare then replaces the way down the tree.
+	// The last prompt given in plain ids. The next prompt usually repeats it, so that a memory
+	// compare replaces the walk down the tree.
 	plain      []rollout.TokenID
 	plainTurn  int
 	plainKnown bool
 }
 
-// record is what is kept of a turn: its place in the tree instead of its prompt.
+// record is what is stored of a turn: its place in the tree instead of its prompt.
 type record struct {
 	output            []rollout.TokenID
 	logprobs          []float32
@@ -37,8 +37,8 @@ func newBuilder(opts Options) (*builder, error) {
 	return &builder{opts: opts.withDefaults(), trie: newTrie()}, nil
 }
 
-// add records the next turn and returns its index, which Prompt.Base of later
-// turns may name. On an error, of kind input and located, nothing is recorded.
+// add records the next turn and returns its index, which Prompt.Base of later turns may name. On an
+// error, which is of kind input and located, nothing is recorded.
 func (b *builder) add(t Turn) (int, error) {
 	index := len(b.turns)
 	if err := t.check(index, func(i int) int { return b.turns[i].fLen() }); err != nil {
@@ -72,8 +72,8 @@ func (b *builder) walkPlain(ids []rollout.TokenID, index int) position {
 	return b.trie.walk(at, ids[at.depth:], true)
 }
 
-// finish merges the turns that were added; none may be added after that. Under
-// driftRefuse the error is of kind drift.
+// finish merges the added turns; none may be added afterwards. With the policy "refuse" the error
+// is of kind drift.
 func (b *builder) finish() (*Result, error) {
 	m := newMerge(b.opts, b.trie, b.turns)
 	m.attach()
@@ -92,8 +92,8 @@ func (b *builder) finish() (*Result, error) {
 	return res, nil
 }
 
-// Merge merges one recorded rollout. The result does not depend on the order of
-// turns, up to which of several equal rows owns a shared turn.
+// Merge merges one recorded rollout. The result does not depend on the order of turns, except for
+// which of several equal rows owns a shared turn.
 func Merge(turns []Turn, opts Options) (*Result, error) {
 	b, err := newBuilder(opts)
 	if err != nil {

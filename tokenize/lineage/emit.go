@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// emit is pass 3: it lays out the rows, ordered by the record index of their
-// first turn, and accounts for every token.
+// emit is pass 3: it lays out the rows, ordered by the record index of their first turn, and
+// accounts for every token.
 func (res *Result) emit() {
 	m := res.merge
 	*res = Result{merge: m}
@@ -37,8 +37,7 @@ type writer struct {
 	*merge
 	res *Result
 	row Row
-	// subs are the differences between the row so far and the engine's full ids
-	// of its last turn.
+	// subs are the differences between the row so far and the engine's full ids of its last turn.
 	subs []Sub
 }
 
@@ -48,7 +47,7 @@ func (w *writer) begin(j int32) {
 	w.put(link{turn: j})
 }
 
-// follow goes on from turn i, the row's last, to turn j.
+// follow continues from turn i, the row's last, to turn j.
 func (w *writer) follow(i, j int32) {
 	jt := w.join[j]
 	join := Join{Prev: int(i), Turn: int(j), Kind: jt.kind}
@@ -71,14 +70,13 @@ func (w *writer) follow(i, j int32) {
 	w.row.Joins = append(w.row.Joins, join)
 }
 
-// rowPosition translates an offset in turn i's full ids, i being the row's last
-// turn. Before its response it is asked only for rows without substitutions.
+// rowPosition converts an offset in the full ids of turn i, the row's last turn, to a row position.
+// Offsets before its response are valid only for rows without substitutions.
 func (w *writer) rowPosition(i int32, at int) int {
 	return at + w.row.n - w.turns[i].fLen()
 }
 
-// put ends the row with a turn: the rest of its prompt, then its output, which
-// is trained.
+// put appends a turn to the row: the rest of its prompt, then its output, which is trained.
 func (w *writer) put(l link) {
 	r := &w.turns[l.turn]
 	l.start = w.row.n
@@ -87,8 +85,8 @@ func (w *writer) put(l link) {
 	w.row.Spans = append(w.row.Spans, Span{Turn: int(l.turn), Start: w.row.n - len(r.output), Len: len(r.output), Subs: w.subs[:len(w.subs):len(w.subs)]})
 }
 
-// cut shortens the row to n ids, declares the sampled ids that fall off and
-// returns their number. reason is asked with the output offset of the first.
+// cut shortens the row to n ids, declares the sampled ids cut off as dropped and returns their
+// number. reason is called with the output offset of the first.
 func (w *writer) cut(n int, reason func(from int) string) (dropped int) {
 	row := &w.row
 	for k := len(row.Spans) - 1; k >= 0; k-- {
@@ -112,11 +110,11 @@ func (w *writer) cut(n int, reason func(from int) string) (dropped int) {
 	return dropped
 }
 
-// splice aligns the row with prompt j, of which the last turn's full ids share
-// the first at, and returns the prompt offset that the row's end corresponds to.
+// splice aligns the row with prompt j, which shares its first at ids with the last turn's full ids,
+// and returns the prompt offset that corresponds to the row's end.
 func (w *writer) splice(j int32, at int) int {
-	// Substitutions that lie inside the shared ids stay as they are. After them
-	// row and prompt agree up to the next substitution or the divergence.
+	// Substitutions inside the shared ids stay as they are. After them, row and prompt agree up to
+	// the next substitution or the divergence.
 	keep := len(w.subs)
 	rowAt, engineAt := 0, 0
 	for k, s := range w.subs {
@@ -137,14 +135,14 @@ func (w *writer) splice(j int32, at int) int {
 	}
 	a := align(row, idCursor{pieces: w.trie.pieces(nil, w.turns[j].prompt, at)}, rowAt, w.opts.Text, -1)
 	if keep < len(w.subs) {
-		w.subs = slices.Clone(w.subs[:keep]) // earlier spans keep the list they have
+		w.subs = slices.Clone(w.subs[:keep]) // earlier spans keep their list
 	}
 	w.markStops(a.subs)
 	w.subs = append(w.subs, a.subs...)
 	return at + a.engine
 }
 
-// markStops finds the substitutions that are stop ids shown as others.
+// markStops sets Stop in the substitutions of one stop id by another.
 func (w *writer) markStops(subs []Sub) {
 	if len(w.opts.StopRewrites) == 0 {
 		return
@@ -161,9 +159,9 @@ func (w *writer) markStops(subs []Sub) {
 	}
 }
 
-// respelled returns how many ids of prompt j from offset at spell what turn i
-// gave up there: by text where texts are known, else up to the turn's last id
-// where that follows soon. 0 means that nothing proves a respelling.
+// respelled returns how many ids of prompt j from offset at spell what turn i gave up there: by
+// text if texts are known, else up to the turn's last id if that follows soon. 0 means that nothing
+// proves a respelling.
 func (w *writer) respelled(i, j int32, at int) int {
 	r := &w.turns[i]
 	if at < r.pLen {
@@ -182,14 +180,13 @@ func (w *writer) respelled(i, j int32, at int) int {
 	return a.engine
 }
 
-// finish applies the length limit and stores the row, unless nothing of it is
-// trained any more.
+// finish applies the length limit and stores the row, unless none of it is trained any more.
 func (w *writer) finish() {
 	if limit := w.opts.MaxRowTokens; limit > 0 && w.row.n > limit {
 		w.cut(limit, func(int) string { return dropTooLong })
 		if k := len(w.row.Spans) - 1; k >= 0 {
 			last := w.row.Spans[k]
-			w.cut(last.Start+last.Len, nil) // context after the last trained id serves nothing
+			w.cut(last.Start+last.Len, nil) // context after the last trained id is useless
 		}
 	}
 	if len(w.row.Spans) > 0 {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// erase joins what row ends and starts are left by giving up whole responses,
-// the cheapest first. Retries could follow each other in a circle, so this is no
-// matching: a row end never takes the start of its own row.
+// erase joins the remaining row ends and starts by giving up whole responses, the cheapest first.
+// Retries could follow each other in a cycle, so this is no matching: a row end never takes the
+// start of its own row.
 func (r *repairs) erase() {
 	type erasure struct {
 		i    int32
@@ -25,8 +25,8 @@ func (r *repairs) erase() {
 		for x := r.turns[i].prompt; x != none; x = r.trie.nodes[x].parent {
 			at := r.trie.nodes[x].depth
 			lost := r.turns[i].fLen() - at
-			// A row that may hold respelled text is cut at the response's own start
-			// only: other positions have no counterpart inside a respelled run.
+			// A row that may hold respelled text is cut only at the start of a response: other
+			// positions have no counterpart inside a respelled run.
 			if !r.opts.affords(lost, lost) || r.opts.splices() && x != r.turns[i].prompt {
 				break
 			}

@@ -7,8 +7,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// The second call's prompt repeats the first call's ids, the third is a retry of the
-// second.
+// The second call's prompt repeats the first call's ids; the third call is a retry of the second.
 func ExampleMerge() {
 	res, err := lineage.Merge([]lineage.Turn{
 		{Prompt: rollout.PromptIDs{Add: []rollout.TokenID{1, 2, 3}}, Output: []rollout.TokenID{10, 11}},
@@ -29,8 +28,8 @@ func ExampleMerge() {
 	// trained 5 of 5
 }
 
-// The second prompt spells the word "retry" in one id where the model sampled
-// two. With splice it goes on in one row and declares the difference.
+// The second prompt spells the word "retry" in one id where the model sampled two. With "splice"
+// the row continues and declares the difference.
 func ExampleMerge_splice() {
 	vocabulary := map[rollout.TokenID]string{1: "<user>", 2: "<end>", 10: "re", 11: "try", 12: "retry", 13: "ok"}
 	turns := []lineage.Turn{

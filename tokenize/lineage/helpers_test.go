@@ -12,8 +12,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The toy vocabulary: control tokens below word0; above, each word is one whole
-// id or two ids for its halves.
+// The toy vocabulary has control tokens below word0; from word0 on, each word is one whole id or
+// two ids for its halves.
 const word0 = 10000
 
 func toyText(id rollout.TokenID) string {
@@ -35,7 +35,7 @@ func toyTexts(ids []rollout.TokenID) string {
 func whole(w int) rollout.TokenID    { return rollout.TokenID(word0 + 3*w) }
 func halves(w int) []rollout.TokenID { return []rollout.TokenID{whole(w) + 1, whole(w) + 2} }
 
-// flat is a turn with its prompt expanded by the test, not by the code under test.
+// flat is a turn whose prompt the test expanded itself.
 type flat struct {
 	prompt, output []rollout.TokenID
 	logprobs       []float32
@@ -105,12 +105,11 @@ func kitCases(t testing.TB) []kitCase {
 	return cases
 }
 
-// checkInvariants asserts the invariants of the design on a result, from the
-// recorded turns alone.
+// checkInvariants asserts the invariants of the design on a result, from the recorded turns only.
 func checkInvariants(t testing.TB, flats []flat, res *Result) {
 	t.Helper()
 	seen := make([][]int, len(flats))    // times trained
-	dropped := make([][]int, len(flats)) // times declared
+	dropped := make([][]int, len(flats)) // times declared as dropped
 	for i, f := range flats {
 		seen[i], dropped[i] = make([]int, len(f.output)), make([]int, len(f.output))
 	}
@@ -230,8 +229,8 @@ func checkPartition(t testing.TB, flats []flat, row *Row, ids []rollout.TokenID,
 	require.Equal(t, len(ids), n)
 }
 
-// optimum is the smallest number of exact rows, from the definition: turns minus
-// a maximum matching of "full ids of i begin the prompt of j".
+// optimum is the smallest number of exact rows, by definition: turns minus a maximum matching of
+// "the full ids of i are a prefix of the prompt of j".
 func optimum(flats []flat) int {
 	n := 0
 	succ := make([][]int, len(flats))

@@ -36,7 +36,7 @@ func checkTree(t *testing.T, flats []flat, res *Result) {
 	t.Helper()
 	tree := res.Tree()
 	total := 0
-	ends := map[int]int{} // by turn: the deepest node that it sampled
+	ends := map[int]int{} // by turn: the deepest node it sampled
 	for k, n := range tree {
 		total += len(n.IDs)
 		require.Less(t, n.Parent, k)

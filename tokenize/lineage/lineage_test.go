@@ -162,7 +162,7 @@ func TestSpliceNeedsTheSameText(t *testing.T) {
 	}
 }
 
-// The history shows another id than the stop that was sampled, as gpt-oss does.
+// History shows another id than the sampled stop, as in gpt-oss.
 func TestStopRewrites(t *testing.T) {
 	const shown rollout.TokenID = 4
 	first, second := said(ask, answer), said(cat(ask, answer[:len(answer)-1], shown, more), cat(30, stop))
@@ -321,8 +321,8 @@ func TestOptionsValidateReportsAllFaults(t *testing.T) {
 }
 
 func TestMaxStopLossShare(t *testing.T) {
-	// Ten conversations, each with one self-ended turn that a realign costs its stop
-	// token and one that keeps it: half of the stops are lost.
+	// Ten conversations, each with one turn that ended by itself and loses its stop token to a
+	// realign and one that keeps it: half of the stops are lost.
 	var turns []Turn
 	for k := range 10 {
 		own := cat(200+k, ask)
@@ -350,8 +350,7 @@ func TestMaxStopLossShare(t *testing.T) {
 }
 
 func TestBuilderKeepsDistinctIDsOnly(t *testing.T) {
-	// A harness that reuses one buffer only ever appends to it, so earlier prompts
-	// stay what they were.
+	// A harness that reuses one buffer only appends to it, so earlier prompts do not change.
 	b, err := newBuilder(Options{})
 	require.NoError(t, err)
 	var flats []flat
@@ -374,8 +373,8 @@ func TestBuilderKeepsDistinctIDsOnly(t *testing.T) {
 	require.Len(t, res.Rows, 1)
 }
 
-// Replies that all end with the same words (a closing fence, a call's end) must
-// not hide what a windowed prompt repeats.
+// A windowed prompt's repetition is found even if all replies end with the same words (a closing
+// fence, a call's end).
 func TestRewriteAmongRepliesThatEndAlike(t *testing.T) {
 	var flats []flat
 	prompt := ask

@@ -2,53 +2,51 @@ package lineage
 
 import "cmp"
 
-// matching chooses the landings from which rows go on: the most that prompts can
-// be found for and, among those, the cheapest.
+// matching chooses the landings from which rows continue: as many as can be matched with prompts
+// and, among those choices, the cheapest.
 //
-// It is a flow of least cost. Every turn sends one unit to one of its landings,
-// at the landing's price; from there it runs down the tree, for nothing, to a
-// prompt. Turns are added one by one, each along a cheapest way in what the flow
-// so far leaves open: onto a landing with a free prompt below, or in place of
-// another turn, which moves on or loses its successor. Adding in this manner
-// keeps the flow of least cost, whatever the order (successive shortest paths).
-// It begins with the exact joins, which cost nothing and are the most there can
-// be of their kind.
+// It is a minimum-cost flow. Every turn sends one unit to one of its landings, at the landing's
+// price; from there the unit runs down the tree, at no cost, to a prompt. Turns are added one by
+// one, each along a cheapest path in the residual flow: onto a landing with a free prompt below, or
+// in place of another turn, which moves on or loses its successor. This keeps the flow at minimum
+// cost, in any order (successive shortest paths). It begins with the exact joins, which cost
+// nothing and are as many as possible.
 //
-// Which unit goes to which prompt is left open, so that a way through the tree
-// takes a few steps instead of one for each pair.
+// Which unit goes to which prompt is left open, so that a path through the tree takes a few steps
+// instead of one for each pair.
 type matching struct {
 	*repairs
-	held   []landing // by turn: where its row goes on; node none where it ends
+	held   []landing // by turn: where its row continues; node none if the row ends
 	first  []int32   // by node: a turn that holds it
-	next   []int32   // by turn: the next that holds the same
+	next   []int32   // by turn: the next turn that holds the same node
 	flow   []int32   // by node: units that enter it from its parent
 	open   *openStarts
-	closed []bool // by node: no unit below it can leave, and all are there for nothing
+	closed []bool // by node: no unit below can leave, and none of them has a cost
 
-	search  int     // number of the search at hand
+	search  int     // number of the current search
 	since   int     // number of the first search since the flow changed
 	steps   []step  // by turn: how a search reached it
-	reached []label // by node: the least at which a search reached all below
+	reached []label // by node: the least label at which a search reached all units below
 	queue   []int32 // turns to move
 	regions []int32 // nodes below which the search reached turns
-	costly  bool    // one of them pays for its landing
+	costly  bool    // a turn in regions pays for its landing
 }
 
-// label is the cost of a way and its length. Of the cheapest ways the shortest
-// is taken: it uses no part of the tree twice.
+// label is the cost of a path and its length. Of the cheapest paths the shortest is taken: it uses
+// no part of the tree twice.
 type label struct {
 	search     int
 	cost, hops int
 }
 
-// better says whether a improves on b. Labels of searches before the last change
-// of the flow do not count. Those of searches since then do, in vain as they
-// were: what they reached for less need not be looked at again.
+// better reports whether a is better than b. Labels of searches before the last change of the flow
+// do not count. Labels of later searches do, although these found nothing: what they reached at a
+// lower label need not be visited again.
 func (c *matching) better(a, b label) bool {
 	return b.search < c.since || cmp.Or(cmp.Compare(a.cost, b.cost), cmp.Compare(a.hops, b.hops)) < 0
 }
 
-// step says which turn takes which landing so that another leaves its own.
+// step says which turn takes which landing so that another turn leaves its own.
 type step struct {
 	label
 	by     int32
@@ -89,13 +87,12 @@ func (c *matching) leave(i int32) {
 	c.held[i].node = none
 }
 
-// exit is how a way ends: turn i takes a landing that has room for it, or ends
-// its row.
+// exit is the end of a path: turn i takes a landing that has room for it, or its row ends.
 type exit struct {
 	label
 	i     int32
-	takes landing // node none: it ends its row
-	start int     // the open start below takes
+	takes landing // node none: the row of i ends
+	start int     // the open start that the unit takes
 }
 
 // add finds turn i, a row end, its place in the flow.
@@ -117,7 +114,8 @@ func (c *matching) add(i int32) {
 				continue
 			}
 			way := label{c.search, so.cost + c.price(l), so.hops + 1}
-			// No way from here on lowers the cost: what is in place is of least cost.
+			// No path that continues from here, or takes a later landing, costs less than moved:
+			// the flow so far is of minimum cost.
 			if !c.better(way, moved.label) {
 				break
 			}
@@ -147,7 +145,7 @@ func (c *matching) add(i int32) {
 	}
 }
 
-// close marks what a search reached in vain: it can never be of use.
+// close marks what a search reached without finding an exit: it can never be used.
 func (c *matching) close() {
 	for _, top := range c.regions {
 		for at := c.pre.in[top]; at <= c.pre.last[top]; at++ {
@@ -160,19 +158,19 @@ func (c *matching) close() {
 	}
 }
 
-// room looks for an open start that a unit landing on node x could run to. Where
-// there is none it returns the node below which all units are in its way.
+// room looks for an open start to which a unit landing on node x could run. If there is none it
+// returns the node below which all units block it.
 func (c *matching) room(x int32) (top int32, start int, ok bool) {
 	for {
 		if start, ok = c.open.first(x); ok || c.flow[x] == 0 {
 			return x, start, ok
 		}
-		x = c.trie.nodes[x].parent // takes the place of a unit that enters here
+		x = c.trie.nodes[x].parent // replaces a unit that enters here
 	}
 }
 
-// past says that a way to all units below node x is of no use: it was gone, or a
-// better one.
+// past reports that a path to all units below node x is useless: it, or a better one, was searched
+// before.
 func (c *matching) past(x int32, way label) bool {
 	switch {
 	case c.closed[x]:
@@ -180,11 +178,11 @@ func (c *matching) past(x int32, way label) bool {
 	case c.better(way, c.reached[x]):
 		return false
 	}
-	c.costly = c.costly || c.reached[x].search != c.search // an earlier search left it open for that
+	c.costly = c.costly || c.reached[x].search != c.search // an earlier search left it open because of the cost
 	return true
 }
 
-// reach takes step s to all units below node top: one of them has to give way.
+// reach takes step s to all units below node top, one of which must move.
 func (c *matching) reach(top int32, s step) {
 	for at := c.pre.in[top]; at <= c.pre.last[top]; at++ {
 		x := c.pre.nodes[at]
@@ -209,7 +207,7 @@ func (c *matching) reach(top int32, s step) {
 	}
 }
 
-// move makes the moves of the way that ends with e, the last first.
+// move makes the moves of the path that ends with e, the last one first.
 func (c *matching) move(e exit) {
 	k, takes := e.i, e.takes
 	for {
@@ -228,7 +226,7 @@ func (c *matching) move(e exit) {
 	}
 }
 
-// shift lets a unit that lands on node x run where one ran from node y.
+// shift lets a unit that lands on node x replace one that ran from node y.
 func (c *matching) shift(x, y int32) {
 	for ; !c.pre.holds(x, y); x = c.trie.nodes[x].parent {
 		c.flow[x]--

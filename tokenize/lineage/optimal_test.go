@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bill is what the joins of a rollout come to, in the order in which it counts.
+// bill is the total of a rollout's joins, in order of priority.
 type bill struct{ joins, dropped, respelled int }
 
 const far = 1 << 40
@@ -20,8 +20,7 @@ const (
 	perRespelled = 1
 )
 
-// priceOf is the price of letting turn b follow turn a, from the definitions; far
-// where nothing allows it.
+// priceOf is the price of letting turn b follow turn a, by definition; far if not allowed.
 func priceOf(a, b flat, opts Options) int {
 	if len(a.output) == 0 || len(b.output) == 0 || a.excluded || b.excluded {
 		return far
@@ -42,9 +41,8 @@ func priceOf(a, b flat, opts Options) int {
 	return price
 }
 
-// sizeOfRespelling cuts both at every place where their texts so far are equal
-// and counts the longer side of each stretch that differs in ids; far where a's
-// text does not begin b's.
+// sizeOfRespelling cuts both at every place where their texts so far are equal and sums the longer
+// side of each part that differs in ids; far if a's text is not a prefix of b's.
 func sizeOfRespelling(a, b ids) int {
 	size, i, j := 0, 0, 0 // cut so far
 	for i < len(a) {
@@ -71,13 +69,13 @@ func sizeOfRespelling(a, b ids) int {
 	return size
 }
 
-// cheapest solves the assignment of row ends to row starts over all turns: the
-// most joins at the least price. Shortest augmenting paths with negative edges.
+// cheapest solves the assignment of row ends to row starts over all turns: the most joins at the
+// least price, by shortest augmenting paths with negative edges.
 func cheapest(price [][]int) (best bill) {
 	n := len(price)
 	from := slices.Repeat([]int{-1}, n) // by start
 	for {
-		dist, parent := slices.Repeat([]int{far}, n), slices.Repeat([]int{-1}, n) // by start: price, end before
+		dist, parent := slices.Repeat([]int{far}, n), slices.Repeat([]int{-1}, n) // by start: price, previous end
 		for i := range n {
 			if !slices.Contains(from, i) {
 				for j := range n {
@@ -88,7 +86,7 @@ func cheapest(price [][]int) (best bill) {
 			}
 		}
 		for range n {
-			for k := range n { // start k is taken: its row end may move on
+			for k := range n { // start k is taken: its row end may move
 				if from[k] < 0 || dist[k] >= far {
 					continue
 				}

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The limits that a zero field of Options stands for.
+// Defaults of the limits of Options.
 const (
 	defaultMaxDropTokens    = 8
 	defaultMaxDropFrac      = 1.0
@@ -16,62 +16,61 @@ const (
 	defaultMaxStopLossShare = 1.0
 )
 
-// Options chooses the drift policy and its limits. The zero value forks at every
-// divergence. In each limit 0 stands for the default and a negative value for none.
+// Options chooses the drift policy and its limits. The zero value forks at every divergence. A
+// limit of 0 is the default, a negative one allows nothing.
 type Options struct {
-	// Drift says what happens where a recorded prompt does not repeat, token for token,
-	// what an earlier turn sampled:
+	// Drift says what happens if a recorded prompt does not repeat, token for token, what an
+	// earlier turn sampled:
 	//
-	//   - "fork", also "", starts a new row at every divergence: nothing is lost and every
-	//     token is trained in the engine's own context. Rows are minimal.
-	//   - "splice" continues a row through a divergence that changes only the spelling of
-	//     the same text. Nothing is lost; later spans of the row declare the substitutions
-	//     in their context. Needs Text.
-	//   - "realign" continues a row after giving up the diverging tail of a response
-	//     (always with its stop token), within a token budget.
-	//   - "auto" splices where it can, else realigns, else forks. Needs Text.
-	//   - "refuse" answers the first divergence inside a sampled response with an error of
-	//     kind drift that names the turn, the position and the two ids.
+	//   - "fork", also "", starts a new row at every divergence: nothing is lost and every token is
+	//     trained in the engine's own context. Rows are minimal.
+	//   - "splice" continues a row through a divergence that changes only the spelling of the same
+	//     text. Nothing is lost; later spans of the row declare the substitutions in their context.
+	//     Needs Text.
+	//   - "realign" continues a row after giving up the diverging tail of a response (always with
+	//     its stop token), within a token budget.
+	//   - "auto" splices if it can, else realigns, else forks. Needs Text.
+	//   - "refuse" returns an error of kind drift for the first divergence inside a sampled
+	//     response; the error names the turn, the position and the two ids.
 	Drift string
 
-	// MaxDropTokens is the most sampled tokens one realigned join may give up.
-	// Default 8; negative allows none.
+	// MaxDropTokens is the most sampled tokens that one realigned join may give up. Default 8;
+	// negative allows none.
 	MaxDropTokens int
-	// MaxDropFrac is the largest share of a response, 0…1, that one realigned
-	// join may give up. Default 1.
+	// MaxDropFrac is the largest share of a response, 0…1, that one realigned join may give up.
+	// Default 1.
 	MaxDropFrac float64
-	// MaxSubTokens bounds the tokens that one spliced join may respell: the sum
-	// over its differing runs of the longer side. Default 64.
+	// MaxSubTokens bounds the tokens that one spliced join may respell: the sum, over runs that
+	// differ, of the longer side. Default 64.
 	MaxSubTokens int
-	// AllowErase lets a realigned join give up every sampled token of a turn.
-	// The divergence may then lie before the response; MaxDropTokens counts all
-	// positions given up. Only row ends and starts that no other repair joins are
-	// joined so. For parity with mergers that delete turns.
+	// AllowErase lets a realigned join give up every sampled token of a turn. The divergence may
+	// then lie before the response; MaxDropTokens counts all positions given up. Such joins are
+	// made only between row ends and starts that no other repair joins. For parity with mergers
+	// that delete turns.
 	AllowErase bool
-	// MaxStopLossShare is the largest share, 0…1, of turns that ended by
-	// themselves and lose their stop token to realigned joins. Beyond it the
-	// cheapest realigned joins become forks again. Default 1.
+	// MaxStopLossShare is the largest share, 0…1, of the turns that ended by themselves which may
+	// lose their stop token to realigned joins. Beyond it the cheapest realigned joins become forks
+	// again. Default 1.
 	MaxStopLossShare float64
-	// MaxRowTokens cuts longer rows. What falls off is declared as "too_long":
-	// no row of that length could train it in its context. 0 means no limit.
+	// MaxRowTokens cuts longer rows. The sampled tokens cut off are declared as "too_long": no row
+	// of that length could train them in their context. 0 means no limit.
 	MaxRowTokens int
 
-	// StopRewrites says which id a template shows in history in place of a sampled
-	// stop id (gpt-oss: <|end|> for <|return|>). driftSplice and driftAuto take the
-	// two for the same text: the sampled id is trained with its own log-probability
-	// and stays in the row, and the spans after it declare it as a Sub. Off (nil)
-	// by default, since they were sampled after the other id. See
-	// tokenize.Model.StopRewrites.
+	// StopRewrites maps a sampled stop id to the id that a template shows for it in history
+	// (gpt-oss: <|return|> to <|end|>). The policies "splice" and "auto" treat the two as the same
+	// text: the sampled id stays in the row and is trained with its own log probability, and later
+	// spans declare it as a Sub, since they were sampled after the other id. Off (nil) by default.
+	// See tokenize.Model.StopRewrites.
 	StopRewrites map[rollout.TokenID]rollout.TokenID
 
-	// Text returns the text of one token; driftSplice and driftAuto need it. The
-	// texts of a token run, put together, must be the text of the run. Give
-	// control tokens a text that ordinary tokens cannot spell, or a spelled-out
-	// marker passes for the marker. It may be called from several goroutines.
+	// Text returns the text of one token; "splice" and "auto" need it. The concatenated texts of a
+	// token run must be the text of the run. Give control tokens a text that ordinary tokens cannot
+	// spell, or a spelled-out marker is taken for the marker. Text may be called from several
+	// goroutines.
 	Text func(rollout.TokenID) string
 }
 
-// Validate reports every fault at once, each of kind input and located by field.
+// Validate returns every fault, joined, each of kind input and located by field.
 func (o Options) Validate() error {
 	var faults []error
 	fault := func(field, format string, args ...any) {
@@ -100,7 +99,7 @@ func (o Options) Validate() error {
 func (o Options) splices() bool  { return o.Drift == driftSplice || o.Drift == driftAuto }
 func (o Options) realigns() bool { return o.Drift == driftRealign || o.Drift == driftAuto }
 
-// withDefaults resolves 0 to the default and negatives to none.
+// withDefaults replaces limits of 0 by the default and negative ones by 0.
 func (o Options) withDefaults() Options {
 	o.MaxDropTokens = limit(o.MaxDropTokens, defaultMaxDropTokens)
 	o.MaxSubTokens = limit(o.MaxSubTokens, defaultMaxSubTokens)

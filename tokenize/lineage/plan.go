@@ -2,23 +2,21 @@ package lineage
 
 import "github.com/turnpack/turnpack/rollout"
 
-// TreeNode is one run of distinct ids of a rollout: the ids that follow its
-// parent's on some full sequence, until another sequence branches off or an
-// output begins or ends.
+// TreeNode is one run of distinct ids of a rollout: the ids after its parent's on some full
+// sequence, up to where another sequence branches off or an output begins or ends.
 type TreeNode struct {
-	Parent int               // index of the node before, -1 for a start
-	Start  int               // ids before this run on its sequence
+	Parent int               // index of the parent node, -1 for a root
+	Start  int               // number of ids before this run in its sequence
 	IDs    []rollout.TokenID // a view, not to be changed
-	// Turns sampled this run, by record index: none for context, more than one
-	// where several calls sampled the same ids after the same context. The run
-	// then stands for as many trained copies, each with its own logprobs.
+	// Turns are the record indices of the turns that sampled this run: none for context, several if
+	// calls sampled the same ids after the same context. The run then counts as that many trained
+	// copies, each with its own log probabilities.
 	Turns []int
 }
 
-// Tree returns the prefix-tree plan: each distinct prefix of the rollout once,
-// parents before children, for trainers with tree attention. Repairs do not
-// touch it: every sampled token stands in the engine's own context. Turns
-// excluded from training appear as context.
+// Tree returns the prefix-tree plan: each distinct prefix of the rollout once, parents before
+// children, for trainers with tree attention. Repairs do not affect it: every sampled token is in
+// the engine's own context. Turns excluded from training appear as context.
 func (res *Result) Tree() []TreeNode {
 	m := res.merge
 	if m == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// generate makes a random lineage over few words, so that prefixes coincide by
-// chance as well as by design.
+// generate makes a random lineage over few words, so that prefixes coincide by chance as well as by
+// design.
 func generate(rng *rand.Rand, turns int) []flat {
 	const words = 4
 	var flats []flat
@@ -81,7 +81,7 @@ func respell(rng *rand.Rand, in ids) ids {
 	return out
 }
 
-// seeded names the case of a failure without a subtest for each.
+// seeded names the case in a failure, without a subtest for each.
 type seeded struct {
 	testing.TB
 	seed   uint64
@@ -93,7 +93,7 @@ func (s seeded) FailNow() {
 	s.Fatalf("seed %d, policy %d", s.seed, s.policy)
 }
 
-// policies are options of each kind, the default first.
+// policies returns options of each kind, the default first.
 func policies(rng *rand.Rand) []Options {
 	return []Options{
 		{},
@@ -139,7 +139,7 @@ func TestGeneratedLineages(t *testing.T) {
 	}
 }
 
-// compactOf stores prompts against random earlier turns, as a recorder might.
+// compactOf stores prompts relative to random earlier turns, as a recorder might.
 func compactOf(rng *rand.Rand, flats []flat) []Turn {
 	turns := plainTurns(flats)
 	for i := range turns {
@@ -156,7 +156,7 @@ func compactOf(rng *rand.Rand, flats []flat) []Turn {
 	return turns
 }
 
-// outcome is what the order of the record must not change.
+// outcome is what must not depend on the order of the record.
 func outcome(res *Result) [4]int {
 	return [4]int{res.Report.Rows, res.Report.Trained, res.Report.Dropped, res.Report.Substituted}
 }
@@ -179,8 +179,8 @@ func layOut(res *Result) laidOut {
 	return l
 }
 
-// Prompts in plain ids, prompts stored against earlier turns and turns added one
-// by one as they happen give the same rows.
+// Prompts in plain ids, prompts stored relative to earlier turns and turns added one by one give
+// the same rows.
 func TestStorageOfPromptsIsIrrelevant(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -203,8 +203,7 @@ func TestStorageOfPromptsIsIrrelevant(t *testing.T) {
 	}
 }
 
-// FuzzMerge drives the generator and the options from arbitrary bytes and checks
-// every invariant.
+// FuzzMerge derives a rollout and options from arbitrary bytes and checks every invariant.
 func FuzzMerge(f *testing.F) {
 	f.Add(uint64(1), uint8(5), uint8(0), int8(8), int8(64), false, uint8(0))
 	f.Add(uint64(9), uint8(30), uint8(3), int8(-1), int8(3), true, uint8(17))
@@ -221,7 +220,7 @@ func FuzzMerge(f *testing.F) {
 	})
 }
 
-// A vocabulary may give tokens no text at all.
+// A vocabulary may have tokens without text.
 func TestTokensWithoutText(t *testing.T) {
 	text := func(id rollout.TokenID) string {
 		if id == stop || id == whole(1) {

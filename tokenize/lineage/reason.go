@@ -7,11 +7,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// leaves returns the deepest node at which some other turn leaves the way to turn
-// j's prompt, or ends on it, and the next node on that way: what the prompt has
-// in common with turns it does not begin. Both are none where there is no such
-// turn.
-func (m *merge) leaves(j int32) (at, next int32) {
+// branchPoint returns the deepest node at which another turn branches off the path to turn j's
+// prompt, or ends on it, and the next node on that path. It ends the longest prefix shared with a
+// turn whose full ids do not begin with the prompt. Both are none if there is no such turn.
+func (m *merge) branchPoint(j int32) (at, next int32) {
 	next = m.turns[j].prompt
 	for next != 0 {
 		at = m.trie.nodes[next].parent
@@ -23,7 +22,7 @@ func (m *merge) leaves(j int32) (at, next int32) {
 	return none, none
 }
 
-// best holds, of what was seen below a node, the best and the best below another child.
+// best holds the best value seen below a node, and the best below another child of that node.
 type best[V any] [2]struct {
 	value V
 	child int32
@@ -45,7 +44,7 @@ func (b *best[V]) add(value V, child int32, better func(a, b V) bool) {
 	}
 }
 
-// other returns the best below a child other than next.
+// other returns the best value below a child other than next.
 func (b *best[V]) other(next int32) V {
 	if b[0].child != next {
 		return b[0].value
@@ -53,8 +52,9 @@ func (b *best[V]) other(next int32) V {
 	return b[1].value
 }
 
-// branches returns, by node, a turn whose output goes on below it, row ends first: what
-// a prompt that leaves the output there diverges from, whichever child it takes itself.
+// branches returns, by node, a turn whose output continues below it, preferably a row end: the turn
+// from which a prompt that leaves the output at that node diverges, whichever child the prompt
+// takes.
 func (m *merge) branches() []best[int32] {
 	out := filled(len(m.trie.nodes), unseen(none))
 	better := func(a, b int32) bool { return b == none || m.succ[b] != none && m.succ[a] == none }
@@ -67,17 +67,16 @@ func (m *merge) branches() []best[int32] {
 	return out
 }
 
-// generationPrompt is the most ids that a template puts between the last message
-// and the response (three to five in the known ones, the first of which any
-// message begins with). A prompt that leaves another one that close to its end
-// has all its messages in common with it, and goes on otherwise: a history
-// rewritten after them.
+// generationPrompt is the most ids that a template puts between the last message and the response
+// (three to five in known templates, of which the first begins any message). A prompt that diverges
+// from another that close to its end shares all its messages and continues differently: the history
+// after them was rewritten.
 const generationPrompt = 4
 
 // promptsBelow returns, by node, the length of the shortest prompt that ends below it.
 func (m *merge) promptsBelow() []best[int] {
 	const far = math.MaxInt
-	own := filled(len(m.trie.nodes), far) // shortest prompt that ends at or below
+	own := filled(len(m.trie.nodes), far) // shortest prompt that ends at or below the node
 	out := filled(len(m.trie.nodes), unseen(far))
 	for i := range m.turns {
 		if r := &m.turns[i]; !r.empty() {
@@ -111,7 +110,7 @@ func (m *merge) explain() {
 	context := m.contextBreaks(ends)
 	var quotes *quoteIndex
 	for _, j := range heads {
-		at, next := m.leaves(j)
+		at, next := m.branchPoint(j)
 		if at == none {
 			continue
 		}
@@ -136,10 +135,9 @@ func (m *merge) explain() {
 	}
 }
 
-// contextBreaks returns, by node, why a prompt that comes through it starts a row
-// where its parent is the first place it shares with other turns: what the places
-// on the way from there to the root have in common with it decides, the nearest
-// first.
+// contextBreaks returns, by node, why a prompt through that node starts a row if the node's parent
+// is the deepest place that it shares with other turns. The nearest place on the path from there to
+// the root that gives a reason decides.
 func (m *merge) contextBreaks(ends []bool) []string {
 	prompts := m.promptsBelow()
 	out := filled(len(m.trie.nodes), breakRoot)
@@ -156,13 +154,13 @@ func (m *merge) contextBreaks(ends []bool) []string {
 	return out
 }
 
-// refuse reports the first divergence inside a sampled response, by record index.
+// refuse returns an error for the first divergence inside a sampled response, by record index.
 func (m *merge) refuse() error {
 	for _, j := range m.heads() {
 		if m.reason[j] != breakDriftLast && m.reason[j] != breakDriftEarlier {
 			continue
 		}
-		node, next := m.leaves(j)
+		node, next := m.branchPoint(j)
 		k := m.branches()[node].other(next)
 		at := m.trie.nodes[node].depth
 		found := m.trie.appendFirst(nil, m.turns[j].prompt, at, 1)[0]
@@ -173,22 +171,22 @@ func (m *merge) refuse() error {
 	return nil
 }
 
-// quoteIndex finds in a prompt what turns sampled, wherever it stands.
+// quoteIndex finds outputs of turns anywhere in a prompt.
 type quoteIndex struct {
 	*merge
-	ends   map[quoteEnd][2]int32 // by how outputs end: the first two turns
-	lens   []int                 // of the endings, each once
-	filter [1 << 10]uint64       // by the last ids of endings: which are worth a look
-	seen   map[[2]int32]int32    // by prompt node and where it was left: the turn found
+	ends   map[quoteEnd][2]int32 // the first two turns, by the end of their outputs
+	lens   []int                 // of the endings, each length once
+	filter [1 << 10]uint64       // by the last ids of endings: which positions to look up
+	seen   map[[2]int32]int32    // by prompt node and the node where it diverges: the turn found
 	ids    []rollout.TokenID     // scratch
 }
 
 const (
-	quoteKey = 3  // ids that the filter holds; shorter outputs are not looked for
+	quoteKey = 3  // ids that the filter holds; shorter outputs are not searched
 	quoteMin = 16 // ids that must agree, or the whole output without its stop token
 )
 
-// quoteEnd is the end of an output; a shorter one is padded in front.
+// quoteEnd is the end of an output, padded at the start if the output is shorter.
 type quoteEnd [quoteMin]rollout.TokenID
 
 func newQuoteEnd(ids []rollout.TokenID) (e quoteEnd) {
@@ -223,7 +221,7 @@ func newQuoteIndex(m *merge) *quoteIndex {
 	return q
 }
 
-// quoted is an output without its last id, which histories may lack.
+// quoted returns an output without its last id, which histories may lack.
 func quoted(r *record) []rollout.TokenID {
 	return r.output[:max(0, len(r.output)-1)]
 }
@@ -234,8 +232,8 @@ func filterBit(key [quoteKey]rollout.TokenID) (word int, bit uint64) {
 	return int(h >> 6 & (1<<10 - 1)), 1 << (h & 63)
 }
 
-// repeats says whether prompt j, after node at, holds another turn's output.
-// Retries ask the same of the same prompt.
+// repeats reports whether prompt j, after node at, holds another turn's output. Results are cached,
+// since retries have the same prompt.
 func (q *quoteIndex) repeats(j, at int32) bool {
 	key := [2]int32{q.turns[j].prompt, at}
 	found, ok := q.seen[key]
@@ -246,8 +244,7 @@ func (q *quoteIndex) repeats(j, at int32) bool {
 	return found != none
 }
 
-// find returns a turn other than j whose output stands in prompt j after
-// offset from, or none.
+// find returns a turn other than j whose output occurs in prompt j after offset from, or none.
 func (q *quoteIndex) find(j int32, from int) int32 {
 	q.ids = q.trie.appendIDs(q.ids[:0], q.turns[j].prompt, from)
 	for end := quoteKey; end <= len(q.ids); end++ {

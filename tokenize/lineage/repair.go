@@ -7,11 +7,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// repair is pass 2: it lets rows go on through divergences, as far as the limits
-// allow, so that the fewest rows remain and, among those, the fewest tokens are
-// dropped and then respelled. Where that takes it, exact joins are paired anew.
-// Along every join the prompt's text grows or, where a response has no text, the
-// ids after it do: rows cannot close to circles.
+// repair is pass 2: it lets rows continue through divergences, as far as the limits allow, so that
+// the fewest rows remain and, among those, the fewest tokens are dropped and then respelled. Exact
+// joins are paired anew if necessary. Along every join the prompt's text grows or, if a response
+// has no text, the ids after it do, so that rows cannot form cycles.
 func (m *merge) repair() {
 	var heads, joined, tails []int32
 	for _, k := range m.byPromptLength() {
@@ -31,7 +30,7 @@ func (m *merge) repair() {
 	r.explain(heads, tails)
 	tails = slices.DeleteFunc(tails, func(i int32) bool { return len(r.of(i)) == 0 })
 	if len(tails) > 0 {
-		// Any order does. In this one few turns have to give way to later ones.
+		// Any order is correct. In this one few turns have to move for later ones.
 		slices.SortStableFunc(tails, func(a, b int32) int {
 			return cmp.Or(cmp.Compare(r.price(r.of(a)[0]), r.price(r.of(b)[0])), cmp.Compare(m.turns[b].pLen, m.turns[a].pLen))
 		})
@@ -49,17 +48,17 @@ func (m *merge) repair() {
 	}
 }
 
-// repairs knows from where rows can go on after each turn.
+// repairs finds the places from which rows can continue after each turn.
 type repairs struct {
 	*merge
 	starts    []int32    // by node: trained prompts that end there or below
-	spellings *spellings // nil where the policy does not splice
+	spellings *spellings // nil if the policy does not splice
 	known     []bool     // by turn
 	choices   [][]landing
-	// Of the turns looked at so far, by turn: nodes below which a repair exists
-	// that exceeds a limit.
+	// By turn, for turns whose choices are known: nodes below which there is a repair that exceeds
+	// a limit.
 	beyond  [][]int32
-	dropped int // price of a dropped token in respelled ones
+	dropped int // price of a dropped token, in respelled tokens
 
 	row, engine [][]rollout.TokenID // scratch
 }
@@ -79,12 +78,12 @@ func newRepairs(m *merge) *repairs {
 		for i := range m.turns {
 			longest = max(longest, m.turns[i].fLen())
 		}
-		r.dropped += n * min(m.opts.MaxSubTokens, longest) // more than all splices can respell
+		r.dropped += n * min(m.opts.MaxSubTokens, longest) // more than all splices together can respell
 	}
 	return r
 }
 
-// price orders the joins of a rollout by their sum.
+// price returns the price of a landing; joins of a rollout are compared by the sum of their prices.
 func (r *repairs) price(l landing) int {
 	if l.jt.kind == joinRealign {
 		return l.jt.cost * r.dropped
@@ -92,8 +91,7 @@ func (r *repairs) price(l landing) int {
 	return l.jt.cost
 }
 
-// of returns the landings of turn i that lead to prompts, cheapest first, the
-// exact one included.
+// of returns the landings of turn i that lead to prompts, cheapest first, the exact one included.
 func (r *repairs) of(i int32) []landing {
 	if !r.known[i] {
 		r.known[i] = true
@@ -106,9 +104,8 @@ func (r *repairs) of(i int32) []landing {
 	return r.choices[i]
 }
 
-// truncated finds where the row can go on with the whole response, or with its
-// first tokens. A node without more prompts below it than the last has nothing
-// to offer at its price.
+// truncated finds where the row can continue with the whole response, or with its first tokens. A
+// node with no more prompts below it than a cheaper one is left out.
 func (r *repairs) truncated(i int32) {
 	t := &r.turns[i]
 	offered, beyond := int32(0), none
@@ -133,12 +130,12 @@ func (r *repairs) truncated(i int32) {
 	}
 }
 
-// affords says whether a realigned join may give up that many of n sampled tokens.
+// affords reports whether a realigned join may give up lost of n sampled tokens.
 func (o *Options) affords(lost, n int) bool {
 	return lost <= o.MaxDropTokens && float64(lost)/float64(n) <= o.MaxDropFrac
 }
 
-// respelled finds where the row can go on in another spelling.
+// respelled finds where the row can continue in another spelling.
 func (r *repairs) respelled(i int32) {
 	t := &r.turns[i]
 	for _, x := range r.spellings.of(t.full) {
@@ -157,8 +154,7 @@ func (r *repairs) respelled(i int32) {
 	}
 }
 
-// explain finds the row starts that a repair of a row end could reach, but none
-// within the limits.
+// explain marks the row starts that a repair of a row end could reach, but none within the limits.
 func (r *repairs) explain(heads, tails []int32) {
 	const within, beyond = 1, 2
 	mark := make([]uint8, len(r.trie.nodes))

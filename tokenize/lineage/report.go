@@ -2,7 +2,7 @@ package lineage
 
 // Result is one merged rollout.
 type Result struct {
-	// Rows in the order of the record index of their first turn.
+	// Rows are in the order of the record index of their first turn.
 	Rows []Row
 	// Dropped lists every sampled token that no row trains, by turn and offset.
 	Dropped []Drop
@@ -13,7 +13,7 @@ type Result struct {
 	merge *merge
 }
 
-// Drop is a run of sampled ids that is trained in no row.
+// Drop is a run of sampled ids that no row trains.
 type Drop struct {
 	Turn   int
 	From   int // output offset
@@ -21,7 +21,7 @@ type Drop struct {
 	Reason string
 }
 
-// Report counts what a merge did. Reports add up over a batch.
+// Report counts what a merge did. Add sums reports over a batch.
 type Report struct {
 	Turns      int `json:"turns"`
 	EmptyTurns int `json:"empty_turns"`
@@ -36,12 +36,12 @@ type Report struct {
 	DroppedBy   map[string]int `json:"dropped_by_reason"`
 	Substituted int            `json:"substituted_tokens"`     // respelled by spliced joins, Rewrites among them
 	SubContext  int            `json:"sub_context_tokens"`     // trained after a declared substitution
-	Rewrites    int            `json:"stop_rewrites"`          // stop tokens in rows that history shows as another
+	Rewrites    int            `json:"stop_rewrites"`          // stop tokens in rows that history shows as another token
 	Stops       int            `json:"stop_tokens"`            // turns that ended by themselves
-	StopsLost   int            `json:"stop_tokens_lost"`       // of them, without their stop token trained
-	RowTokens   int            `json:"row_tokens"`             // what a trainer processes
-	PerTurn     int            `json:"per_turn_tokens"`        // what one row per turn would take
-	Distinct    int            `json:"distinct_prefix_tokens"` // what tree attention would take
+	StopsLost   int            `json:"stop_tokens_lost"`       // turns among Stops whose stop token is not trained
+	RowTokens   int            `json:"row_tokens"`             // tokens of all rows
+	PerTurn     int            `json:"per_turn_tokens"`        // tokens that one row per turn would take
+	Distinct    int            `json:"distinct_prefix_tokens"` // tokens that tree attention would take
 }
 
 // Add adds o to r.
@@ -75,8 +75,8 @@ func addCounts[K comparable](to, from map[K]int) map[K]int {
 	return to
 }
 
-// StopLossShare returns the share of self-ended turns, 0…1, whose stop token is
-// not trained; 0 where no turn ended by itself.
+// StopLossShare returns the share, 0…1, of turns that ended by themselves whose stop token is not
+// trained; 0 if no turn ended by itself.
 func (r Report) StopLossShare() float64 {
 	if r.Stops == 0 {
 		return 0

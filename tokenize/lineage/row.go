@@ -7,14 +7,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Row is one training row: a chain of turns over one token sequence. Its ids are
-// views of the recorded turns; AppendIDs puts them together.
+// Row is one training row: a chain of turns over one token sequence. Its ids are views of the
+// recorded turns; AppendIDs copies them.
 type Row struct {
 	// Spans are the trained positions, in order. Every other position has mask 0.
 	Spans []Span
 	// Joins are the joins between the turns of the row, in order.
 	Joins []Join
-	// Break says why the row starts.
+	// Break is the reason for which the row starts.
 	Break string
 
 	merge *merge
@@ -22,38 +22,37 @@ type Row struct {
 	n     int
 }
 
-// link is one turn of a row: its prompt from offset from on, then its output,
-// beginning at row position start and cut where the next link begins.
+// link is one turn of a row: its prompt ids from offset from on, then its output. It begins at row
+// position start and ends where the next link begins.
 type link struct {
 	turn      int32
 	from      int
 	start     int
-	realigned int // ids from offset from on that stand for dropped ones
+	realigned int // how many ids from offset from on replace dropped ones
 }
 
-// Span is a run of trained ids: output ids From…From+Len of turn Turn stand at
-// row positions Start…Start+Len.
+// Span is a run of trained ids: output ids From…From+Len of turn Turn are at row positions
+// Start…Start+Len.
 type Span struct {
 	Turn, From, Start, Len int
-	// Subs are the places before Start where the row spells the same text
-	// otherwise than the engine's context of this turn, in row order. Where there
-	// are none, the ids before Start are the engine's context. Spans may share
-	// the slice; do not change it.
+	// Subs are the places before Start where the row spells the same text differently than the
+	// engine's context of this turn, in row order. If there are none, the ids before Start are the
+	// engine's context. Spans may share the slice; do not change it.
 	Subs []Sub
 }
 
-// Sub says that Len row ids from row position At stand where the engine had
-// EngineLen other ids of the same text.
+// Sub says that Len row ids from row position At replace EngineLen ids of the engine with the same
+// text.
 type Sub struct {
 	At, Len, EngineLen int
-	// Stop says that a sampled stop id stands where the engine had another
+	// Stop says that a sampled stop id replaces another one of the engine's context
 	// (Options.StopRewrites).
 	Stop bool
 }
 
 // Join is one join of a row.
 type Join struct {
-	Prev, Turn  int // the turn before and the turn that goes on
+	Prev, Turn  int // record indices of the earlier and the later turn
 	Kind        string
 	Dropped     int // sampled tokens that a realigned join gave up
 	Substituted int // tokens that a spliced join respelled
@@ -63,15 +62,15 @@ type Join struct {
 type Piece struct {
 	IDs   []rollout.TokenID // a view, not to be changed
 	Kind  string
-	Turn  int // who sampled the ids, for segSampled and segReplay; else -1
-	From  int // output offset of the first id in Turn; -1 where Turn is
+	Turn  int // the turn that sampled the ids, for "sampled" and "replay"; else -1
+	From  int // output offset of the first id in Turn; -1 if Turn is -1
 	Start int // row position of the first id
 }
 
-// Pieces yields the ids of the row in order without copying them.
+// Pieces yields the ids of the row in order, without copying.
 func (r *Row) Pieces() iter.Seq[Piece] { return r.piecesFrom(0) }
 
-// piecesFrom begins with the link that holds row position from.
+// piecesFrom is Pieces from the link that has row position from.
 func (r *Row) piecesFrom(from int) iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		var way []int32
@@ -105,8 +104,8 @@ func (r *Row) at(position int) rollout.TokenID {
 	return -1
 }
 
-// link yields the pieces of one link up to row position end, unless the consumer stops;
-// way is scratch space.
+// link yields the pieces of one link up to row position end and reports whether the consumer
+// continues; way is scratch space.
 func (r *Row) link(l *link, kind string, end int, way *[]int32, yield func(Piece) bool) bool {
 	m := r.merge
 	t := &m.turns[l.turn]
@@ -152,7 +151,7 @@ func (r *Row) AppendIDs(dst []rollout.TokenID) []rollout.TokenID {
 	return dst
 }
 
-// AppendMask appends one byte per id: 1 where it is trained.
+// AppendMask appends one byte per id: 1 if the id is trained, else 0.
 func (r *Row) AppendMask(dst []uint8) []uint8 {
 	base := len(dst)
 	dst = append(dst, make([]uint8, r.n)...)
@@ -164,8 +163,8 @@ func (r *Row) AppendMask(dst []uint8) []uint8 {
 	return dst
 }
 
-// AppendLogprobs appends one value per id: the recorded log-probability where
-// the id is trained and its turn has them, 0 elsewhere.
+// AppendLogprobs appends one value per id: the recorded log probability if the id is trained and
+// its turn has log probabilities, else 0.
 func (r *Row) AppendLogprobs(dst []float32) []float32 {
 	base := len(dst)
 	dst = append(dst, make([]float32, r.n)...)

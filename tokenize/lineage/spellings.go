@@ -8,15 +8,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// spellings finds the places of the tree where the text of a turn's full ids
-// ends, however spelled, by a hash of the text. Two spellings of one text part at
-// a node after which the text of one id begins that of another; only what lies
-// below such nodes is read.
+// spellings finds the places of the tree where the text of a turn's full ids ends, in any spelling,
+// by a hash of the text. Two spellings of one text diverge at a node after which the text of one id
+// is a prefix of that of another; only ids below such nodes are hashed.
 type spellings struct {
 	*merge
-	hash   []uint64           // by node: of the text up to its end; 0 where not read
+	hash   []uint64           // by node: hash of the text up to its end; 0 = not hashed
 	places map[uint64][]int32 // by hash of a turn's text: the nodes on whose edge it ends
-	filter []uint64           // one bit per such hash: which are worth a look
+	filter []uint64           // one bit per such hash: which are worth a lookup
 	texts  []string           // scratch
 }
 
@@ -29,7 +28,7 @@ func newSpellings(m *merge) *spellings {
 			}
 			s.hash[x] = h
 		} else if s.rivals(x) {
-			s.hash[x] = uint64(x) + 1 // texts below it are compared among themselves
+			s.hash[x] = uint64(x) + 1 // a seed: texts below it are compared with each other only
 		}
 	}
 	for i := range m.turns {
@@ -60,8 +59,8 @@ func newSpellings(m *merge) *spellings {
 	return s
 }
 
-// of returns the nodes on whose edges the text of a turn's full ids ends. A few
-// may not hold it: the hash is no proof.
+// of returns the nodes on whose edges the text of a turn's full ids ends. A few may be wrong: equal
+// hashes are no proof.
 func (s *spellings) of(full int32) []int32 {
 	if s.before(full) == 0 {
 		return nil
@@ -69,7 +68,7 @@ func (s *spellings) of(full int32) []int32 {
 	return s.places[s.hash[full]]
 }
 
-// before returns the hash with which the edge to node x begins.
+// before returns the hash at the start of the edge to node x.
 func (s *spellings) before(x int32) uint64 {
 	if x == 0 {
 		return 0
@@ -90,7 +89,7 @@ func (s *spellings) bit(h uint64) (word int, bit uint64) {
 	return int(h >> 6 & uint64(len(s.filter)-1)), 1 << (h & 63)
 }
 
-// rivals says whether two spellings of one text may part at node x.
+// rivals reports whether two spellings of one text may diverge at node x.
 func (s *spellings) rivals(x int32) bool {
 	if s.pre.last[x] <= s.pre.in[x]+1 {
 		return false

@@ -2,10 +2,10 @@ package lineage
 
 import "github.com/turnpack/turnpack/rollout"
 
-// idCursor walks ids that lie in several pieces.
+// idCursor walks over ids stored in several pieces.
 type idCursor struct {
 	pieces [][]rollout.TokenID // none empty
-	off    int                 // into the first
+	off    int                 // offset in the first piece
 }
 
 func cursorOf(ids []rollout.TokenID) idCursor {
@@ -15,7 +15,7 @@ func cursorOf(ids []rollout.TokenID) idCursor {
 	return idCursor{pieces: [][]rollout.TokenID{ids}}
 }
 
-// rest returns what is left of the current piece, nil at the end.
+// rest returns the rest of the current piece, nil at the end.
 func (c *idCursor) rest() []rollout.TokenID {
 	if len(c.pieces) == 0 {
 		return nil
@@ -29,7 +29,7 @@ func (c *idCursor) advance(n int) {
 	}
 }
 
-// next takes one id.
+// next returns the next id and advances.
 func (c *idCursor) next() (rollout.TokenID, bool) {
 	ids := c.rest()
 	if len(ids) == 0 {
@@ -39,20 +39,19 @@ func (c *idCursor) next() (rollout.TokenID, bool) {
 	return ids[0], true
 }
 
-// alignment is the outcome of align.
+// alignment is the result of align.
 type alignment struct {
-	subs   []Sub // from the place where align began
-	engine int   // engine ids used up when the row ended
+	subs   []Sub // from the position where align began
+	engine int   // engine ids consumed when the row ended
 	size   int   // tokens respelled: the longer side of each run
-	over   bool  // texts agree as far as the budget reached
+	over   bool  // texts agree up to the budget
 	ok     bool
 }
 
-// align walks row against engine until the row is used up. Where ids differ it
-// grows both runs, the shorter text first, until their texts are equal, and goes
-// on after them. It fails when the texts differ, when the row ends inside an
-// engine token, or when more than budget tokens (negative: no bound) differ in
-// spelling. Positions in subs count from rowAt.
+// align walks row against engine until the row is used up. Where ids differ it extends both runs,
+// the shorter text first, until their texts are equal, and continues after them. It fails if the
+// texts differ, if the row ends inside an engine token, or if more than budget tokens (negative: no
+// limit) differ in spelling. Positions in subs count from rowAt.
 func align(row, engine idCursor, rowAt int, text func(rollout.TokenID) string, budget int) alignment {
 	var a alignment
 	pos := rowAt
@@ -81,9 +80,9 @@ func align(row, engine idCursor, rowAt int, text func(rollout.TokenID) string, b
 	}
 }
 
-// alignRun takes the smallest runs of equal text from both sides.
+// alignRun consumes the smallest runs of equal text from both sides.
 func alignRun(row, engine *idCursor, text func(rollout.TokenID) string, budget int, bounded bool) (rowLen, engineLen int, over, ok bool) {
-	var rowText, engineText string // at most one is left over
+	var rowText, engineText string // at most one is non-empty between steps
 	takeRow, takeEngine := true, true
 	for {
 		if takeRow {

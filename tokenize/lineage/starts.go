@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// openStarts are row starts that nothing leads to yet.
+// openStarts holds the row starts that no join leads to yet.
 type openStarts struct {
 	*merge
 	turns []int32 // in the order of their prompts in the tree
-	next  []int   // by index in turns: itself where open, else one after it that may be
+	next  []int   // by index in turns: itself if open, else a later index that may be open
 }
 
 func newOpenStarts(m *merge, turns []int32) *openStarts {
@@ -29,7 +29,7 @@ func (o *openStarts) first(x int32) (int, bool) {
 	return o.from(k, x)
 }
 
-// from returns the one at k, or the next one.
+// from returns k if it is open, else the next open index, if its prompt passes node x.
 func (o *openStarts) from(k int, x int32) (int, bool) {
 	for o.next[k] != k {
 		o.next[k] = o.next[o.next[k]]

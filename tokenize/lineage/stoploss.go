@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// limitStopLoss undoes realigned joins until at most share (0…1) of the turns that
-// ended by themselves lose their stop token to one. The cheapest joins go first: those
-// that drop the fewest tokens, whose price is little but the stop token itself; then by
-// prompt length and record index.
+// limitStopLoss undoes realigned joins until at most share (0…1) of the turns that ended by
+// themselves lose their stop token to one. The cheapest joins are undone first: those that drop the
+// fewest tokens and so lose little but the stop token; then by prompt length and record index.
 func (res *Result) limitStopLoss(share float64) {
 	m := res.merge
 	var lossy []int32 // by the later turn
@@ -17,7 +16,7 @@ func (res *Result) limitStopLoss(share float64) {
 			lossy = append(lossy, int32(j))
 		}
 	}
-	// The slack keeps a share such as 0.29 of 100 from meaning 28.
+	// The slack keeps a share such as 0.29 of 100 from being 28.
 	allowed := int(share*float64(res.Report.Stops) + 1e-9)
 	if len(lossy) <= allowed {
 		return

@@ -8,21 +8,21 @@ import (
 
 const none = int32(-1)
 
-// trie is a radix tree over the full ids of all turns. Edges are views of the
-// input. A node stands for one distinct prefix; every prompt end and every
-// output end is a node, so "F_i begins P_j" is "node F_i is on the way from the
-// root to node P_j".
+// trie is a radix tree over the full ids of all turns. Edges are views of the input. A node is one
+// distinct prefix; every prompt end and every output end is a node, so "the full ids of i are a
+// prefix of the prompt of j" means that node full(i) is on the path from the root to node
+// prompt(j).
 type trie struct {
 	nodes []node
 	kids  map[uint64]int32
 }
 
 type node struct {
-	ids    []rollout.TokenID // edge from the parent, at least one id but for the root
+	ids    []rollout.TokenID // edge from the parent, at least one id except at the root
 	parent int32
-	jump   int32 // some ancestor, far away for most nodes: finds a depth in few hops
-	level  int32 // hops from the root when the node was made; steers jump only
-	depth  int   // ids from the root
+	jump   int32 // a distant ancestor for most nodes: finds a depth in few hops
+	level  int32 // hops from the root when the node was made; used for jump only
+	depth  int   // number of ids from the root
 }
 
 // position is a place on the edge into node, depth ids from the root.
@@ -43,8 +43,8 @@ func (t *trie) add(parent int32, ids []rollout.TokenID) int32 {
 	p := &t.nodes[parent]
 	j := &t.nodes[p.jump]
 	n := node{ids: ids, parent: parent, jump: parent, level: p.level + 1, depth: p.depth + len(ids)}
-	// Skew-binary jumps: two neighbouring jumps of equal length make one of twice
-	// the length. Later splits only make them uneven, never wrong.
+	// Skew-binary jumps: two neighbouring jumps of equal length become one of twice the length.
+	// Later splits make them uneven, but never wrong.
 	if p.level-j.level == j.level-t.nodes[j.jump].level {
 		n.jump = j.jump
 	}
@@ -54,7 +54,7 @@ func (t *trie) add(parent int32, ids []rollout.TokenID) int32 {
 	return at
 }
 
-// split makes p a node. The node below keeps its number.
+// split makes p a node. The node below keeps its index.
 func (t *trie) split(p position) int32 {
 	low := t.nodes[p.node]
 	if p.depth == low.depth {
@@ -71,9 +71,8 @@ func (t *trie) split(p position) int32 {
 	return mid
 }
 
-// walk follows ids from p, adding what the tree lacks, and returns the place
-// after the last id. With own the added edge is a copy, which lets a long prompt
-// array go of which only the end is new.
+// walk follows ids from p, adds those that the tree lacks, and returns the place after the last id.
+// With own the added edge is a copy, so that a long prompt with only a few new ids is not retained.
 func (t *trie) walk(p position, ids []rollout.TokenID, own bool) position {
 	for len(ids) > 0 {
 		n := &t.nodes[p.node]
@@ -104,7 +103,7 @@ func (t *trie) leaf(parent int32, ids []rollout.TokenID, own bool) position {
 	return position{at, t.nodes[at].depth}
 }
 
-// locate finds depth on the way from the root to node.
+// locate returns the position at depth on the path from the root to node at.
 func (t *trie) locate(at int32, depth int) position {
 	for {
 		n := &t.nodes[at]
@@ -119,8 +118,8 @@ func (t *trie) locate(at int32, depth int) position {
 	}
 }
 
-// path appends the nodes between depth from (exclusive) and node, top first.
-// The edge of the first may begin before from.
+// path appends the nodes between depth from (exclusive) and node at, top first. The edge of the
+// first may begin before from.
 func (t *trie) path(dst []int32, at int32, from int) []int32 {
 	start := len(dst)
 	for at != 0 && t.nodes[at].depth > from {
@@ -131,7 +130,7 @@ func (t *trie) path(dst []int32, at int32, from int) []int32 {
 	return dst
 }
 
-// pieces appends the ids on the way to node at, from offset from, edge by edge.
+// pieces appends the ids on the path to node at, from offset from, edge by edge.
 func (t *trie) pieces(dst [][]rollout.TokenID, at int32, from int) [][]rollout.TokenID {
 	for _, x := range t.path(nil, at, from) {
 		n := &t.nodes[x]
@@ -148,7 +147,7 @@ func (t *trie) appendIDs(dst []rollout.TokenID, at int32, from int) []rollout.To
 	return dst
 }
 
-// appendFirst appends up to n ids on the way to node at, from offset from.
+// appendFirst appends up to n ids on the path to node at, from offset from.
 func (t *trie) appendFirst(dst []rollout.TokenID, at int32, from, n int) []rollout.TokenID {
 	end := t.locate(at, from+n)
 	rest := t.nodes[end.node].depth - end.depth
@@ -156,11 +155,10 @@ func (t *trie) appendFirst(dst []rollout.TokenID, at int32, from, n int) []rollo
 	return dst[:len(dst)-rest]
 }
 
-// preorder lists the nodes so that each comes before those below it, which
-// follow it in one run.
+// preorder lists each node before the nodes below it, which follow it as one contiguous range.
 type preorder struct {
 	nodes    []int32
-	in, last []int32 // by node: its index in nodes, and that of the last node below it
+	in, last []int32 // by node: its index in nodes, and the index of the last node below it
 }
 
 func (t *trie) preorder() preorder {
@@ -193,11 +191,11 @@ func (t *trie) preorder() preorder {
 	return o
 }
 
-// holds says whether x is a, or below it.
+// holds reports whether x is a or below a.
 func (o *preorder) holds(a, x int32) bool { return o.in[a] <= o.in[x] && o.in[x] <= o.last[a] }
 
-// meet returns the depth at which the ways to a and b part. Neither is on the
-// way to the other.
+// meet returns the depth at which the paths to a and b diverge. Neither is on the path to the
+// other.
 func (t *trie) meet(a, b int32, o *preorder) int {
 	for !o.holds(a, b) {
 		if far := t.nodes[a].jump; !o.holds(far, b) {
@@ -209,8 +207,8 @@ func (t *trie) meet(a, b int32, o *preorder) int {
 	return t.nodes[a].depth
 }
 
-// commonPrefix compares block by block, which the compiler turns into the
-// platform's memory compare.
+// commonPrefix returns the length of the common prefix of a and b. It compares block by block,
+// which the compiler turns into a memory compare.
 func commonPrefix(a, b []rollout.TokenID) int {
 	n := min(len(a), len(b))
 	if n == 0 || &a[0] == &b[0] {

@@ -2,23 +2,22 @@ package lineage
 
 import "github.com/turnpack/turnpack/rollout"
 
-// Turn is one engine call. Its slices are borrowed: they must not change while
-// the builder or a Result that saw them is in use.
+// Turn is one engine call. Its slices are borrowed: they must not change while the builder or a
+// Result made from them is in use.
 type Turn struct {
-	// Prompt is what the engine was given: the first Keep ids of an earlier turn's
-	// full ids (prompt and output), then Add. Without Base it is plain ids. Prompts
-	// stored against earlier turns keep n calls at the size of their distinct ids.
+	// Prompt is what the engine was given: the first Keep ids of an earlier turn's full ids (prompt
+	// and output), then Add. Without Base, Add is the whole prompt. Prompts stored relative to
+	// earlier turns keep the memory of n calls at that of their distinct ids.
 	Prompt rollout.PromptIDs
-	// Output is what the policy sampled, its stop token included where the engine
-	// returned it. A turn without output is listed as empty and makes no row.
+	// Output is what the policy sampled, including the stop token if the engine returned it. A turn
+	// without output is listed as empty and makes no row.
 	Output []rollout.TokenID
-	// Logprobs is nil or one behaviour log-probability per output id.
+	// Logprobs is nil or one behaviour log probability per output id.
 	Logprobs []float32
-	// Stopped says that the call ended by itself, so that the last output id is
-	// its stop token.
+	// Stopped says that the call ended by itself, so that the last output id is its stop token.
 	Stopped bool
-	// Excluded keeps the turn out of training: it stands as context where later
-	// prompts repeat it and its tokens are declared as "policy".
+	// Excluded leaves the turn untrained: it is context where later prompts repeat it, and its
+	// tokens are declared as dropped by "policy".
 	Excluded bool
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// engineReply is what an engine's own parser read: the content, and calls as name and
+// engineReply is the result of an engine's own parser: the content, and calls as name and
 // arguments.
 type engineReply struct {
 	Reasoning, Content string
@@ -26,9 +26,9 @@ type engineReply struct {
 
 type engineCase struct {
 	Family, Name, Like, Text string
-	Think, In                bool // of the reasoning parsers; the prompt opened it
+	Think, In                bool // reasoning parsers were used; the prompt opened the reasoning
 	VLLM, SGLang             *engineReply
-	Why                      struct{ VLLM, SGLang string } // why the engine differs, as the page explains it
+	Why                      struct{ VLLM, SGLang string } // why the engine differs, as docs/parsers.md explains it
 }
 
 func same(m rollout.Message, e *engineReply) bool {
@@ -50,9 +50,9 @@ func same(m rollout.Message, e *engineReply) bool {
 	return true
 }
 
-// TestEngines compares each case with what the parsers of vLLM and SGLang made of the
-// same text, run once (the first line of the file names the releases). A difference
-// needs a reason that docs/parsers.md explains, and its table counts them.
+// TestEngines compares each case with the results of the parsers of vLLM and SGLang on the same
+// text, run once (the first line of the file names the releases). A difference needs a reason that
+// docs/parsers.md explains, and its table counts them.
 func TestEngines(t *testing.T) {
 	f, err := os.Open("testdata/engines.jsonl")
 	require.NoError(t, err)

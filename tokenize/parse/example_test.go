@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/parse"
 )
 
-// reader makes the parser that rollout/proxy asks for.
+// reader is a parser with the methods that rollout/proxy needs.
 type reader struct{ *parse.Parser }
 
 func (r reader) Push(text string) engine.Choice { return choice(r.Parser.Push(text)) }

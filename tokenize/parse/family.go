@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// Family is a way of writing reasoning and calls, one of Families. "" is none that is
-// known and has no parser.
+// Family is a format of reasoning and calls, one of Families. "" is an unknown format, which has no
+// parser.
 type Family string
 
-// The families. plain writes no calls.
+// The families. plain has no calls.
 const (
 	plain         Family = "plain"        // text, perhaps after <think>…</think>
 	hermes        Family = "hermes"       // <tool_call>{"name": …, "arguments": {…}}</tool_call>: Hermes, Qwen 2.5, Qwen3
@@ -34,23 +34,23 @@ const (
 // Families lists the families that have a parser.
 func Families() []Family { return slices.Sorted(maps.Keys(formats)) }
 
-// format is how a family writes.
+// format describes a family.
 type format struct {
-	think  [2]string // around reasoning
-	marks  []string  // what begins a call
-	body   state     // what reads one after its mark; "{" and "[" have their own
-	end    string    // what ends one
-	list   bool      // calls can stand in a JSON list
-	many   bool      // calls can follow each other within the marks
-	loose  bool      // the end mark can be missing
+	think  [2]string // marks around reasoning
+	marks  []string  // begin a call
+	body   state     // parses a call after its mark; "{" and "[" have their own
+	end    string    // ends a call
+	list   bool      // calls can be in a JSON list
+	many   bool      // several calls can be within the marks
+	loose  bool      // the end mark may be missing
 	params *parameters
 	header *header
-	ends   []string // what ends a parameter without its mark
+	ends   []string // end a parameter that lacks its mark
 
-	another string // what begins a further call of a block, read by body too; "" = calls have no block
+	another string // begins a further call of a block, parsed by body too; "" = no blocks
 
 	textAfter bool  // templates write the content after the calls
-	first     state // where reading begins, nil = begin
+	first     state // the first state, nil = begin
 	whole     func(string) Reply
 }
 
@@ -91,8 +91,8 @@ var formats = map[Family]*format{
 	gemma4:        {think: [2]string{"<|channel>thought", "<channel|>"}, marks: []string{"<|tool_call>"}, body: gemmaBody, end: "<tool_call|>", textAfter: true},
 }
 
-// InReasoning reports whether a prompt ends with reasoning that it opened, so that the
-// reply begins within it ([Options.InReasoning]).
+// InReasoning reports whether a prompt ends with reasoning that it opened, so that the reply begins
+// inside it ([Options.InReasoning]).
 func (f Family) InReasoning(prompt string) bool {
 	prompt = trimRight(prompt)
 	switch {
@@ -104,9 +104,8 @@ func (f Family) InReasoning(prompt string) bool {
 	return strings.HasSuffix(prompt, formats[f].think[0])
 }
 
-// Detect names the family that a chat template writes, by the marks in its text:
-// "" for a template that writes calls of no known family, "plain" for one that
-// writes none.
+// Detect returns the family that a chat template writes, by the marks in its text: "" for a
+// template that writes calls of an unknown family, "plain" for one that writes none.
 func Detect(template string) Family {
 	has := func(marks ...string) bool {
 		for _, m := range marks {
@@ -127,7 +126,7 @@ func Detect(template string) Family {
 	return plain
 }
 
-// detections stand from the marks that say most to those that say least.
+// detections go from the most specific marks to the least specific.
 var detections = []struct {
 	family Family
 	marks  []string

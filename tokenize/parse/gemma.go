@@ -4,7 +4,7 @@ import "github.com/turnpack/turnpack/tokenize/parse/internal/literal"
 
 // Gemma 4 writes <|tool_call>call:name{key:<|"|>text<|"|>,count:2}<tool_call|>.
 
-// gemmaBody passes over the call up to its end mark; within a text there is none.
+// gemmaBody reads the call up to its end mark; marks inside a quoted text do not count.
 func gemmaBody(p *Parser, in string, end bool) (int, state) {
 	i, mark := find(in, end, nil, literal.GemmaQuote, p.format.end)
 	switch {
@@ -17,8 +17,8 @@ func gemmaBody(p *Parser, in string, end bool) (int, state) {
 	if bad != "" || !plausible(c.Name) {
 		return p.fail("the call is not call:name{…}: %s", bad)
 	}
-	p.named("", c.Name)
-	p.argue(c.Arguments)
+	p.nameCall("", c.Name)
+	p.addArguments(c.Arguments)
 	p.finish()
 	p.trying = false
 	return len(mark), p.home()

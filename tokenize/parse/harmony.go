@@ -2,7 +2,7 @@ package parse
 
 import "strings"
 
-// Harmony, the format of gpt-oss: messages of a header and a body, each on a channel.
+// Harmony, the format of gpt-oss: messages with a header and a body, each on a channel.
 //
 //	<|channel|>analysis<|message|>…<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{…}<|call|>
 
@@ -17,8 +17,8 @@ const (
 
 var harmonyEnds = []string{harmonyEnd, harmonyCall, harmonyReturn, harmonyStart, harmonyChannel}
 
-// harmonyFirst tells a reply that begins with a header from bare text. A prompt that
-// opened the reasoning has written its header.
+// harmonyFirst distinguishes a reply that begins with a header from bare text. A prompt that opened
+// the reasoning has written its header.
 func harmonyFirst(p *Parser, in string, end bool) (int, state) {
 	if p.opts.InReasoning {
 		return 0, harmonyReasoning
@@ -89,7 +89,7 @@ func harmonyContent(p *Parser, in string, end bool) (int, state) {
 	return harmonyNext(p, mark)
 }
 
-// harmonyNext goes on after the mark that ended a body.
+// harmonyNext continues after the mark that ended a body.
 func harmonyNext(p *Parser, mark string) (int, state) {
 	if mark == harmonyStart || mark == harmonyChannel {
 		return 0, harmonyHeader
@@ -97,7 +97,7 @@ func harmonyNext(p *Parser, mark string) (int, state) {
 	return len(mark), harmonyBetween
 }
 
-// harmonyBetween looks for another message.
+// harmonyBetween expects another message.
 func harmonyBetween(p *Parser, in string, end bool) (int, state) {
 	n, mark, more := expect(in, end, harmonyEnds...)
 	switch {
@@ -122,8 +122,7 @@ func harmonyReasoning(p *Parser, in string, end bool) (int, state) {
 	return harmonyNext(p, mark)
 }
 
-// harmonyArguments reads the body of a call: an object, or text for a tool that is
-// asked in text.
+// harmonyArguments parses the body of a call, which must be an object.
 func harmonyArguments(p *Parser, in string, end bool) (int, state) {
 	n, mark, more := expect(in, end, harmonyEnds...)
 	if more {
@@ -132,9 +131,9 @@ func harmonyArguments(p *Parser, in string, end bool) (int, state) {
 	if !plausible(p.head) {
 		return harmonyFail(p, "%q is no name of a tool", p.head)
 	}
-	p.named("", p.head)
+	p.nameCall("", p.head)
 	if mark != "" {
-		p.argue("{}")
+		p.addArguments("{}")
 		p.finish()
 		p.trying = false
 		return harmonyNext(p, mark)

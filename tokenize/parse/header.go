@@ -2,10 +2,10 @@ package parse
 
 import "strings"
 
-// Families that write the name of a call in a header and its arguments as JSON: Kimi
-// K2, DeepSeek V3 and V3.1, Mistral.
+// Families that write the name of a call in a header and its arguments as JSON: Kimi K2, DeepSeek
+// V3 and V3.1, Mistral.
 
-// header says how.
+// header holds the marks of such a family.
 type header struct {
 	section, sectionEnd string
 	call, callEnd       string
@@ -25,7 +25,7 @@ var deepseekHeader = &header{
 
 const fence = "```"
 
-// section looks for a call, or the end of the calls.
+// section expects a call, or the end of the calls.
 func section(p *Parser, in string, end bool) (int, state) {
 	h := p.format.header
 	n, mark, more := expect(in, end, h.call, h.sectionEnd)
@@ -57,8 +57,8 @@ func headerName(p *Parser, in string, end bool) (int, state) {
 	return i + len(h.sep), headerSecond
 }
 
-// headerSecond tells a header that was the name from one that was a type, after which
-// the name has a line of its own and the arguments a fence.
+// headerSecond distinguishes a header that was the name from one that was a type, after which the
+// name has a line of its own and the arguments are in a fence.
 func headerSecond(p *Parser, in string, end bool) (int, state) {
 	h := p.format.header
 	n, mark, more := expect(in, end, "{", h.callEnd)
@@ -106,30 +106,30 @@ func headerNamed(p *Parser, id, name string) (int, state) {
 		return p.fail("%q is no name of a tool", name)
 	}
 	p.between = false
-	p.named(id, name)
+	p.nameCall(id, name)
 	p.tagged = tagged{p: p}
 	return 0, headerArguments
 }
 
-// headerArguments passes an object on.
+// headerArguments emits an object as it arrives.
 func headerArguments(p *Parser, in string, end bool) (int, state) {
 	t := &p.tagged
 	if t.Broken != "" {
 		return p.fail("the arguments: %s", t.Broken)
 	}
 	if h := p.format.header; h != nil && !t.Begun() && strings.HasPrefix(in, h.callEnd) {
-		p.argue("{}")
+		p.addArguments("{}")
 		p.call.whole = true
 		return 0, headerAfter
 	}
 	return p.passObject(in, headerArguments, headerAfter)
 }
 
-// passObject passes on what there is of an object: it goes on at after where that ends,
-// and at broken where it is none.
+// passObject emits what has arrived of an object. The state is after once the object ends, and
+// broken if it is malformed.
 func (p *Parser) passObject(in string, broken, after state) (int, state) {
 	n, done := p.tagged.Scan.Feed(in)
-	p.argue(in[:n])
+	p.addArguments(in[:n])
 	switch {
 	case done:
 		p.call.whole = true
@@ -142,7 +142,7 @@ func (p *Parser) passObject(in string, broken, after state) (int, state) {
 
 func headerAfter(p *Parser, in string, end bool) (int, state) {
 	h := p.format.header
-	if h == nil { // Mistral: nothing ends a call
+	if h == nil { // Mistral has no mark at the end of a call
 		p.finish()
 		p.trying = false
 		return 0, p.home()

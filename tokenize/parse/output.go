@@ -8,13 +8,13 @@ import (
 	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
 )
 
-// output collects the reply and its deltas. White space at an edge waits until it is
-// known whether something follows.
+// output collects the reply and its deltas. White space at an edge is held back until it is known
+// whether text follows.
 type output struct {
 	events             []Event
 	reasoning, content strings.Builder
 	held               strings.Builder // white space at the end of the reasoning or content so far
-	arguments          strings.Builder // of the call under way
+	arguments          strings.Builder // of the current call
 	trim               bool            // drop white space before the content
 	calls              int
 	after              bool
@@ -29,7 +29,7 @@ func (o *output) take() []Event {
 
 func (o *output) emit(e Event) { o.events = appendEvent(o.events, e) }
 
-// appendEvent joins short deltas of the same kind.
+// appendEvent appends e, joined to the last event if that is short and of the same kind.
 func appendEvent(to []Event, e Event) []Event {
 	if k := len(to) - 1; k >= 0 && e.Text != "" && to[k].Kind == e.Kind && to[k].Call == e.Call && len(to[k].Text) < maxPiece {
 		to[k].Text += e.Text
@@ -92,13 +92,13 @@ func (o *output) end(r *Reply) {
 	}
 	m := &r.Message
 	if m.Content != "" || m.Reasoning != "" || m.ToolCalls != nil {
-		return // a function of the user's gave all of it
+		return // the function of Func returned all of it
 	}
 	m.Reasoning, m.Content, m.ToolCalls = o.reasoning.String(), o.content.String(), o.list
 	m.NoContent = m.Content == "" && o.calls > 0
 }
 
-// whole gives a reply that was read at once as deltas.
+// whole emits the deltas of a reply that was parsed at once.
 func (o *output) whole(r *Reply) {
 	m := &r.Message
 	if m.Role == "" {
@@ -119,17 +119,17 @@ func (o *output) whole(r *Reply) {
 	}
 }
 
-// call is the call under way.
+// call is the current call.
 type call struct {
 	id, name  string
-	arguments strings.Builder // those not yet given
-	begun     bool            // it was given (Options.Stream)
-	whole     bool            // all of it was read, but perhaps an end mark
-	params    int             // parameters read so far, where they are written apart
+	arguments strings.Builder // not yet emitted
+	begun     bool            // it was emitted (Options.Stream)
+	whole     bool            // complete, except perhaps for an end mark
+	params    int             // parameters parsed so far, if they are written separately
 }
 
-// named gives the name of the call under way.
-func (p *Parser) named(id, name string) {
+// nameCall sets the id and name of the current call.
+func (p *Parser) nameCall(id, name string) {
 	p.call.id, p.call.name = id, name
 	if p.opts.Stream {
 		p.beginCall()
@@ -160,8 +160,8 @@ func (p *Parser) beginCall() {
 	c.arguments.Reset()
 }
 
-// argue adds to the arguments of the call under way.
-func (p *Parser) argue(s string) {
+// addArguments adds to the arguments of the current call.
+func (p *Parser) addArguments(s string) {
 	if p.call.begun {
 		p.out.addArguments(s)
 		return
@@ -174,8 +174,7 @@ func (p *Parser) endCall() {
 	p.call = call{}
 }
 
-// finish gives the call under way, which is whole. The attempt goes on for what may
-// stand after it.
+// finish emits the current call, which is complete. Parsing continues with what may follow it.
 func (p *Parser) finish() {
 	if !p.call.begun {
 		p.beginCall()

@@ -12,27 +12,27 @@ import (
 	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
 )
 
-// Options say how replies are read. The zero value is right for a reply whose prompt
-// ended where the template's generation prompt does and opened no reasoning.
+// Options configures a parser. The zero value is right for a reply whose prompt ended with the
+// template's generation prompt and opened no reasoning.
 type Options struct {
-	// Tools are those offered to the model: their schemas type the arguments of
-	// families that write them as text, and a call of another tool is a fault.
+	// Tools are the tools offered to the model. Their schemas give types to arguments of families
+	// that write them as text, and a call of another tool is a fault.
 	Tools []rollout.Tool
-	// InReasoning: the prompt has already opened the reasoning ([Family.InReasoning]).
+	// InReasoning says that the prompt already opened the reasoning ([Family.InReasoning]).
 	InReasoning bool
-	// KeepReasoning leaves the marks of reasoning where they stand, as text.
+	// KeepReasoning leaves the marks of reasoning in their place, as text.
 	KeepReasoning bool
-	// Stream gives the arguments of a call as they are sampled. A call that turns out
-	// to be malformed can then no longer stay text: it stays a call, with its fault.
-	// Otherwise a call is given when it is whole.
+	// Stream returns the arguments of a call as they are sampled. A call that turns out to be
+	// malformed then stays a call, with its fault. Without Stream a call is returned when it is
+	// complete.
 	Stream bool
-	// Stop are texts of stop tokens; one at the very end is no part of the reply.
+	// Stop are texts of stop tokens; one at the very end is not part of the reply.
 	Stop []string
-	// ID names a call that the family gives no id; nil = "call_0", "call_1", …
+	// ID returns the id of a call that the family writes without one; nil = "call_0", "call_1", …
 	ID func(index int, name string) string
 }
 
-// validate reports every fault of o at once.
+// validate returns every fault of o, joined.
 func (o Options) validate() error {
 	var faults []error
 	for i, s := range o.Stop {
@@ -43,16 +43,16 @@ func (o Options) validate() error {
 	return errors.Join(faults...)
 }
 
-// EventKind is what an [Event] adds to.
+// EventKind says what an [Event] adds to.
 type EventKind uint8
 
 // The kinds.
 const (
-	EventReasoning EventKind = iota // Text goes on the reasoning
-	EventContent                    // Text goes on the content
+	EventReasoning EventKind = iota // Text continues the reasoning
+	EventContent                    // Text continues the content
 	EventCall                       // a call begins: Call, ID, Name
-	EventArguments                  // Text goes on the arguments of Call
-	EventCallEnd                    // nothing more comes for Call
+	EventArguments                  // Text continues the arguments of Call
+	EventCallEnd                    // Call is complete
 )
 
 // Event is one delta of a reply.
@@ -63,33 +63,33 @@ type Event struct {
 	ID, Name string
 }
 
-// FaultKind is what can be wrong with a reply.
+// FaultKind says what is wrong with a reply.
 type FaultKind string
 
-// The kinds. A fault of the first two makes the reply's tool call invalid.
+// The kinds. The first two mark the reply's tool call as invalid.
 const (
-	faultCall     FaultKind = "malformed_call"     // a call is malformed and stays text
+	faultCall     FaultKind = "malformed_call"     // a malformed call, kept as text
 	faultTool     FaultKind = "unknown_tool"       // a call of a tool that was not offered
-	faultThinking FaultKind = "malformed_thinking" // reasoning without its end, or an end without reasoning
-	faultOrder    FaultKind = "text_after_call"    // text after a call: kept as content, where no template writes it
+	faultThinking FaultKind = "malformed_thinking" // unclosed reasoning, or an end mark without reasoning
+	faultOrder    FaultKind = "text_after_call"    // text after a call, kept as content; templates write none there
 )
 
-// Fault is one thing wrong with a reply.
+// Fault describes one thing wrong with a reply.
 type Fault struct {
 	Kind   FaultKind
-	At     int // where it begins, in bytes of the sampled text
-	Call   int // index of the call, −1 if the fault is not of one
+	At     int // byte of the sampled text at which it begins
+	Call   int // index of the call, −1 for other faults
 	Detail string
 }
 
-// Reply is a whole reply: an assistant message and what was wrong with it.
+// Reply is a complete reply: an assistant message and its faults.
 type Reply struct {
 	Message rollout.Message
 	Faults  []Fault
 }
 
-// Flagged is the message with the marks is_invalid_tool_call and has_malformed_thinking
-// where the faults say so: package reward/detect reads them.
+// Flagged returns the message with the marks is_invalid_tool_call and has_malformed_thinking set
+// for its faults, as package reward/detect reads them.
 func (r Reply) Flagged() rollout.Message {
 	m := r.Message
 	m.Extra = maps.Clone(m.Extra)
@@ -106,47 +106,47 @@ func (r Reply) Flagged() rollout.Message {
 	return m
 }
 
-// Parser reads one reply as it is sampled. It is for one goroutine. The zero value
-// reads the family "plain".
+// Parser parses one reply as it is sampled. It is not safe for concurrent use. The zero value
+// parses the family "plain".
 type Parser struct {
 	opts   Options
 	format *format
 	schema literal.Schemas
 
-	tail  string // pushed, held: a part of a character or a possible stop text
-	in    string // handed on, not yet consumed
+	tail  string // pushed and held back: a partial character or a possible stop text
+	in    string // released by tail, not yet consumed
 	at    int    // bytes consumed
 	state state
 
 	inReasoning, thought bool
 	trying               bool // a call is being read
 	tryAt                int
-	tried                strings.Builder // its text so far
-	between              bool            // a call was read, and nothing of another one
+	tried                strings.Builder // text of the call so far
+	between              bool            // after a call of a block, before the next
 	call                 call
 	out                  output
 	closed               bool
 
-	ids     []rollout.TokenID // of PushIDs: those of the text before, and those that wait
-	decoded int               // how many of them are of the text before
-	whole   string            // the text of those that wait
+	ids     []rollout.TokenID // of PushIDs: ids already decoded, for context, then those held back
+	decoded int               // how many of ids are already decoded
+	whole   string            // the text of the ids held back
 
-	// What the grammars keep.
+	// State of the grammars.
 	tagged tagged
 	param  parameter
 	python literal.PythonScan
 	head   string
-	from   int  // where a call begins in tried
-	quiet  bool // what begins like a call may be none
-	open   bool // reasoning that has no end so far (harmony)
+	from   int  // offset in tried at which a call begins
+	quiet  bool // text that begins like a call may not be one
+	open   bool // unclosed reasoning (harmony)
 	reply  Reply
 }
 
-// state consumes what it can of in and names the state after that, nil = the same.
-// Nothing of either: it waits for more text. end says that none comes.
+// state consumes a prefix of in and returns its length and the next state, nil = the same. If it
+// returns 0 and nil it waits for more text. end says that no more comes.
 type state func(p *Parser, in string, end bool) (int, state)
 
-// New makes a parser of one reply of family f.
+// New returns a parser of one reply of family f.
 func New(f Family, o Options) (*Parser, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -157,8 +157,8 @@ func New(f Family, o Options) (*Parser, error) {
 	return newParser(formats[f], o), nil
 }
 
-// Func makes a parser of a function that reads whole replies: it is called once, at
-// the end, and its message is given as one delta each.
+// Func returns a parser that calls a function on the complete reply, at the end; each part of its
+// message is one delta.
 func Func(read func(text string) Reply, o Options) (*Parser, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -196,14 +196,14 @@ func (p *Parser) start() {
 	p.thought = p.inReasoning
 }
 
-// Push takes the text sampled next, cut anywhere, and returns what it adds to the
-// reply. The concatenated deltas do not depend on the cuts.
+// Push parses the next sampled text, cut anywhere, and returns what it adds to the reply. The
+// concatenated deltas do not depend on the cuts.
 func (p *Parser) Push(text string) []Event {
 	if p.closed || text == "" {
 		return nil
 	}
 	p.start()
-	for len(text) > 0 { // in pieces, for states look through all that there is
+	for len(text) > 0 { // in pieces, since states search all of in
 		n := min(len(text), maxPiece)
 		p.tail += text[:n]
 		text = text[n:]
@@ -218,9 +218,9 @@ func (p *Parser) Push(text string) []Event {
 	return p.out.take()
 }
 
-// PushIDs is Push for token ids, cut anywhere: decode gives the text of ids, as a
-// tokenizer's Decode does. Ids that end within a character wait for the next ones. An
-// error is decode's; the ids are not read again.
+// PushIDs is Push for token ids, cut anywhere; decode returns the text of ids, as a tokenizer's
+// Decode does. Ids that end within a character wait for the next ones. An error is decode's; the
+// ids are not parsed again.
 func (p *Parser) PushIDs(ids []rollout.TokenID, decode func([]rollout.TokenID) (string, error)) ([]Event, error) {
 	if decode == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "decode"}, "no function that gives the text of ids, as Decode of a tokenizer does")
@@ -241,7 +241,7 @@ func (p *Parser) PushIDs(ids []rollout.TokenID, decode func([]rollout.TokenID) (
 			continue
 		}
 		text, p.whole = p.whole, ""
-		p.ids = append(p.ids[:0], p.ids[p.decoded:]...) // what a text begins like can depend on those before
+		p.ids = append(p.ids[:0], p.ids[p.decoded:]...) // the beginning of a text can depend on the ids before
 		p.decoded = len(p.ids)
 		for _, e := range p.Push(text) {
 			events = appendEvent(events, e)
@@ -250,14 +250,14 @@ func (p *Parser) PushIDs(ids []rollout.TokenID, decode func([]rollout.TokenID) (
 	return events, nil
 }
 
-// maxPiece is how many bytes are read at once.
+// maxPiece is how many bytes are parsed at a time.
 const maxPiece = 512
 
 // maxPieces is how many tokens one character can take.
 const maxPieces = 8
 
-// Close says that the reply has ended. It returns the last deltas and the reply; a
-// second call returns no deltas and the same reply.
+// Close ends the reply. It returns the last deltas and the reply; a second call returns no deltas
+// and the same reply.
 func (p *Parser) Close() ([]Event, Reply) {
 	if p.closed {
 		return nil, p.reply
@@ -304,7 +304,7 @@ func (p *Parser) fault(kind FaultKind, at, call int, format string, args ...any)
 	p.reply.Faults = append(p.reply.Faults, Fault{kind, at, call, fmt.Sprintf(format, args...)})
 }
 
-// gather keeps the text for a function of the user's.
+// gather collects the text for the function of Func.
 func (p *Parser) gather(in string, end bool) (int, state) {
 	p.tried.WriteString(in)
 	if end && p.format.whole != nil {

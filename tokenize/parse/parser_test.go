@@ -20,7 +20,7 @@ var testTools = []rollout.Tool{
 	rollout.Tool(`{"name":"g","input_schema":{"type":"object","properties":{}}}`),
 }
 
-// samples are replies of each family: what is written, and how it is read.
+// samples are replies of each family with their expected result.
 var samples = []struct {
 	family  Family
 	name    string
@@ -101,7 +101,7 @@ func summary(r Reply) string {
 	return r.Message.Reasoning + "|" + r.Message.Content + "|" + strings.Join(calls, " ") + "|" + strings.Join(faults, " ")
 }
 
-// joined adds deltas up.
+// joined concatenates deltas.
 func joined(events []Event) string {
 	var reasoning, content string
 	var calls []string
@@ -127,7 +127,7 @@ func joined(events []Event) string {
 	return reasoning + "|" + content + "|" + strings.Join(calls, " ")
 }
 
-// read pushes text cut at the given places.
+// read pushes text cut at the given offsets.
 func read(t testing.TB, f Family, o Options, text string, cuts ...int) (Reply, []Event) {
 	t.Helper()
 	p, err := New(f, o)
@@ -151,8 +151,8 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestCuts reads each sample, and each of its prefixes, with every cut, byte by byte
-// and with random cuts.
+// TestCuts parses each sample, and each of its prefixes, with every single cut, byte by byte and
+// with random cuts.
 func TestCuts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, s := range samples {
@@ -191,7 +191,7 @@ func sum3(r Reply) string {
 	return strings.TrimSuffix(summary(r), "|")
 }
 
-// TestNothingLost: what is no mark of a call stays in the message.
+// TestNothingLost: text that is not a mark of a call stays in the message.
 func TestNothingLost(t *testing.T) {
 	for _, f := range Families() {
 		if f == gptOSS {
@@ -255,15 +255,15 @@ func BenchmarkPush(b *testing.B) {
 	}
 }
 
-// TestIDs: token ids give what their text gives, wherever they are cut, and though a
-// token may hold a part of a character.
+// TestIDs: token ids give the same as their text, wherever they are cut, also if a token holds a
+// part of a character.
 func TestIDs(t *testing.T) {
 	decode := func(ids []rollout.TokenID) (string, error) {
 		b := make([]byte, len(ids))
 		for i, id := range ids {
 			b[i] = byte(id)
 		}
-		return string([]rune(string(b))), nil // as tokenizers do: U+FFFD for what is no character
+		return string([]rune(string(b))), nil // as tokenizers do: U+FFFD for invalid bytes
 	}
 	for _, s := range samples {
 		text := strings.ReplaceAll(s.text, "hm", "größer 北京 \U0001F600")
@@ -323,7 +323,7 @@ func FuzzCuts(f *testing.F) {
 		fam, o := all[int(family)%len(all)], Options{InReasoning: in, Stream: stream, Tools: testTools, Stop: []string{"<|im_end|>"}}
 		var whole Reply
 		var events []Event
-		within := func(f func()) { // a reply is read in time and memory of its length
+		within := func(f func()) { // time and memory are linear in the reply's length
 			kit.Within(t, 200*time.Millisecond+time.Duration(len(text))*20*time.Microsecond, 4<<20+4000*uint64(len(text)), f)
 		}
 		within(func() { whole, events = read(t, fam, o, text) })

@@ -8,7 +8,7 @@ import (
 
 // Families that write calls in Python: Llama 4, LFM2, and the built-in tools of Llama 3.1.
 
-// pythonHead looks whether a list begins with the name of a call.
+// pythonHead checks whether a list begins with the name of a call.
 func pythonHead(p *Parser, in string, end bool) (int, state) {
 	rest, skipped := skip(in)
 	switch {
@@ -46,7 +46,7 @@ func pythonHead(p *Parser, in string, end bool) (int, state) {
 
 func pythonBody(p *Parser, in string, _ bool) (int, state) { return p.pythonUpTo(in, pythonDone) }
 
-// pythonUpTo passes over an expression, up to where done reads it.
+// pythonUpTo reads an expression; done is the state after it.
 func (p *Parser) pythonUpTo(in string, done state) (int, state) {
 	n, ended := p.python.End(in)
 	if ended {
@@ -61,8 +61,8 @@ func pythonDone(p *Parser, _ string, _ bool) (int, state) {
 		return p.fail("%s", err)
 	}
 	for _, c := range calls {
-		p.named("", c.Name)
-		p.argue(c.Arguments)
+		p.nameCall("", c.Name)
+		p.addArguments(c.Arguments)
 		p.finish()
 	}
 	return 0, pythonAfter
@@ -80,16 +80,16 @@ func pythonAfter(p *Parser, in string, end bool) (int, state) {
 	return len(mark), p.home()
 }
 
-// builtin reads a call of a tool that Llama 3.1 knows: name.call(key="value").
+// builtin parses a call of a tool built into Llama 3.1: name.call(key="value").
 func builtin(p *Parser, in string, _ bool) (int, state) { return p.pythonUpTo(in, builtinDone) }
 
 func builtinDone(p *Parser, _ string, _ bool) (int, state) {
 	calls, err := literal.Python(p.tried.String()[p.from:])
 	if err != "" || len(calls) != 1 || !strings.HasSuffix(calls[0].Name, ".call") {
-		return p.giveBack() // a program, for which there is no call
+		return p.keepAsText() // a program, which is not a call
 	}
-	p.named("", strings.TrimSuffix(calls[0].Name, ".call"))
-	p.argue(calls[0].Arguments)
+	p.nameCall("", strings.TrimSuffix(calls[0].Name, ".call"))
+	p.addArguments(calls[0].Arguments)
 	p.finish()
 	p.trying = false
 	return 0, p.home()

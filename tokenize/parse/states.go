@@ -5,8 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// begin looks whether the reply begins with reasoning, or, where the family has no
-// mark for them, with a call.
+// begin parses the beginning of the reply, which may be reasoning.
 func (p *Parser) begin(in string, end bool) (int, state) {
 	f := p.format
 	if i := len(in) - len(trimLeft(in)); i > 0 {
@@ -29,7 +28,7 @@ func (p *Parser) begin(in string, end bool) (int, state) {
 	return 0, (*Parser).content
 }
 
-// reasoning passes text on until its end mark, or until a call that is whole.
+// reasoning emits text up to its end mark, or up to a call.
 func (p *Parser) reasoning(in string, end bool) (int, state) {
 	think := p.format.think
 	i, mark := find(in, end, p.format.marks, think[:]...)
@@ -42,7 +41,7 @@ func (p *Parser) reasoning(in string, end bool) (int, state) {
 		p.out.endReasoning()
 		return len(mark), (*Parser).begin
 	case mark == think[0]:
-		if p.out.reasoning.Len() > 0 { // a repeated mark at the beginning says nothing
+		if p.out.reasoning.Len() > 0 { // repeated at the beginning it is ignored
 			p.text(mark)
 		}
 		return len(mark), nil
@@ -50,7 +49,7 @@ func (p *Parser) reasoning(in string, end bool) (int, state) {
 	return p.enter(mark)
 }
 
-// content passes text on until the mark of a call.
+// content emits text up to the mark of a call.
 func (p *Parser) content(in string, end bool) (int, state) {
 	f := p.format
 	var stray string
@@ -70,7 +69,7 @@ func (p *Parser) content(in string, end bool) (int, state) {
 	return p.enter(mark)
 }
 
-// resync passes on what is left of a malformed call, up to its end mark.
+// resync emits the rest of a malformed call, up to its end mark.
 func (p *Parser) resync(in string, end bool) (int, state) {
 	home := p.home()
 	stop := p.format.end
@@ -112,14 +111,15 @@ func (p *Parser) text(s string) {
 	p.out.addContent(s)
 }
 
-// try begins an attempt at a call.
+// try begins an attempt at parsing a call.
 func (p *Parser) try() {
 	p.trying, p.between, p.quiet, p.tryAt, p.call = true, false, false, p.at, call{}
 	p.tried.Reset()
 }
 
-// enter begins an attempt at the call that a mark begins. A bracket is a part of the call,
-// and may begin none; so is a further mark of blocks, where models leave the first one out.
+// enter begins an attempt at the call that mark begins. A bracket is part of the call, and may
+// begin something else; so may the mark of a further call of a block, if models leave out the
+// first.
 func (p *Parser) enter(mark string) (int, state) {
 	p.try()
 	switch mark {
@@ -147,11 +147,11 @@ func (p *Parser) fail(format string, args ...any) (int, state) {
 	if !p.inReasoning {
 		p.fault(faultCall, p.tryAt, -1, format, args...)
 	}
-	return p.giveBack()
+	return p.keepAsText()
 }
 
-// giveBack is fail for text that was no call at all, as an answer in JSON.
-func (p *Parser) giveBack() (int, state) {
+// keepAsText is fail for text that was no call at all, such as an answer in JSON.
+func (p *Parser) keepAsText() (int, state) {
 	p.trying, p.between, p.tagged.list = false, false, false
 	at := p.at
 	p.at = p.tryAt
@@ -161,7 +161,7 @@ func (p *Parser) giveBack() (int, state) {
 	return 0, (*Parser).resync
 }
 
-// cut ends an attempt that the end of the reply cut off.
+// cut ends an attempt that the end of the reply truncated.
 func (p *Parser) cut() {
 	if p.call.whole {
 		p.finish()
@@ -172,14 +172,14 @@ func (p *Parser) cut() {
 		return
 	}
 	if p.quiet {
-		_, p.state = p.giveBack()
+		_, p.state = p.keepAsText()
 		return
 	}
 	_, p.state = p.fail("the reply ends within the call")
 }
 
-// find looks for the first of some marks, "" for none, and returns where it begins. With
-// none, how much of in certainly belongs to no mark.
+// find returns the offset of the first of some marks, and the mark. If there is none it returns the
+// length of the part of in that belongs to no mark for certain, and "".
 func find(in string, end bool, more []string, marks ...string) (int, string) {
 	for i := range len(in) {
 		rest, best, part := in[i:], "", false
@@ -206,8 +206,7 @@ func find(in string, end bool, more []string, marks ...string) (int, string) {
 	return len(in), ""
 }
 
-// heldStop is how many bytes at the end of text can be the beginning of a stop text,
-// or all of one.
+// heldStop returns how many bytes at the end of text may begin a stop text, or are all of one.
 func heldStop(text string, stops []string) int {
 	held := 0
 	for _, s := range stops {
@@ -221,7 +220,7 @@ func heldStop(text string, stops []string) int {
 	return held
 }
 
-// partOfRune is how many bytes at the end of text begin a character without ending it.
+// partOfRune returns how many bytes at the end of text begin a character without completing it.
 func partOfRune(text string) int {
 	for n := 1; n <= 3 && n <= len(text); n++ {
 		c := text[len(text)-n]

@@ -8,17 +8,17 @@ import (
 	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
 )
 
-// Families that write calls as JSON objects with a name and arguments: Hermes and
-// Qwen, MiniMax M1, Nemotron, early Mistral, Llama 3.
+// Families that write calls as JSON objects with a name and arguments: Hermes and Qwen, MiniMax M1,
+// Nemotron, early Mistral, Llama 3.
 
 // tagged collects one such object.
 type tagged struct {
 	literal.Object
 	p     *Parser
 	key   string
-	text  strings.Builder // the value under way, but for arguments that are given at once
+	text  strings.Builder // the current value, except arguments emitted at once
 	name  string
-	named bool // the name was given
+	named bool // the name was emitted
 	args  bool
 	typed bool // the arguments are an object
 	list  bool // within a list of calls
@@ -36,11 +36,10 @@ func (t *tagged) OnKey(key string) string {
 	return ""
 }
 
-// give gives the name, once it is sure that the object is a call: with a name and
-// arguments.
+// give emits the name, once the object is known to be a call: with a name and arguments.
 func (t *tagged) give() {
 	t.named, t.p.quiet = true, false
-	t.p.named(t.p.call.id, t.name)
+	t.p.nameCall(t.p.call.id, t.name)
 }
 
 func (t *tagged) isArguments() bool { return t.key == "arguments" || t.key == "parameters" }
@@ -48,7 +47,7 @@ func (t *tagged) isArguments() bool { return t.key == "arguments" || t.key == "p
 func (t *tagged) OnValue(piece string) {
 	if t.isArguments() && (t.typed || t.text.Len() == 0 && strings.HasPrefix(piece, "{")) {
 		t.typed = true
-		t.p.argue(piece)
+		t.p.addArguments(piece)
 		return
 	}
 	t.text.WriteString(piece)
@@ -66,7 +65,7 @@ func (t *tagged) OnValueEnd() string {
 		if s == "" {
 			s = "{}"
 		}
-		t.p.argue(s)
+		t.p.addArguments(s)
 	case t.isArguments():
 		t.args = true
 	case t.key == "name":
@@ -86,7 +85,7 @@ func isObject(s string) bool {
 	return strings.HasPrefix(trimLeft(s), "{") && json.Valid([]byte(s))
 }
 
-// taggedBody looks for the object of a call, or a list of them.
+// taggedBody expects the object of a call, or a list of them.
 func taggedBody(p *Parser, in string, _ bool) (int, state) {
 	rest, skipped := skip(in)
 	switch {
@@ -100,7 +99,7 @@ func taggedBody(p *Parser, in string, _ bool) (int, state) {
 		return 1, nil
 	}
 	if p.quiet {
-		return p.giveBack()
+		return p.keepAsText()
 	}
 	return p.fail("%q begins no JSON object", rest[0])
 }
@@ -109,7 +108,7 @@ func taggedObject(p *Parser, in string, _ bool) (int, state) {
 	t := &p.tagged
 	if t.Broken != "" {
 		if p.quiet {
-			return p.giveBack()
+			return p.keepAsText()
 		}
 		return p.fail("%s", t.Broken)
 	}
@@ -129,13 +128,13 @@ func taggedObject(p *Parser, in string, _ bool) (int, state) {
 		return n, taggedObject
 	case !t.args:
 		t.give()
-		p.argue("{}")
+		p.addArguments("{}")
 	}
 	p.call.whole = true
 	return n, taggedAfter
 }
 
-// taggedAfter looks for what may follow a call: another one, or the end mark.
+// taggedAfter expects what may follow a call: another one, or the end mark.
 func taggedAfter(p *Parser, in string, end bool) (int, state) {
 	f, t := p.format, &p.tagged
 	loose := f.end == "" || f.loose
@@ -159,7 +158,7 @@ func taggedAfter(p *Parser, in string, end bool) (int, state) {
 	switch {
 	case t.list && rest[0] == ',':
 		p.finish()
-		p.between = false // the list goes on
+		p.between = false // the list continues
 		return 1, taggedBody
 	case t.list && rest[0] == ']':
 		p.finish()
@@ -187,8 +186,8 @@ func taggedAfter(p *Parser, in string, end bool) (int, state) {
 	return p.fail("%q follows the JSON object of a call", rest[0])
 }
 
-// llamaTag reads what follows <|python_tag|>: an object, a call of a built-in tool in
-// Python, or a program.
+// llamaTag parses what follows <|python_tag|>: an object, a Python call of a built-in tool, or a
+// program.
 func llamaTag(p *Parser, in string, end bool) (int, state) {
 	rest, skipped := skip(in)
 	switch {

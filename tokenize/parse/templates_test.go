@@ -23,8 +23,8 @@ import (
 var kitTools = `[{"type":"function","function":{"name":"look_up","description":"d","parameters":{"type":"object","properties":{
 "city":{"type":"string","description":"d"},"days":{"type":"integer","description":"d"},"exact":{"type":"boolean","description":"d"},"near":{"type":"array","items":{"type":"string"},"description":"d"}},"required":["city"]}}}]`
 
-// kitReplies are given to every template that writes calls; fewer features come
-// later, for templates that refuse or drop the earlier ones.
+// kitReplies are given to every template that writes calls; later ones have fewer features, for
+// templates that reject or drop the earlier ones.
 var kitReplies = []struct{ name, reply string }{
 	{"reasoning, text, two calls", `{"role":"assistant","reasoning":"Two cities.\nBoth now.","content":"I look.","tool_calls":[
 		{"id":"abcdefgh0","type":"function","function":{"name":"look_up","arguments":{"city":"Köln \"am\" Rhein","days":3,"exact":true,"near":["a","b\n{c}"]}}},
@@ -41,7 +41,7 @@ var kitReplies = []struct{ name, reply string }{
 
 var kitStops = []string{"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end|>", "<|eot|>", "<|return|>", "<|user|>", "<|observation|>", "<｜end▁of▁sentence｜>", "</s>", "<turn|>", "<end_of_turn>", "<|tool_response>", "<|END_OF_TURN_TOKEN|>", "<|END_RESPONSE|>", " <end_of_utterance>"}
 
-// written is what a template writes for a reply after its generation prompt.
+// written returns what a template writes for a reply after its generation prompt.
 func written(t *testing.T, tpl *chat.Template, reply string, kwargs map[string]chat.Value) (prompt, text string, err error) {
 	t.Helper()
 	value := func(s string) chat.Value {
@@ -66,7 +66,7 @@ func written(t *testing.T, tpl *chat.Template, reply string, kwargs map[string]c
 	if err != nil {
 		return "", "", err
 	}
-	// Templates differ in whether the opened reasoning stands in the history.
+	// Templates differ in whether the opened reasoning is in the history.
 	for _, opened := range []string{"", "<think>\n\n</think>\n\n", "<think></think>", "<think>\n", "<think>"} {
 		if p, ok := strings.CutSuffix(prompt, opened); ok && strings.HasPrefix(full, p) && !strings.HasPrefix(full, prompt) {
 			rest := full[len(p):]
@@ -95,7 +95,7 @@ func argumentsAsText(t *testing.T, reply string) string {
 	return string(b)
 }
 
-// messageJSON is a reply as a client sends it back.
+// messageJSON returns a reply as a client sends it back.
 func messageJSON(t *testing.T, r Reply) string {
 	t.Helper()
 	m := map[string]any{"role": "assistant", "content": r.Message.Content}
@@ -148,7 +148,7 @@ func TestTemplates(t *testing.T) {
 		for _, kr := range kitReplies {
 			kwargs := map[string]chat.Value{"bos_token": chat.String("<s>"), "eos_token": chat.String("</s>")}
 			prompt, text, err := written(t, tpl, kr.reply, kwargs)
-			if err != nil { // some take arguments as text only
+			if err != nil { // some templates take arguments as text only
 				prompt, text, err = written(t, tpl, argumentsAsText(t, kr.reply), kwargs)
 			}
 			if err != nil {
@@ -206,7 +206,7 @@ func TestTemplates(t *testing.T) {
 				counts["with calls"]++
 			}
 			if family == plain {
-				continue // some take content as lists only
+				continue // some templates take content as lists only
 			}
 			_, again, err := written(t, tpl, messageJSON(t, got), kwargs)
 			if err != nil {

@@ -7,17 +7,17 @@ import (
 	"github.com/turnpack/turnpack/tokenize/parse/internal/literal"
 )
 
-// Families that write each parameter of a call between marks: Qwen3-Coder and Nemotron
-// 3, GLM, MiniMax M2, DeepSeek V3.2.
+// Families that write each parameter of a call between marks: Qwen3-Coder and Nemotron 3, GLM,
+// MiniMax M2, DeepSeek V3.2.
 
-// parameters says how.
+// parameters holds the marks of such a family.
 type parameters struct {
 	outer, outerEnd string
-	name, nameEnd   string // around the name; without them it ends at a line or mark
+	name, nameEnd   string // around the name; without them it ends at a mark
 	callEnd         string
 	key, keyEnd     string
-	value, valueEnd string // value "": it follows keyEnd
-	lines           bool   // values stand on lines of their own
+	value, valueEnd string // value "": the value follows keyEnd
+	lines           bool   // values are on lines of their own
 	quoted          bool   // names and keys are attributes
 	lenient         bool   // a value may lack its end mark
 }
@@ -42,20 +42,20 @@ var deepseekV32Parameters = &parameters{
 	key: "<｜DSML｜parameter name=", keyEnd: ">", valueEnd: "</｜DSML｜parameter>", quoted: true, lenient: true,
 }
 
-// maxName bounds names and keys, which are held until they end.
+// maxName bounds names and keys, which are held back until they end.
 const maxName = 1024
 
-// parameter is the one under way.
+// parameter is the current parameter.
 type parameter struct {
 	types literal.Types
-	text  strings.Builder // a value that is no text
+	text  strings.Builder // a value other than text
 	begun bool
-	held  bool // a newline that the value may end with
+	held  bool // a newline held back, which the value may end with
 	keys  map[string]bool
 }
 
-// expect skips white space and looks which of some marks stands there. The text is
-// consumed up to the mark when n > 0; "" and more: it is not yet known.
+// expect skips white space and returns which of some marks comes next, "" if none. With n > 0 only
+// white space is consumed; more says that more text is needed.
 func expect(in string, end bool, marks ...string) (n int, mark string, more bool) {
 	rest, n := skip(in)
 	if rest == "" {
@@ -73,8 +73,8 @@ func expect(in string, end bool, marks ...string) (n int, mark string, more bool
 	return 0, "", more
 }
 
-// skip is in for a state that skips white space first: "" where there is some, which is
-// skipped alone, or where more has to come.
+// skip returns in for states that skip white space first. rest is "" if there is white space, of
+// which skipped bytes are then consumed, or if in is empty.
 func skip(in string) (rest string, skipped int) {
 	if skipped = len(in) - len(trimLeft(in)); skipped > 0 {
 		return "", skipped
@@ -82,7 +82,7 @@ func skip(in string) (rest string, skipped int) {
 	return in, 0
 }
 
-// paramCall looks for a call, or the end of the calls.
+// paramCall expects a call, or the end of the calls.
 func paramCall(p *Parser, in string, end bool) (int, state) {
 	x := p.format.params
 	if x.name == "" {
@@ -120,12 +120,12 @@ func paramName(p *Parser, in string, end bool) (int, state) {
 	}
 	p.between = false
 	p.param = parameter{keys: map[string]bool{}}
-	p.named("", name)
+	p.nameCall("", name)
 	return i + len(x.nameEnd), paramNext
 }
 
-// attribute takes the quotes from a name; verbatim is what an attribute "string"
-// says of a value's type.
+// attribute returns a name without its quotes; verbatim is the value of an attribute "string",
+// which says whether the value is text.
 func (x *parameters) attribute(s string) (name, verbatim string) {
 	s = strings.TrimSpace(s)
 	if !x.quoted {
@@ -144,7 +144,7 @@ func plausible(name string) bool {
 	}) < 0
 }
 
-// paramNext looks for a parameter, or the end of the call.
+// paramNext expects a parameter, or the end of the call.
 func paramNext(p *Parser, in string, end bool) (int, state) {
 	x := p.format.params
 	n, mark, more := expect(in, end, x.key, x.callEnd, x.outerEnd)
@@ -157,9 +157,9 @@ func paramNext(p *Parser, in string, end bool) (int, state) {
 		return p.fail("expected %s or %s", x.key, x.callEnd)
 	}
 	if p.call.params == 0 {
-		p.argue("{")
+		p.addArguments("{")
 	}
-	p.argue("}")
+	p.addArguments("}")
 	p.finish()
 	if x.name == "" {
 		p.trying = false
@@ -199,9 +199,9 @@ func paramKey(p *Parser, in string, end bool) (int, state) {
 		before = "{"
 	}
 	p.call.params++
-	p.argue(before + literal.Quote(key) + ": ")
+	p.addArguments(before + literal.Quote(key) + ": ")
 	if q.types == literal.String {
-		p.argue(`"`)
+		p.addArguments(`"`)
 	}
 	next := paramValue
 	if x.value != "" {
@@ -221,8 +221,8 @@ func paramOpens(p *Parser, in string, end bool) (int, state) {
 	return len(mark), paramValue
 }
 
-// paramValue passes a value on. One without its end mark ends where the next one or
-// the call's end begins, as in vLLM and SGLang.
+// paramValue emits a value as it arrives. A value without its end mark ends where the next
+// parameter or the call's end begins, as in vLLM and SGLang.
 func paramValue(p *Parser, in string, end bool) (int, state) {
 	x := p.format.params
 	var next string
@@ -236,13 +236,13 @@ func paramValue(p *Parser, in string, end bool) (int, state) {
 	}
 	q := &p.param
 	if q.types == literal.String {
-		p.argue(`"`)
+		p.addArguments(`"`)
 	} else {
 		text := q.text.String()
 		if x.lines {
 			text = strings.TrimSuffix(text, "\n")
 		}
-		p.argue(q.types.Value(text))
+		p.addArguments(q.types.Value(text))
 	}
 	if mark == x.valueEnd {
 		return len(mark), paramNext
@@ -264,7 +264,7 @@ func (q *parameter) add(p *Parser, s string) {
 		return
 	}
 	if !lines {
-		p.argue(literal.Escaped(s))
+		p.addArguments(literal.Escaped(s))
 		return
 	}
 	if q.held && s != "" {
@@ -273,5 +273,5 @@ func (q *parameter) add(p *Parser, s string) {
 	if strings.HasSuffix(s, "\n") {
 		s, q.held = s[:len(s)-1], true
 	}
-	p.argue(literal.Escaped(s))
+	p.addArguments(literal.Escaped(s))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 )
 
-// field is a run of bytes of a prompt that come from a message, or from tools and
-// template variables (−1).
+// field is a range of bytes of a prompt that come from a message, or from tools and template
+// variables (message −1).
 type field struct {
 	start, end int32
 	message    int32
@@ -22,11 +22,11 @@ type field struct {
 	sampled    bool // the policy wrote it
 }
 
-// cut is a place in a prompt, after a control token that the template wrote: what stands
-// after it is encoded by itself.
+// cut is a place in a prompt after a control token that the template wrote: the text after it is
+// encoded separately.
 type cut struct{ at, ids int }
 
-// continuation is a rendered request that is to go on from a point of a tree.
+// continuation is a rendered request to be continued from a point of a tree.
 type continuation struct {
 	w        *writer
 	rule     *completion.Rule
@@ -47,13 +47,13 @@ func (c *continuation) fieldsOf() []field {
 	return out
 }
 
-// fieldAfter is the index of the first field that ends after byte at.
+// fieldAfter returns the index of the first field that ends after byte at.
 func fieldAfter(fields []field, at int) int {
 	return sort.Search(len(fields), func(i int) bool { return int(fields[i].end) > at })
 }
 
-// common is how far the bytes of a and b from since on, whose texts agree up to byte n,
-// have the same origin.
+// common returns the offset up to which the bytes of a and b, from since on, have the same origin.
+// Their texts agree up to byte n.
 func common(a, b []field, since, n int) int {
 	i, j := fieldAfter(a, since), fieldAfter(b, since)
 	for ; i < len(a) || j < len(b); i, j = i+1, j+1 {
@@ -78,8 +78,8 @@ func common(a, b []field, since, n int) int {
 	return n
 }
 
-// ownReply reports whether the bytes [from, to) hold nothing but the template's text and
-// fields of message m that end there.
+// ownReply reports whether the bytes [from, to) consist of the template's text and of fields of
+// message m that end there.
 func (c *continuation) ownReply(from, to int, m int32) bool {
 	for k := fieldAfter(c.fields, from); k < len(c.fields) && int(c.fields[k].start) < to; k++ {
 		f := &c.fields[k]
@@ -90,7 +90,7 @@ func (c *continuation) ownReply(from, to int, m int32) bool {
 	return true
 }
 
-// encoded are the ids of text from a byte on.
+// encoded holds the ids of the text from a byte on.
 type encoded struct {
 	from    int
 	ids     []rollout.TokenID
@@ -111,10 +111,10 @@ func (c *continuation) encode(from int) (encoded, error) {
 	return encoded{from, runs.IDs, p.Buf.Offsets}, nil
 }
 
-// goOn makes p the prompt that goes on from a point, or says why it cannot.
-func (c *continuation) goOn(p *Prompt, from point) (string, error) {
+// continueFrom sets p to the prompt that continues from a point, or returns the reason why it cannot.
+func (c *continuation) continueFrom(p *Prompt, from point) (string, error) {
 	since := from.at
-	if from.reply { // is to be proved
+	if from.reply { // the reply is to be proved
 		since = from.node.prompt
 	}
 	e, err := c.encode(since)
@@ -132,9 +132,9 @@ func (c *continuation) goOn(p *Prompt, from point) (string, error) {
 	return "", nil
 }
 
-// set makes p what from leads to, then the ids of e from first on, which spell the text
-// from byte at on. In from's path that stands moved bytes further on; its origin is
-// noted from byte since of that on.
+// set sets p to the ids up to from, followed by the ids of e from first on, which spell the text
+// from byte at on. In from's path that text is moved bytes further on; fields are stored from byte
+// since of the path on.
 func (p *Prompt) set(from point, c *continuation, e *encoded, first, at, since, moved int) {
 	p.from, p.ids = from, slices.Clip(e.ids[first:])
 	p.IDs = append(from.node.path(from.ids), p.ids...)
@@ -151,15 +151,15 @@ func (p *Prompt) set(from point, c *continuation, e *encoded, first, at, since, 
 	}
 }
 
-// replyEnd returns which id of e is the first after the reply that from ends with, whose
-// prompt e goes on from.
+// replyEnd returns the index in e of the first id after the reply at from. e begins with that
+// reply.
 func (c *continuation) replyEnd(from point, e *encoded) (first int, why string, err error) {
 	n := from.node
 	for first < len(e.ids) && e.end(first) <= from.at {
 		first++
 	}
 	if first < len(e.ids) && e.start(first) < from.at {
-		// A control token that takes the white space after it along ends there all the same.
+		// A control token that includes the white space after it may end there.
 		a, added := c.w.added.Find(e.ids[first])
 		if !added || !a.RStrip || !strings.HasSuffix(c.text.Text[:from.at], a.Content) || strings.TrimLeftFunc(c.text.Text[from.at:e.end(first)], unicode.IsSpace) != "" {
 			return 0, reasonJoined, nil
@@ -173,13 +173,13 @@ func (c *continuation) replyEnd(from point, e *encoded) (first int, why string, 
 	return first, why, err
 }
 
-// sameControls reports whether the reply of n has the control tokens that the template
-// wrote there, the first ids of e, and no others.
+// sameControls reports whether the reply of n has exactly the control tokens that the template
+// wrote there, among the first ids of e.
 func (c *continuation) sameControls(n *node, e *encoded, first int) (bool, error) {
 	own := n.promptIDs - n.kept
 	tail, output := n.tail(n.kept, n.ids[:own]), n.ids[own:]
 	i := 0
-	next := func() int { // of the template's
+	next := func() int { // the template's
 		for i < first {
 			if a, added := c.w.added.Find(e.ids[i]); added && a.Special {
 				return i
@@ -208,9 +208,9 @@ func (c *continuation) sameControls(n *node, e *encoded, first int) (bool, error
 	return next() < 0, nil
 }
 
-// keep makes p what goes on from the reply of n, the last among the messages, although
-// the template writes it or what stands before otherwise; false where it does not show
-// where the reply ends.
+// keep sets p to what continues from the reply of n, the last among the messages, although the
+// template writes the reply or the text before it differently. It returns false if the text does
+// not show where the reply ends.
 func (c *continuation) keep(p *Prompt, n *node, last int) (bool, error) {
 	_, end, ok := c.text.Extent(int32(last), render.PartScaffold, 0)
 	if !ok {
@@ -219,7 +219,7 @@ func (c *continuation) keep(p *Prompt, n *node, last int) (bool, error) {
 	after := c.text.Text[end:c.text.Foreign(int32(last), end)]
 	stop := c.w.stopOf(n)
 	written := stop.Content
-	if !strings.Contains(after, written) { // another stands for it
+	if !strings.Contains(after, written) { // another token replaces it
 		written = c.w.shownStop(stop.ID)
 	}
 	if stop.Content == "" || written == "" {
@@ -244,7 +244,7 @@ func (c *continuation) keep(p *Prompt, n *node, last int) (bool, error) {
 	return true, nil
 }
 
-// stopOf is the control token that the reply of n ends with, the zero value for none.
+// stopOf returns the control token at the end of n's reply, the zero value if there is none.
 func (w *writer) stopOf(n *node) engine.AddedToken {
 	if len(n.ids) > n.promptIDs-n.kept {
 		if a, added := w.added.Find(n.ids[len(n.ids)-1]); added && a.Special {
@@ -254,8 +254,8 @@ func (w *writer) stopOf(n *node) engine.AddedToken {
 	return engine.AddedToken{}
 }
 
-// shownStop is the token that the template shows in the place of the stop token id in a
-// history, "" for none.
+// shownStop returns the token that the template shows in history in place of the stop token id, ""
+// if there is none.
 func (w *writer) shownStop(id rollout.TokenID) string {
 	if shown, ok := w.rewrites()[id]; ok {
 		a, _ := w.added.Find(shown)

@@ -27,7 +27,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	var sampled engine.Encoding // by an engine, in other tokens than text is encoded to
+	var sampled engine.Encoding // sampled with other tokens than the encoder's
 	for _, part := range []string{"I lo", "ok.<|im_end|>"} {
 		if err := model.Tokenizer.Encode(&sampled, part, engine.EncodeOptions{After: engine.AfterText}); err != nil {
 			panic(err)
@@ -53,7 +53,7 @@ func Example() {
 	// "\n<|im_start|>user\nAnd?<|im_end|>\n<|im_start|>assistant\n"
 }
 
-// A service that records its calls needs the record alone.
+// A service that records its calls needs only the record.
 func ExampleSessions() {
 	model, err := embedded.Model()
 	if err != nil {

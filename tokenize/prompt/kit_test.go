@@ -30,11 +30,11 @@ func text(rng *rand.Rand, most int) string {
 	return strings.TrimSpace(b.String())
 }
 
-// kind is what the replies of a conversation have.
+// kind says what the replies of a conversation contain.
 type kind struct{ reasoning, tools bool }
 
-// converse lets an agent of that kind go on for some turns, or up to where the template
-// refuses the conversation or leaves a reply out.
+// converse runs an agent of that kind for some turns, or until the template rejects the
+// conversation or leaves a reply out.
 func (h *harness) converse(k kind, turns int) {
 	h.t.Helper()
 	if h.tools = nil; k.tools {
@@ -54,7 +54,7 @@ func (h *harness) converse(k kind, turns int) {
 		id := fmt.Sprintf("abcdef%03d", i)
 		if k.tools && h.rng.IntN(5) > 0 {
 			content := ""
-			if !k.reasoning && h.rng.IntN(2) == 0 { // gpt-oss writes one of both
+			if !k.reasoning && h.rng.IntN(2) == 0 { // gpt-oss writes only one of both
 				content = text(h.rng, 5)
 			}
 			reply = calls(reasoning, content, id, fmt.Sprintf(`{"command": %q}`, strings.Map(plain, text(h.rng, 8))))
@@ -81,14 +81,14 @@ func plain(r rune) rune {
 // docsPage is the page with the table below.
 const docsPage = "../../docs/prompts.md"
 
-// Prompts of every template of the kit spell what the template writes, with the control
-// tokens that the guard allows, and a turn that is bridged costs no row.
+// With every template of the kit, prompts spell what the template writes, with the control tokens
+// that the guard allows, and a bridged turn costs no row.
 func TestKitTemplates(t *testing.T) {
 	kit.OneGoroutine(t)
 	models := kitmodel.Templates(t)
 	kinds := []kind{{}, {reasoning: true}, {tools: true}, {true, true}}
 	var all prompt.Report
-	alike := map[string][]string{} // templates by their cells
+	alike := map[string][]string{} // templates by their table cells
 	for _, name := range slices.Sorted(maps.Keys(models)) {
 		m := models[name]
 		cert, err := certify.Model(t.Context(), m)

@@ -9,25 +9,24 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// maxAsked is how many prompts without a reply a tree remembers, to know them again in
-// the record.
-const maxAsked = 8
+// maxPending is how many prompts without a reply a tree remembers, to recognize them in the record.
+const maxPending = 8
 
-// remember keeps what was asked until its reply is learnt.
-func (t *Tree) remember(a *asked) {
+// remember stores a prompt until its reply is learnt.
+func (t *Tree) remember(a *pending) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if len(t.asked) == maxAsked {
-		t.asked = slices.Delete(t.asked, 0, 1)
+	if len(t.pending) == maxPending {
+		t.pending = slices.Delete(t.pending, 0, 1)
 	}
-	t.asked = append(t.asked, a)
+	t.pending = append(t.pending, a)
 }
 
-// known is what was asked with these ids, nil for none.
-func (t *Tree) known(ids []rollout.TokenID) *asked {
+// known returns the remembered prompt with these ids, nil if there is none.
+func (t *Tree) known(ids []rollout.TokenID) *pending {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, a := range slices.Backward(t.asked) {
+	for _, a := range slices.Backward(t.pending) {
 		if a.from.ids+len(a.ids) == len(ids) && slices.Equal(a.ids, ids[a.from.ids:]) && slices.Equal(a.from.node.path(a.from.ids), ids[:a.from.ids]) {
 			return a
 		}
@@ -35,10 +34,10 @@ func (t *Tree) known(ids []rollout.TokenID) *asked {
 	return nil
 }
 
-// Learn makes checkpoints of the turns of r that the tree does not know yet: the record
-// of its rollout, to which turns were only added since. It stands for Reply where a
-// recorder has the replies, as package live does, also after a restart. A turn is left out
-// whose recorded prompt is not the one that the tree makes of its messages.
+// Learn adds checkpoints for the turns of r that the tree does not know yet. r is the record of the
+// tree's rollout, to which turns were only added since the last call. Learn replaces Reply if a
+// recorder has the replies, as package live does, also after a restart. A turn is left out if its
+// recorded prompt is not the one that the tree makes of its messages.
 func (t *Tree) Learn(ctx context.Context, r *rollout.Rollout) error {
 	if r == nil {
 		return zero.Rollout()
@@ -66,7 +65,7 @@ func (t *Tree) learn(ctx context.Context, r *rollout.Rollout, i int) error {
 			return ctx.Err()
 		}
 		if err == nil && slices.Equal(p.IDs, ids) {
-			a = p.asked
+			a = p.pending
 		}
 	}
 	if a == nil {
@@ -79,10 +78,10 @@ func (t *Tree) learn(ctx context.Context, r *rollout.Rollout, i int) error {
 	if err := a.reply(turn.Output, told); err != nil && turn.Incomplete == "" {
 		return err
 	}
-	return nil // ids of an engine that lied spell nothing to go on from
+	return nil // output ids that cannot be decoded give no checkpoint
 }
 
-// shown are the messages of a turn's context.
+// shown returns the messages of a turn's context.
 func shown(r *rollout.Rollout, t *rollout.Turn) (out []rollout.Message) {
 	parts := t.Context.Parts
 	if parts == nil {
@@ -105,9 +104,9 @@ func shown(r *rollout.Rollout, t *rollout.Turn) (out []rollout.Message) {
 	return out
 }
 
-// Sessions makes prompts of rollouts that run from their records alone, as a proxy needs
-// that records with package live. It holds a tree for each; where those hold too much, the
-// one goes that was longest not asked, and is learnt again from the record. It is safe for
+// Sessions makes prompts of live rollouts from their records alone, as a proxy that records with
+// package live needs. It holds a tree for each rollout. If the trees exceed the limits, the least
+// recently used one is dropped, and is learnt again from the record when needed. It is safe for
 // concurrent use.
 type Sessions struct {
 	w     *writer
@@ -124,9 +123,9 @@ type session struct {
 	held int
 }
 
-// Prompt returns the prompt for a request of the rollout whose record so far is r. The
-// reply is learnt from the record at the next request; none is to be told to it. With a
-// nil r nothing stands before the request, and nothing is kept.
+// Prompt returns the prompt for a request of the rollout whose record so far is r. The reply is
+// learnt from the record at the next request; do not call Reply. With a nil r the request is the
+// first of its rollout, and nothing is stored.
 func (s *Sessions) Prompt(ctx context.Context, r *rollout.Rollout, q Request) (*Prompt, error) {
 	if s.w == nil {
 		return nil, zero.Value("prompt.Sessions", "New")
@@ -141,12 +140,12 @@ func (s *Sessions) Prompt(ctx context.Context, r *rollout.Rollout, q Request) (*
 	}
 	p, err := t.Prompt(ctx, q)
 	if err == nil {
-		t.remember(p.asked)
+		t.remember(p.pending)
 	}
 	return p, err
 }
 
-// tree is that of a rollout.
+// tree returns the tree of a rollout.
 func (s *Sessions) tree(id string) *Tree {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +157,7 @@ func (s *Sessions) tree(id string) *Tree {
 	return s.trees[id].tree
 }
 
-// shrink notes what a tree holds, and lets others go beyond the bounds.
+// shrink updates the size of a tree, and drops others beyond the limits.
 func (s *Sessions) shrink(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +178,7 @@ func (s *Sessions) shrink(id string) {
 	}
 }
 
-// Report returns what the trees that are held counted, and those that End let go.
+// Report returns the counts of the trees held, and of those that End removed.
 func (s *Sessions) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,8 +190,7 @@ func (s *Sessions) Report() Report {
 	return out
 }
 
-// End lets the tree of a rollout go, and returns what it counted, with the last turns of
-// its record.
+// End removes the tree of a rollout and returns its counts, including the last turns of its record.
 func (s *Sessions) End(ctx context.Context, r *rollout.Rollout) (Report, error) {
 	if s.w == nil {
 		return Report{}, zero.Value("prompt.Sessions", "New")

@@ -19,40 +19,40 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 )
 
-// Options of New. The zero value forks where a bridge is not proved.
+// Options of New. With the zero value a prompt forks unless a bridge is proved.
 type Options struct {
-	// Encode are the options of the encoder that makes rows of these rollouts, of which
-	// Specials, PromptsBy, Kwargs and Now count here.
+	// Encode are the options of the encoder that makes rows of these rollouts; Specials, PromptsBy,
+	// Kwargs and Now are used here.
 	Encode tokenize.Options
-	// Keep says which sampled ids stay where the template writes their text otherwise
-	// now: the model sees what it sampled, and not what the template shows of it. Such
-	// prompts are declared ([Prompt.Kept]). With "" they fork. "spelling" keeps the ids of a
-	// reply that the client sends back whole and the template writes whole, in another
-	// spelling (white space, the spacing of arguments, another stop token), after the same
-	// text as when it was sampled; history that the template or the client rewrites forks.
-	// "all" keeps those of each reply that the messages go on from.
+	// Keep says which sampled ids stay in prompts although the template now writes their text
+	// differently: the model sees what it sampled, and not what the template shows. Such prompts
+	// are declared ([Prompt.Kept]). With "" they fork. "spelling" keeps the ids of a reply that the
+	// client returns complete and the template writes completely, in another spelling (white
+	// space, the spacing of arguments, another stop token), after the same text as when it was
+	// sampled; history that the template or the client rewrites forks. "all" keeps the ids of every
+	// reply that the messages continue from.
 	Keep string
-	// RestoreReasoning gives replies that the client sends back without their reasoning
-	// that reasoning again, and leaves it to the template whether to show it.
+	// RestoreReasoning restores the reasoning of replies that the client returns without it, and
+	// leaves it to the template whether to show it.
 	RestoreReasoning bool
 
-	// Bounds of one tree; 0 = the default. Beyond them the checkpoint is let go that was
-	// longest not gone on from, or, where all are gone on from, the newest is not kept.
+	// Limits of one tree; 0 = the default. Beyond them the least recently used checkpoint without
+	// successors is dropped; if all have successors, the newest is not stored.
 	MaxCheckpoints int // 4,096
 	MaxTokens      int // ids held; 4 Mi
-	// Bounds of Sessions; 0 = the default.
+	// Limits of Sessions; 0 = the default.
 	MaxSessions      int // trees held; 16,384
-	MaxSessionTokens int // ids that they hold, each with some 12 bytes; 32 Mi
+	MaxSessionTokens int // ids held, at some 12 bytes each; 32 Mi
 }
 
-// The words of Options.Keep.
+// Values of Options.Keep.
 const (
 	keepNone     = ""
 	keepSpelling = "spelling"
 	keepAll      = "all"
 )
 
-// validate reports all faults of o.
+// validate returns all faults of o, joined.
 func (o Options) validate() error {
 	errs := []error{o.Encode.Validate()}
 	if o.Keep != keepNone && o.Keep != keepSpelling && o.Keep != keepAll {
@@ -72,9 +72,9 @@ type writer struct {
 	opts  Options
 	added *tokens.AddedTokens
 	plain *completion.Rule
-	tools *completion.Rule // of requests with tools
+	tools *completion.Rule // for requests with tools
 	marks bool             // see marksText
-	// rewrites are the stop tokens that the template shows as others in a history.
+	// rewrites returns the stop tokens that the template shows as others in history.
 	rewrites func() map[rollout.TokenID]rollout.TokenID
 }
 
@@ -101,7 +101,7 @@ func New(m *tokenize.Model, o Options) (*Sessions, error) {
 	}
 	w.rewrites = sync.OnceValue(func() map[rollout.TokenID]rollout.TokenID {
 		shown, err := m.StopRewrites(context.Background())
-		if err != nil { // it refuses the question, so nothing is known
+		if err != nil { // the template rejects the probe, so nothing is known
 			return nil
 		}
 		return shown
@@ -117,77 +117,77 @@ func ruleOf(m *tokenize.Model) *completion.Rule {
 	return completion.New(s)
 }
 
-// Tree returns an empty tree, for one rollout of which Sessions keeps nothing.
+// Tree returns an empty tree for one rollout, which Sessions does not hold.
 func (s *Sessions) Tree() *Tree { return s.w.tree() }
 
 func (w *writer) tree() *Tree {
 	return &Tree{w: w, root: &node{}, conversations: map[uint64][]*node{}, report: Report{Forked: map[string]int{}}}
 }
 
-// Request is a conversation to be answered. What it holds is not changed.
+// Request is a conversation to be answered. Its contents are not changed.
 type Request struct {
 	Messages       []rollout.Message
 	Tools          []rollout.Tool
 	TemplateKwargs map[string]json.RawMessage
 }
 
-// Prompt is what a model is to read before it answers.
+// Prompt is what a model is given before it answers.
 type Prompt struct {
-	// IDs are the prompt's, generation prompt included. The caller must not change them.
+	// IDs are the ids of the prompt, generation prompt included. The caller must not change them.
 	IDs []rollout.TokenID
-	// Shared is how many of them are those of the checkpoints before it, as they were
-	// sent and sampled: what the engine's prefix cache has.
+	// Shared is how many leading ids are those of earlier checkpoints, as they were sent and
+	// sampled: what the engine's prefix cache holds.
 	Shared int
-	// Reason says why the last reply among the messages is not in IDs as it was sampled,
-	// or only because Options.Keep asks for it (Kept): opening, history, reply, reasoning,
-	// rewritten, spelling, stop, control or joined; "" = it is.
+	// Reason says why the last reply among the messages is not in IDs as it was sampled, or is so
+	// only because of Options.Keep (Kept): opening, history, reply, reasoning, rewritten, spelling,
+	// stop, control or joined; "" = it is in IDs as it was sampled.
 	Reason string
-	// Kept: the ids hold what was sampled, where the template would write something else.
+	// Kept says that the ids hold what was sampled, where the template would write something else.
 	Kept bool
-	// Messages are the request's, marked as sampled and with their reasoning as far as
-	// the tree knows: those to record.
+	// Messages are the request's messages to record: marked as sampled and with their reasoning, as
+	// far as the tree knows.
 	Messages []rollout.Message
 
-	*asked
+	*pending
 }
 
-// Reply records what was sampled after the prompt, stop token included, as a checkpoint;
-// nothing where no id was. told is the message that the client is told, nil where only
-// ids are known. Several replies of one prompt are several checkpoints.
+// Reply records as a checkpoint the ids that were sampled after the prompt, stop token included;
+// without ids it does nothing. told is the message sent to the client, nil if only ids are known.
+// Several replies to one prompt are several checkpoints.
 func (p *Prompt) Reply(output []rollout.TokenID, told *rollout.Message) error {
-	if p.asked == nil {
+	if p.pending == nil {
 		return zero.Value("prompt.Prompt", "Tree.Prompt")
 	}
-	return p.asked.reply(output, told)
+	return p.pending.reply(output, told)
 }
 
-// asked is a prompt as its checkpoints will hold it.
-type asked struct {
+// pending is a prompt in the form that its checkpoints hold.
+type pending struct {
 	tree *Tree
 	from point
-	ids  []rollout.TokenID // after from
-	text string            // that they spell
+	ids  []rollout.TokenID // the ids after from
+	text string            // the text that ids spell
 	showing
 	reason string
 	kept   bool
-	first  *node // of the first reply
+	first  *node // checkpoint of the first reply
 }
 
-// showing is what a prompt shows.
+// showing is the origin of a prompt's text.
 type showing struct {
-	fields []field // of the path from byte since on to the end of the prompt
+	fields []field // fields of the path from byte since to the end of the prompt
 	since  int
-	cuts   []cut // in the path
-	// What the template showed: bytes, and their digest. The path has other text where a
-	// prompt was kept.
+	cuts   []cut // cuts in the path
+	// The length of the template's text, in bytes, and its hash. The path has other text if ids
+	// were kept.
 	shown    int
 	shownSum uint64
 
-	conversation uint64 // of the messages, as the client sent them
+	conversation uint64 // hash of the messages as the client sent them
 	messages     int
 }
 
-func (a *asked) reply(output []rollout.TokenID, told *rollout.Message) error {
+func (a *pending) reply(output []rollout.TokenID, told *rollout.Message) error {
 	if len(output) == 0 {
 		return nil
 	}
@@ -209,10 +209,11 @@ func (a *asked) reply(output []rollout.TokenID, told *rollout.Message) error {
 	return nil
 }
 
-// tailIDs are decoded with what comes after, which may depend on them (SentencePiece).
+// tailIDs is how many ids before an output are decoded with it, since its text may depend on them
+// (SentencePiece).
 const tailIDs = 4
 
-// tail returns the last ids of a prompt: of own ids after the first count of n's path.
+// tail returns the last ids of a prompt: the first count ids of n's path, then own.
 func (n *node) tail(count int, own []rollout.TokenID) []rollout.TokenID {
 	if len(own) < tailIDs {
 		own = append(n.path(count), own...)
@@ -220,9 +221,8 @@ func (n *node) tail(count int, own []rollout.TokenID) []rollout.TokenID {
 	return own[max(0, len(own)-tailIDs):]
 }
 
-// spell is what output spells after the ids that a prompt ends with: without the marks
-// that a tokenizer puts where text begins after a control token, which templates do not
-// write.
+// spell returns the text of output after the ids that a prompt ends with, without the marks that a
+// tokenizer puts at the beginning of text after a control token, which templates do not write.
 func (w *writer) spell(tail, output []rollout.TokenID) (string, error) {
 	if !w.marks {
 		return decodeAfter(w.model.Tokenizer, tail, output)
@@ -248,8 +248,8 @@ func (w *writer) spell(tail, output []rollout.TokenID) (string, error) {
 	return text.String(), nil
 }
 
-// marksText reports whether tok marks the beginning of text after a control token by a
-// space (SentencePiece).
+// marksText reports whether tok marks the beginning of text after a control token with a space
+// (SentencePiece).
 func marksText(tok engine.Tokenizer) (bool, error) {
 	for _, a := range tok.Vocab().Added() {
 		if !a.Special {
@@ -270,7 +270,7 @@ func marksText(tok engine.Tokenizer) (bool, error) {
 	return false, nil
 }
 
-// decodeAfter is what output is decoded to after tail.
+// decodeAfter returns the text that output adds to that of tail.
 func decodeAfter(tok engine.Tokenizer, tail, output []rollout.TokenID) (string, error) {
 	before, err := tok.Decode(tail)
 	if err != nil {
@@ -286,8 +286,8 @@ func decodeAfter(tok engine.Tokenizer, tail, output []rollout.TokenID) (string, 
 	return tok.Decode(output)
 }
 
-// Prompt returns the prompt for a request. The tree is not changed before its Reply:
-// asking is also how to count the tokens of a request.
+// Prompt returns the prompt for a request. It does not change the tree, which Reply does, so it can
+// also be used to count the tokens of a request.
 func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	switch {
 	case t.w == nil:
@@ -295,7 +295,7 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	case t.w.model == nil:
 		return nil, zero.Value("prompt.Sessions", "New")
 	}
-	p := &Prompt{asked: &asked{tree: t, showing: showing{messages: len(r.Messages)}}}
+	p := &Prompt{pending: &pending{tree: t, showing: showing{messages: len(r.Messages)}}}
 	expected := t.recognise(p, r.Messages)
 	c, err := t.w.render(ctx, p.Messages, r)
 	if err != nil {
@@ -303,11 +303,11 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	}
 	last := lastReply(p.Messages)
 	var refused string
-	for _, from := range t.reach(c, last) {
+	for _, from := range t.pointsFor(c, last) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		why, err := c.goOn(p, from)
+		why, err := c.continueFrom(p, from)
 		if err != nil {
 			return nil, err
 		}
@@ -324,11 +324,11 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	case p.from.holds:
 	case expected == nil:
 		if p.Reason = refused; refused == "" {
-			p.Reason = t.stranger(p, r.Messages, last)
+			p.Reason = t.unknownReplyReason(p, r.Messages, last)
 		}
 	default:
 		if p.Reason = refused; refused == "" {
-			p.Reason = c.difference(expected, &r.Messages[last])
+			p.Reason = c.divergenceReason(expected, &r.Messages[last])
 		}
 		if k := t.w.opts.Keep; k == keepNone || k == keepSpelling && !(spelling(p.Reason) && c.whole(expected)) {
 			break
@@ -342,7 +342,7 @@ func (t *Tree) Prompt(ctx context.Context, r Request) (*Prompt, error) {
 	return p, nil
 }
 
-// lastReply is the index of the last assistant message, −1 for none.
+// lastReply returns the index of the last assistant message, −1 if there is none.
 func lastReply(messages []rollout.Message) int {
 	last := len(messages) - 1
 	for last >= 0 && messages[last].Role != rollout.RoleAssistant {
@@ -351,7 +351,7 @@ func lastReply(messages []rollout.Message) int {
 	return last
 }
 
-// render writes the conversation with the generation prompt.
+// render renders the conversation with the generation prompt.
 func (w *writer) render(ctx context.Context, messages []rollout.Message, r Request) (*continuation, error) {
 	c := &continuation{w: w, rule: w.plain, messages: messages}
 	if len(r.Tools) > 0 {

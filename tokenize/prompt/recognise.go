@@ -11,13 +11,12 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
-// seed of the digests of conversations, which never leave the process.
+// seed is that of the hashes of conversations, which never leave the process.
 var seed = maphash.MakeSeed()
 
-// follow is the digest of a conversation that goes on with m. It says which checkpoints
-// to compare a reply with, so what clients and recorders leave out (reasoning, ids) does
-// not count.
-func follow(conversation uint64, m *rollout.Message) uint64 {
+// conversationHash returns the hash of a conversation continued with m. It selects the checkpoints
+// to compare a reply with, so it leaves out what clients and recorders may omit (reasoning, ids).
+func conversationHash(conversation uint64, m *rollout.Message) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	text := func(parts ...string) {
@@ -34,9 +33,8 @@ func follow(conversation uint64, m *rollout.Message) uint64 {
 	return h.Sum64()
 }
 
-// recognise fills p's messages: those that are replies of the tree are marked as sampled.
-// It returns the checkpoint that the last assistant message is the reply of, if that is
-// known.
+// recognise fills p.Messages, with replies of the tree marked as sampled. It returns the checkpoint
+// whose reply is the last assistant message, nil if none is known.
 func (t *Tree) recognise(p *Prompt, messages []rollout.Message) (expected *node) {
 	p.Messages = slices.Clone(messages)
 	t.mu.Lock()
@@ -51,12 +49,13 @@ func (t *Tree) recognise(p *Prompt, messages []rollout.Message) (expected *node)
 				}
 			}
 		}
-		p.conversation = follow(p.conversation, &messages[i])
+		p.conversation = conversationHash(p.conversation, &messages[i])
 	}
 	return expected
 }
 
-// replier is the newest checkpoint after that conversation whose reply m is, or may be.
+// replier returns the newest checkpoint after that conversation whose reply is m; if there is none,
+// the newest one whose message is unknown.
 func (t *Tree) replier(conversation uint64, m *rollout.Message) (may *node) {
 	for _, n := range slices.Backward(t.conversations[conversation]) {
 		if n.told != nil && answers(n.told, m) {
@@ -69,9 +68,9 @@ func (t *Tree) replier(conversation uint64, m *rollout.Message) (may *node) {
 	return may
 }
 
-// answers reports whether m is the reply told, as clients send it back: white space
-// around the text, the reasoning and the spelling of arguments aside. What a template
-// makes of that decides.
+// answers reports whether m is the reply told, as clients return it: apart from white space around
+// the text, a missing reasoning and the spelling of arguments. The template's rendering then
+// decides.
 func answers(told, m *rollout.Message) bool {
 	if strings.TrimSpace(told.Content) != strings.TrimSpace(m.Content) || len(told.ToolCalls) != len(m.ToolCalls) {
 		return false
@@ -88,8 +87,7 @@ func answers(told, m *rollout.Message) bool {
 	return true
 }
 
-// sameJSON reports whether two texts are JSON of the same value, numbers as they are
-// spelled.
+// sameJSON reports whether two texts are JSON of the same value, with numbers compared as spelled.
 func sameJSON(a, b string) bool {
 	x, errX := canonical(a)
 	y, errY := canonical(b)
@@ -109,11 +107,11 @@ func canonical(text string) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// stranger says why a last reply is none of a checkpoint's.
-func (t *Tree) stranger(p *Prompt, messages []rollout.Message, last int) string {
+// unknownReplyReason returns the reason for a last reply that belongs to no checkpoint.
+func (t *Tree) unknownReplyReason(p *Prompt, messages []rollout.Message, last int) string {
 	conversation := uint64(0)
 	for i := range last {
-		conversation = follow(conversation, &messages[i])
+		conversation = conversationHash(conversation, &messages[i])
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,15 +121,15 @@ func (t *Tree) stranger(p *Prompt, messages []rollout.Message, last int) string 
 	return reasonHistory
 }
 
-// difference says where the text parts from that of the checkpoint n, whose reply the
-// client sends back as m.
-func (c *continuation) difference(n *node, m *rollout.Message) string {
+// divergenceReason returns the reason for which the text diverges from that of checkpoint n, whose
+// reply the client returns as m.
+func (c *continuation) divergenceReason(n *node, m *rollout.Message) string {
 	var path []*node
 	for x := n; x != nil; x = x.base {
 		path = append(path, x)
 	}
-	at := 0 // up to here it is the same
-	if c.goesOn(n) {
+	at := 0 // length of the common text
+	if c.beginsAsShown(n) {
 		at, path = n.prompt+render.CommonText(n.text[n.prompt-n.start:], c.text.Text[n.shown:]), nil
 	}
 	for i, x := range slices.Backward(path) {
@@ -153,25 +151,24 @@ func (c *continuation) difference(n *node, m *rollout.Message) string {
 	case at < n.prompt, thought && !written:
 		return reasonRewritten
 	case at == n.end() && n.declared != "":
-		return n.declared // what stands before is not as it was sampled
+		return n.declared // the text before it is not as it was sampled
 	case at == n.end():
-		return reasonReply // it goes on in the client's words
+		return reasonReply // the client continues the reply in its own words
 	case at >= n.end()-len(c.w.stopOf(n).Content):
 		return reasonStop
 	}
 	return reasonSpelling
 }
 
-// goesOn reports whether the text begins with that which the template showed of n's
-// prompt.
-func (c *continuation) goesOn(n *node) bool {
+// beginsAsShown reports whether the text begins with what the template showed of n's prompt.
+func (c *continuation) beginsAsShown(n *node) bool {
 	return n.shown <= len(c.text.Text) && maphash.String(seed, c.text.Text[:n.shown]) == n.shownSum
 }
 
-// whole reports whether the text has all of the reply of n, the last one among the
-// messages, after what the template showed before it.
+// whole reports whether the text has the complete reply of n, the last one among the messages,
+// after what the template showed before it.
 func (c *continuation) whole(n *node) bool {
-	if n.told == nil || !c.goesOn(n) {
+	if n.told == nil || !c.beginsAsShown(n) {
 		return false
 	}
 	var content, reasoning strings.Builder

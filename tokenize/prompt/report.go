@@ -1,49 +1,47 @@
 package prompt
 
-// Why a prompt does not hold the last reply as it was sampled: Prompt.Reason, Report.Forked.
+// Reasons for a prompt not holding the last reply as it was sampled: Prompt.Reason, Report.Forked.
 const (
-	// reasonOpening: there is no reply before it.
+	// reasonOpening: there is no earlier reply.
 	reasonOpening = "opening"
-	// reasonHistory: the messages before the last reply are those of no checkpoint: they were
-	// edited or shortened, the agent is another one, or the checkpoint was let go.
+	// reasonHistory: no checkpoint has the messages before the last reply: they were edited or
+	// shortened, another agent sent them, or the checkpoint was dropped.
 	reasonHistory = "history"
-	// reasonReply: the client sends back another reply than any that was sampled there.
+	// reasonReply: the client returns another reply than any sampled there.
 	reasonReply = "reply"
-	// reasonReasoning: the client sends the reply back without its reasoning.
+	// reasonReasoning: the client returns the reply without its reasoning.
 	reasonReasoning = "reasoning"
-	// reasonRewritten: the template writes earlier text otherwise now, or leaves it out.
+	// reasonRewritten: the template now writes earlier text differently, or leaves it out.
 	reasonRewritten = "rewritten"
-	// reasonSpelling: the template writes the reply in other characters than were sampled:
-	// white space, the spacing of arguments.
+	// reasonSpelling: the template writes the reply in other characters than were sampled: white
+	// space, the spacing of arguments.
 	reasonSpelling = "spelling"
-	// reasonStop: the template does not write the stop token that was sampled.
+	// reasonStop: the template does not write the sampled stop token.
 	reasonStop = "stop"
-	// reasonControl: a control token stands where the reply spells it out, or the other way
-	// round.
+	// reasonControl: a control token is where the reply spells it out, or the reverse.
 	reasonControl = "control"
-	// reasonJoined: the text that follows would join the reply's last token.
+	// reasonJoined: the text after the reply would join its last token.
 	reasonJoined = "joined"
 )
 
-// spelling reports whether the reply stands in the text, written otherwise.
+// spelling reports whether r means that the text has the reply in another spelling.
 func spelling(r string) bool { return r == reasonSpelling || r == reasonStop || r == reasonJoined }
 
 // Report counts the prompts that were answered.
 type Report struct {
 	Turns   int // prompts with a reply
-	Opened  int // no reply stands before them
-	Bridged int // they hold the last reply as it was sampled, as the template writes it
-	Kept    int // they hold it although the template would write something else
-	// Forked: the others, and the kept ones, by reason.
+	Opened  int // without an earlier reply
+	Bridged int // with the last reply as it was sampled, as the template writes it
+	Kept    int // with the last reply as it was sampled, though the template would write something else
+	// Forked counts the others, and the kept ones, by reason.
 	Forked map[string]int
 
-	Checkpoints int // held
+	Checkpoints int // checkpoints held
 	Tokens      int // ids held
-	LetGo       int // checkpoints beyond the bounds
+	LetGo       int // checkpoints dropped by the limits
 }
 
-// Share is the share of bridged turns among those with a reply before them; 1 where there
-// are none.
+// Share returns the share of bridged turns among those with an earlier reply; 1 if there are none.
 func (r Report) Share() float64 {
 	if r.Turns == r.Opened {
 		return 1
@@ -63,7 +61,7 @@ func (r *Report) Add(o Report) {
 	}
 }
 
-func (r *Report) count(a *asked) {
+func (r *Report) count(a *pending) {
 	r.Turns++
 	switch {
 	case a.reason == reasonOpening:

@@ -14,35 +14,35 @@ import (
 type Tree struct {
 	w  *writer
 	mu sync.Mutex
-	// root is before all prompts.
+	// root precedes all prompts.
 	root          *node
-	conversations map[uint64][]*node // by what their prompts show
+	conversations map[uint64][]*node // by the hash of the messages of their prompts
 	clock         uint64
 	report        Report
 
 	learning sync.Mutex
-	learned  int      // turns of the record
-	asked    []*asked // the last prompts that have no reply
+	learned  int        // turns of the record learnt so far
+	pending  []*pending // the latest prompts without a reply
 }
 
-// node is a checkpoint. It holds what its prompt and reply add to a path from the root.
-// All but next, gone and used stay as they are.
+// node is a checkpoint. It holds what its prompt and reply add to a path from the root. All fields
+// but next, gone and used are constant.
 type node struct {
 	base  *node
-	after bool // it goes on from base's reply, else from a cut of its prompt
-	start int  // byte of the path where its own text begins
-	kept  int  // ids of the path before its own
+	after bool // it continues base's reply, else a cut in base's prompt
+	start int  // byte of the path at which its own text begins
+	kept  int  // number of ids in the path before its own
 	text  string
 	ids   []rollout.TokenID
-	// Where the prompt ends and the reply begins, in the path.
+	// End of the prompt and start of the reply, in the path.
 	prompt, promptIDs int
 	showing
 	told     *rollout.Message
-	declared string // of a prompt that was kept, "" = none
+	declared string // reason of a kept prompt, "" for others
 
 	next []*node
-	gone bool   // it was let go
-	used uint64 // the clock when it was last gone on from
+	gone bool   // dropped from the tree
+	used uint64 // the clock when it was last continued from
 }
 
 func (n *node) end() int { return n.start + len(n.text) }
@@ -59,19 +59,19 @@ func (n *node) path(count int) []rollout.TokenID {
 	return out
 }
 
-// point is a place of a tree from which a prompt can go on.
+// point is a place in a tree from which a prompt can continue.
 type point struct {
 	node  *node
-	at    int  // byte of the path
-	ids   int  // as many of the path
+	at    int  // offset in the path, in bytes
+	ids   int  // the same in ids
 	reply bool // after the reply of node
-	holds bool // the last reply of the request stands before it
+	holds bool // the last reply of the request is before it
 }
 
-// reach returns the points from which a rendered request can go on, as far as its text
-// and the origin of that tell: those that hold its last reply first, then the deepest; of
-// the same place a cut, which needs no proof, then the newest.
-func (t *Tree) reach(c *continuation, last int) []point {
+// pointsFor returns the points from which a rendered request can continue, judged by its text and the
+// origin of the text. Points after its last reply come first, then deeper ones; at the same depth a
+// cut, which needs no proof, comes first, then the newest.
+func (t *Tree) pointsFor(c *continuation, last int) []point {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	points := []point{{node: t.root}}
@@ -83,7 +83,7 @@ func (t *Tree) reach(c *continuation, last int) []point {
 	return points
 }
 
-// order compares with false before true.
+// order compares booleans, false before true.
 func order(a, b bool) int {
 	switch {
 	case a == b:
@@ -94,13 +94,13 @@ func order(a, b bool) int {
 	return -1
 }
 
-// descend adds the points of n and below. holds: the path before n has the reply that is
-// message last.
+// descend adds the points of n and the nodes below it. holds says that the path before n has the
+// reply that is message last.
 func (t *Tree) descend(n *node, c *continuation, last int, holds bool, points *[]point) {
 	text := c.text.Text
 	same := n.start + render.CommonText(n.text[:n.prompt-n.start], text[min(n.start, len(text)):])
 	same = common(n.fields, c.fields, n.since, same)
-	// What is a control token must be so with what stands next.
+	// Whether text is a control token depends on the text after it.
 	k := len(n.cuts)
 	for k > 0 && n.cuts[k-1].at+t.w.added.Longest > same {
 		k--
@@ -117,7 +117,7 @@ func (t *Tree) descend(n *node, c *continuation, last int, holds bool, points *[
 		*points = append(*points, point{n, n.end(), n.kept + len(n.ids), true, with})
 	}
 	for _, child := range n.next {
-		if child.declared != "" { // its text is not what its ids spell
+		if child.declared != "" { // its ids do not spell its text
 			continue
 		}
 		switch {
@@ -129,20 +129,20 @@ func (t *Tree) descend(n *node, c *continuation, last int, holds bool, points *[
 	}
 }
 
-// add puts a checkpoint into the tree, made of a.
-func (t *Tree) add(a *asked, n *node) {
+// add adds n, a checkpoint made of a, to the tree.
+func (t *Tree) add(a *pending, n *node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.clock++
 	n.used = t.clock
-	if first := a.first; first != nil { // it holds the prompt
+	if first := a.first; first != nil { // the first reply's checkpoint holds the prompt
 		n.base, n.after, n.start, n.kept, n.since = first, false, first.prompt, first.promptIDs, first.prompt
 		n.text, n.ids, n.fields, n.cuts = strings.Clone(n.text[len(a.text):]), slices.Clone(n.ids[len(a.ids):]), nil, nil
 	} else {
 		t.report.count(a)
 	}
 	a.first = cmp.Or(a.first, n)
-	t.asked = slices.DeleteFunc(t.asked, func(o *asked) bool { return o == a })
+	t.pending = slices.DeleteFunc(t.pending, func(o *pending) bool { return o == a })
 	for at := n.base; at.gone; at = at.base {
 		t.link(at)
 	}
@@ -175,8 +175,8 @@ func (t *Tree) unlink(n *node) {
 	t.report.LetGo++
 }
 
-// shrink lets checkpoints go until the bounds hold again: the ends of paths that were
-// longest not gone on from, newest last.
+// shrink drops checkpoints until the limits hold again: leaves, least recently used first, the
+// newest one last.
 func (t *Tree) shrink(newest *node) {
 	for t.report.Checkpoints > t.w.opts.MaxCheckpoints || t.report.Tokens > t.w.opts.MaxTokens {
 		oldest := newest
@@ -194,7 +194,7 @@ func (t *Tree) shrink(newest *node) {
 	}
 }
 
-// Report returns what the tree counted so far.
+// Report returns the counts of the tree so far.
 func (t *Tree) Report() Report {
 	t.mu.Lock()
 	defer t.mu.Unlock()

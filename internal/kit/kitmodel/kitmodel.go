@@ -1,4 +1,4 @@
-// Package kitmodel makes models of the templates kit.
+// Package kitmodel makes models from the templates kit.
 package kitmodel
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// familyStops are the texts of the stop tokens that the model folders of these
-// families name, by the beginning of the template's name; the first is eos_token.
+// familyStops are the texts of the stop tokens that the model folders of these families name, by
+// the prefix of the template's name; the first is eos_token.
 var familyStops = []struct {
 	prefix string
 	stops  []string
@@ -42,7 +42,7 @@ var familyStops = []struct {
 	{"", []string{"<|im_end|>"}},
 }
 
-// Stops are the texts of the stop tokens of a template of the kit; the first is eos_token.
+// Stops returns the texts of the stop tokens of a template of the kit; the first is eos_token.
 func Stops(name string) []string {
 	for _, f := range familyStops {
 		if strings.HasPrefix(name, f.prefix) {
@@ -54,8 +54,8 @@ func Stops(name string) []string {
 
 var marker = regexp.MustCompile(`<[|｜][^ <>{}']+[|｜]>|\[/?[A-Z_]{2,}\]|</?[a-z]+(?:_of)?_[a-z]+>|</?think>|<\|(?:channel|turn|tool(?:_call|_response)?)>|<(?:channel|turn|tool(?:_call|_response)?)\|>`)
 
-// Templates returns a model for every template of the templates kit. They share Qwen3's
-// tokenizer, which learns the markers of all templates.
+// Templates returns a model for every template of the templates kit. They share Qwen3's tokenizer,
+// extended by the markers of all templates.
 func Templates(t testing.TB) map[string]*tokenize.Model {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
@@ -93,7 +93,7 @@ func Templates(t testing.TB) map[string]*tokenize.Model {
 	return models
 }
 
-// extended is Qwen3's tokenizer with more added tokens.
+// extended returns Qwen3's tokenizer with more added tokens.
 func extended(t testing.TB, markers []string) engine.Tokenizer {
 	t.Helper()
 	raw := kit.Qwen3(t)["tokenizer.json"].Data

@@ -9,15 +9,15 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
-// This file holds the line between what a template writes to open a reply, which the
-// model reads, and the reply, which it samples. A reply begins where the generation
-// prompt ends. Where a template writes a turn otherwise than its own prompt, or none,
-// that place is inferred, and what would then be trained is checked: a row is refused
-// rather than trained with a part of a header.
+// This file draws the line between what a template writes to open a reply, which the model reads,
+// and the reply, which the model samples. A reply begins at the end of the generation prompt. If a
+// template opens a turn differently than its own prompt does, or has no prompt, the beginning is
+// inferred, and the text to be trained is checked: a row is rejected rather than trained with part
+// of a header.
 
-// AsSampled is reply m as the policy sampled it: its text parts as one text, since
-// only later contexts join them, and without its name, which the generation prompt that
-// it was sampled after did not have. It is nil where m is that itself.
+// AsSampled returns reply m as the policy sampled it: its text parts as one text, since only later
+// contexts join them, and without its name, which its generation prompt did not have. It returns
+// nil if m is already in that form.
 func AsSampled(m *rollout.Message) *rollout.Message {
 	if len(m.Parts) < 2 && m.Name == "" {
 		return nil
@@ -30,17 +30,17 @@ func AsSampled(m *rollout.Message) *rollout.Message {
 	return &out
 }
 
-// opening is how a template opens a reply to a user.
+// opening says how a template opens a reply to a user.
 type opening struct {
-	prompt string // the generation prompt, "" for none
-	known  bool   // it could be asked
-	Fault  error  // what checkLead says of a plain reply to it
-	// Lead is what the template writes before such a reply although the prompt lacks it,
-	// "" where it varies: the header, in a conversation that shows it.
+	prompt string // the generation prompt, "" if there is none
+	known  bool   // the probe could be rendered
+	Fault  error  // CheckLead's error for a plain reply to it
+	// Lead is what the template writes before such a reply although the prompt lacks it, "" if it
+	// varies: the header, in a conversation that shows it.
 	Lead string
 }
 
-// learnOpening asks the template with a question and its answer.
+// learnOpening renders a question and its answer.
 func (rr *Rule) learnOpening() *opening {
 	o := &opening{}
 	if rr.Template == nil {
@@ -86,7 +86,7 @@ func (rr *Rule) learnOpening() *opening {
 	return o
 }
 
-// header is the generation prompt without reasoning that it opens.
+// header returns the generation prompt without the reasoning that it opens.
 func (o *opening) header() string {
 	if at := ThinkTag.FindStringIndex(o.prompt); at != nil {
 		return o.prompt[:at[0]]
@@ -94,15 +94,15 @@ func (o *opening) header() string {
 	return o.prompt
 }
 
-// follows reports whether what with says from start on stands after the same text of
-// the template as a reply to prompt does.
+// follows reports whether the text of with from start on comes after the same text of the template
+// as a reply to prompt does.
 func follows(prompt, with *render.Rendering, start int) bool {
 	return strings.HasPrefix(with.Text, prompt.Text) && start >= len(prompt.Text) || strings.HasSuffix(with.Text[:start], prompt.Tail()) && prompt.Tail() != ""
 }
 
-// CheckLead refuses a frame whose lead, the text of the template before a plain reply,
-// is a part of its header: where the template writes no generation prompt (or the turn
-// does not go on from it), nothing tells that the policy sampled it.
+// CheckLead rejects a frame whose lead, the template's text before a plain reply, is part of the
+// reply's header: if the template writes no generation prompt, or the turn does not continue it,
+// nothing shows that the policy sampled the lead.
 func (o *opening) CheckLead(f *Frame) error {
 	if f.quotes != "" {
 		return headerError(f.quotes)
@@ -130,9 +130,9 @@ func excerptOf(text string) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// CheckReply refuses a reply of message i that holds recorded text of others, or the
-// message's own name; and one whose lead holds a control token of the header that the
-// prompt ends with, where with does not go on from it.
+// CheckReply rejects a reply of message i that has recorded text of others, or the message's own
+// name; and one whose lead has a control token of the header at the end of the prompt, unless the
+// reply follows the prompt.
 func (rr *Rule) CheckReply(out *render.Rendering, i int32, f *Frame, prompt *render.Rendering) error {
 	for k := range out.Fields {
 		x := &out.Fields[k]
@@ -152,7 +152,7 @@ func (rr *Rule) CheckReply(out *render.Rendering, i int32, f *Frame, prompt *ren
 	return nil
 }
 
-// foreignTo refuses text of a field that a reply of message i cannot hold.
+// foreignTo rejects text of a field that a reply of message i cannot contain.
 func foreignTo(f *render.Field, i int32, text string) error {
 	switch {
 	case f.Part == render.PartName:
@@ -165,7 +165,7 @@ func foreignTo(f *render.Field, i int32, text string) error {
 	return nil
 }
 
-// CheckSpan is checkReply for the bytes [start, end) of a whole conversation.
+// CheckSpan is CheckReply for the bytes [start, end) of a whole conversation.
 func (rr *Rule) CheckSpan(doc *render.Rendering, i int32, start, end int) error {
 	o, lead := rr.Opening(), doc.Text[start:end]
 	for k := doc.FieldAfter(start); k < len(doc.Fields) && doc.Fields[k].Start < end; k++ {
@@ -186,11 +186,11 @@ func (rr *Rule) CheckSpan(doc *render.Rendering, i int32, start, end int) error 
 	return nil
 }
 
-// afterHeader returns where a reply begins whose turn begins at byte start: after a
-// header that the generation prompt lacks, or that holds the name of message i, and
-// then after what the generation prompt ends with. It is start for neither, and where
-// nothing of that prompt stands after the name. The name may stand before start and
-// read like the end of the generation prompt, which the template then writes itself.
+// afterHeader returns where the reply begins in a turn that begins at byte start: after a header
+// that the generation prompt lacks or that has the name of message i, and then after what the
+// generation prompt ends with. It returns start if there is neither, and if nothing of that prompt
+// follows the name. The name may be before start and equal the end of the generation prompt, which
+// the template then writes itself.
 func (rr *Rule) afterHeader(doc *render.Rendering, i int32, start, stop int) int {
 	o := rr.Opening()
 	if lead := o.Lead; lead != "" && strings.HasPrefix(doc.Text[start:stop], lead) {
@@ -204,7 +204,7 @@ func (rr *Rule) afterHeader(doc *render.Rendering, i int32, start, stop int) int
 			continue
 		}
 		for _, opened := range []string{o.prompt, o.header()} {
-			for n := range len(opened) { // the longest end of it first
+			for n := range len(opened) { // the longest end first
 				if strings.HasPrefix(doc.Text[x.End:stop], opened[n:]) {
 					return max(start, x.End+len(opened)-n)
 				}

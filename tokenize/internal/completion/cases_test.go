@@ -21,9 +21,9 @@ const (
 	roles     = "{% for m in messages %}{% if m.role == 'user' %}<|user|>{% else %}<|assistant|>{% endif %}{{ m.content }}{% endfor %}"
 )
 
-// Which bytes of a reply the policy sampled. alone is the reply right after its own
-// prompt, as merged and per-step rows have it, within the reply where the conversation
-// goes on, as whole rows have it; "" for none.
+// Which bytes of a reply the policy sampled. alone is the reply right after its own prompt, as in
+// merged and per-step rows; within is the reply in a conversation that continues, as in whole rows;
+// "" = none.
 func TestCases(t *testing.T) {
 	plain := []rollout.Message{render.User("one"), render.Assistant("first"), render.User("two"), render.Assistant("second")}
 	reasoned := []rollout.Message{render.User("one"), render.Thinking("I think.", "first"), render.User("two"), render.Assistant("second")}
@@ -32,7 +32,7 @@ func TestCases(t *testing.T) {
 	for _, c := range []struct {
 		why, template string
 		messages      []rollout.Message
-		cut           bool // the first reply was
+		cut           bool // the first reply was truncated
 		alone, within []string
 	}{
 		{"a reply begins after the generation prompt and ends with its stop token", chatML + asksML,
@@ -100,7 +100,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// Where nothing tells that the policy sampled what stands before a reply, it is refused.
+// If nothing shows that the policy sampled the text before a reply, the reply is rejected.
 func TestRefusedOpenings(t *testing.T) {
 	for _, c := range []struct{ why, template, want string }{
 		{"a header, and no generation prompt", chatML, "<|im_start|>assistant"},
@@ -121,15 +121,14 @@ func TestRefusedOpenings(t *testing.T) {
 	}
 }
 
-// Which tokens end replies, where the folder lists them and where it names the eos_token
-// alone.
+// Which tokens end replies, for folders that list them and folders that name only the eos_token.
 func TestEnds(t *testing.T) {
 	const ended = "{% for m in messages %}{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
 	for _, c := range []struct {
 		why, template string
 		listed        bool
-		stops         []string // at which the engine stops
-		texts         []string // that end a reply in the text
+		stops         []string // ids at which the engine stops
+		texts         []string // texts that end a reply
 	}{
 		{"listed: what the template writes in its place ends the text, and the engine stops as listed", ended, true, []string{"<|im_end|>"}, []string{"<|end|>", "<|im_end|>"}},
 		{"not listed: the engine stops there, too", ended, false, []string{"<|im_end|>", "<|end|>"}, []string{"<|end|>", "<|im_end|>"}},
@@ -147,7 +146,7 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// added are control tokens; the id of each is its place.
+// added returns control tokens whose ids are their indices.
 func added() []engine.AddedToken {
 	var out []engine.AddedToken
 	for i, text := range []string{"<|im_start|>", "<|im_end|>", "<|user|>", "<|assistant|>", "<|end|>"} {
@@ -156,7 +155,7 @@ func added() []engine.AddedToken {
 	return out
 }
 
-// source is a folder that names <|im_end|> as its eos_token.
+// source returns a folder that names <|im_end|> as its eos_token.
 func source(t *testing.T, template string, listed bool) Source {
 	t.Helper()
 	s := Source{Added: added(), Named: []rollout.TokenID{1}, Listed: listed}

@@ -1,6 +1,6 @@
 package completion
 
-// Where a reply ends.
+// The end of a reply.
 
 import (
 	"strings"
@@ -9,14 +9,14 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// closed is a kind of message with the text of the template after it.
+// closed is a kind of message with the template's text after it.
 type closed struct {
 	kind [2]bool
 	rest string
 }
 
-// foreign returns where the first recorded text after byte at begins that is
-// neither of message i nor a role, or the end of the text.
+// foreign returns the beginning of the first recorded text after byte at that is neither of message
+// i nor a role, or the end of the text.
 func (f *turnFinder) foreign(i, at int) int {
 	for k := f.runAfter(at); k < f.runs.Len(); k++ {
 		if field, start, _ := f.runs.At(k); f.c.Place(int(field.Message)) != i && !ofHeader(field) {
@@ -26,14 +26,14 @@ func (f *turnFinder) foreign(i, at int) int {
 	return len(f.r.Text)
 }
 
-// kind is what the end of message i mostly depends on: whether it has tool calls, and
-// whether a tool answers.
+// kind returns what the end of message i mostly depends on: whether it has tool calls, and whether
+// a tool answers.
 func (f *turnFinder) kind(i int) [2]bool {
 	return [2]bool{f.c.Has(i, "tool_calls"), i+1 < f.c.Len() && f.c.Role(i+1) == "tool"}
 }
 
-// closing is what the template writes after the last data of message i where
-// the conversation ends with it; for the first message of its kind.
+// closing returns what the template writes after the last data of a final message of i's kind,
+// taken from the first such message.
 func (f *turnFinder) closing(i int) string {
 	key := f.kind(i)
 	if c, ok := f.closings[key]; ok {
@@ -42,7 +42,7 @@ func (f *turnFinder) closing(i int) string {
 	c := ""
 	for k := range i + 1 {
 		if f.c.Role(k) == "assistant" && f.kind(k) == key && f.data(k).first >= 0 {
-			f.glance(k+1, false, func(r *chat.Result) { c = f.closingOf(k, 0, r) })
+			f.tryRender(k+1, false, func(r *chat.Result) { c = f.closingOf(k, 0, r) })
 			break
 		}
 	}
@@ -50,24 +50,24 @@ func (f *turnFinder) closing(i int) string {
 	return c
 }
 
-// closingBefore is what it writes there for message i itself, with rest after its last
-// byte here; for messages without tool calls, for the first of its kind with the same rest.
+// closingBefore returns the same for message i itself, which is followed here by rest; for messages
+// without tool calls, for the first of its kind with the same rest.
 func (f *turnFinder) closingBefore(i, last int, rest string) (c string) {
 	key := closed{f.kind(i), rest}
 	if c, ok := f.before[key]; ok {
 		return c
 	}
-	f.glance(i+1, false, func(r *chat.Result) { c = f.closingOf(i, last, r) })
-	if !key.kind[0] { // calls can end in what is no data
-		key.rest = strings.Clone(rest) // the text may be written over
+	f.tryRender(i+1, false, func(r *chat.Result) { c = f.closingOf(i, last, r) })
+	if !key.kind[0] { // calls can end in text that is not data
+		key.rest = strings.Clone(rest) // the text's memory is reused
 		f.before[key] = c
 	}
 	return c
 }
 
-// closingOf is what the template writes after the last data of message i in r, which
-// ends with it, in the pass of the message if it writes anything there. For a message
-// without text it is what follows byte empty, if r is the same up to there.
+// closingOf returns what the template writes after the last data of message i in r, which ends with
+// that message; only text of the message's loop pass, if there is any. For a message without text
+// it is the text after byte empty, if r is the same up to there.
 func (f *turnFinder) closingOf(i, empty int, r *chat.Result) string {
 	g := newTurnFinder(f.ctx, f.t, f.c.Prefix(i+1), f.in, r, nil, i, &turnMemory{history: true})
 	last, e := g.data(i).last, g.extents[0]
@@ -84,9 +84,9 @@ func (f *turnFinder) closingOf(i, empty int, r *chat.Result) string {
 	return strings.Clone(r.Text[last:end])
 }
 
-// stopBefore returns where the first stop marker after start begins that the template
-// wrote itself, or last if there is none before it: what a template writes of a
-// message after that (content after results) was not sampled there.
+// stopBefore returns where the first stop marker after start begins that the template wrote itself,
+// or last if there is none before it: text of the message after that (content after results) was
+// not sampled there.
 func (f *turnFinder) stopBefore(start, last int) int {
 	for k := f.runAfter(start); start < last && k < f.runs.Len(); k++ {
 		_, at, end := f.runs.At(k)
@@ -121,8 +121,8 @@ func (f *turnFinder) completionEnd(i, last, hi int, looped bool, e chat.Extent) 
 	return end, end
 }
 
-// FirstOf returns which of texts stands first in s, and where, the longest of those at
-// one place; "" for none.
+// FirstOf returns which of texts comes first in s, and where, the longest of those at one place; ""
+// if none does.
 func FirstOf(texts []string, s string) (first string, at int) {
 	at = len(s)
 	for _, t := range texts {

@@ -56,7 +56,7 @@ func inputOf(t testing.TB, s *kit.TemplateSetting) chat.Input {
 	return in
 }
 
-// kitCases calls each for every golden with what the engine gives for it.
+// kitCases calls each for every golden with the engine's result.
 func kitCases(t *testing.T, each func(c *kit.TemplateGolden, r *chat.Result, err error)) {
 	convs := kit.TemplateConversations(t)
 	templates := map[string]*chat.Template{}

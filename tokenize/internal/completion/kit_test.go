@@ -12,9 +12,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// turnExceptions are left out: DiffusionGemma puts the content of a message
-// after the results of its calls, where no model can have sampled it, and
-// DeepSeek V3 writes neither header nor text for an empty list of calls.
+// turnExceptions are left out: DiffusionGemma puts the content of a message after the results of
+// its calls, where no model can have sampled it, and DeepSeek V3 writes neither header nor text for
+// an empty list of calls.
 var turnExceptions = map[string]bool{
 	"diffusion_gemma_training/tools_content_and_call/s0": true,
 	"diffusion_gemma_training/tools_parallel/s0":         true,
@@ -23,13 +23,12 @@ var turnExceptions = map[string]bool{
 	"deepseekv3_training/tool_calls_empty/s0":            true,
 }
 
-// TestKitTurnsAgreeWithGenerationSpans compares Turns, which knows nothing of
-// generation marks, with the marks of the patched training templates. These
-// differences are right as they are:
+// TestKitTurnsAgreeWithGenerationSpans compares Find, which uses no generation marks, with the
+// marks of the patched training templates. These differences are correct:
 //   - white space after the stop marker is a separator, not sampled;
-//   - what the generation prompt says already is prompt: some templates mark the
-//     role header (DeepSeek, gpt-oss, Muse), its newline (Qwen2.5) or a prefilled
-//     reasoning opener (Qwen3.5, Nemotron, GLM in its no-thinking mode);
+//   - text of the generation prompt is prompt: some templates mark the role header (DeepSeek,
+//     gpt-oss, Muse), its newline (Qwen2.5) or a prefilled reasoning opener (Qwen3.5, Nemotron,
+//     GLM in its no-thinking mode);
 //   - Phi-3 marks the </s> that ends the whole text;
 //   - DiffusionGemma stops at <|tool_response> when it calls a tool;
 //   - DeepSeek marks the end of a tool result, which the environment writes.
@@ -75,7 +74,7 @@ func TestKitTurnsAgreeWithGenerationSpans(t *testing.T) {
 	assert.Equal(t, 1707, checked)
 }
 
-// promptOf is the generation prompt of a template after a user message.
+// promptOf returns the generation prompt of a template after a user message.
 func promptOf(t *testing.T, tmpl *chat.Template, in chat.Input) string {
 	t.Helper()
 	conv, err := chat.NewConversation(chat.List(chat.Object(chat.Member{Key: "role", Value: chat.String("user")}, chat.Member{Key: "content", Value: chat.String("x")})), chat.Null(), chat.Null(), chat.ConversationOptions{})
@@ -96,8 +95,8 @@ func suffix(s, end string) string {
 	return ""
 }
 
-// merge joins adjacent ranges and drops white space at their end, which the
-// training templates count in and Turns does not.
+// merge joins adjacent ranges and drops white space at their end, which the training templates
+// include and Find does not.
 func merge(text string, spans [][2]int) [][2]int {
 	var out [][2]int
 	for _, s := range spans {
@@ -121,7 +120,7 @@ func pieces(text string, spans [][2]int) []string {
 	return out
 }
 
-// ranges are the bytes of the replies.
+// ranges returns the byte ranges of the replies.
 func ranges(turns []Span) [][2]int {
 	out := make([][2]int, len(turns))
 	for i, t := range turns {

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// What a cache learnt of one conversation says nothing of another.
+// Memory of one conversation is not used for another.
 func TestTurnCacheAndOtherConversations(t *testing.T) {
 	m := func(role, content string) chat.Value {
 		return chat.Object(chat.Member{Key: "role", Value: chat.String(role)}, chat.Member{Key: "content", Value: chat.String(content)})

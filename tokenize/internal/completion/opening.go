@@ -8,22 +8,21 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
-// Where a reply begins.
+// The beginning of a reply.
 
-// opened is what follows the last data of the beginning of a conversation that is
-// rendered with the generation prompt; prompt is the generation prompt alone, which tail
-// ends with.
+// opened is what follows the last data when the beginning of a conversation is rendered with the
+// generation prompt (tail), and the generation prompt alone (prompt), with which tail ends.
 type opened struct {
 	tail, prompt string
 
 	of *chat.Conversation
-	n  int // that it was found with the first of; -1 for all of them
+	n  int // number of messages rendered; -1 = all
 }
 
-// afterPrompt is the end of the conversation up to message i with the generation prompt,
-// or with as much of it as a reply may have after it (see promptBeginnings), if the text
-// begins like that. It may lie inside the message, whose content holds what the prompt
-// ends in (a reasoning opener).
+// afterPrompt returns the end of the conversation up to message i with the generation prompt, or
+// with as much of it as a reply may have after it (see promptBeginnings), if the text begins like
+// that. The end may be inside the message, if its content begins with the end of the prompt (a
+// reasoning opener).
 func (f *turnFinder) afterPrompt(i, lo, limit int, prompt string, written bool) (start int, ok bool) {
 	if i == 0 || !written {
 		return 0, false
@@ -42,12 +41,12 @@ func (f *turnFinder) afterPrompt(i, lo, limit int, prompt string, written bool) 
 			}
 		}
 	}
-	f.glance(i, true, func(with *chat.Result) { look(with.Text) })
+	f.tryRender(i, true, func(with *chat.Result) { look(with.Text) })
 	return start, ok
 }
 
-// emptyBefore is the end of the turn before message i if that has no text, so
-// that its header is not taken for the one of message i; else 0.
+// emptyBefore returns the end of the turn before message i if that turn has no text, so that its
+// header is not taken for that of message i; else 0.
 func (f *turnFinder) emptyBefore(i int) int {
 	if i == 0 || f.c.Role(i-1) != "assistant" || f.data(i-1).first >= 0 {
 		return 0
@@ -56,8 +55,8 @@ func (f *turnFinder) emptyBefore(i int) int {
 	return turn.End
 }
 
-// completionStart returns where the sampled text begins, between lo and limit: after the
-// generation prompt.
+// completionStart returns where the sampled text begins, between lo and limit: after the generation
+// prompt.
 func (f *turnFinder) completionStart(lo, limit int, o opened, data bool) (int, bool) {
 	text := f.r.Text
 	between := text[lo:limit]
@@ -72,7 +71,7 @@ func (f *turnFinder) completionStart(lo, limit int, o opened, data bool) (int, b
 	}
 	for _, p := range beginnings {
 		if bare := strings.TrimLeftFunc(p, unicode.IsSpace); bare != "" {
-			p = bare // a history may have other white space between messages
+			p = bare // history may have other white space between messages
 		}
 		j := strings.LastIndex(between, p)
 		if !data {
@@ -82,8 +81,8 @@ func (f *turnFinder) completionStart(lo, limit int, o opened, data bool) (int, b
 			return lo + j + len(p), true
 		}
 	}
-	// What follows the last marker of the prompt (a first line of reasoning) may be
-	// missing here. A template may also write its prompt unasked.
+	// The text after the prompt's last marker (a first line of reasoning) may be missing here. A
+	// template may also write its prompt without being asked to.
 	before := 0
 	if o.prompt != "" {
 		before = len(o.tail) - len(o.prompt)
@@ -97,9 +96,8 @@ func (f *turnFinder) completionStart(lo, limit int, o opened, data bool) (int, b
 // markerEnds are the characters that end a marker (<think>, [THINK]).
 const markerEnds = ">]"
 
-// promptBeginnings returns the prompt and its beginnings that end before a marker
-// (<think>, [THINK]) or a line of text after the last one, longest first; a
-// beginning is not just white space.
+// promptBeginnings returns the prompt and those of its prefixes that end before a marker (<think>,
+// [THINK]) or before a line of text after the last marker, longest first; none is only white space.
 func promptBeginnings(prompt string) []string {
 	if prompt == "" {
 		return nil
@@ -119,9 +117,8 @@ func promptBeginnings(prompt string) []string {
 	return out
 }
 
-// opened renders the conversation up to the first assistant message with the
-// same kind of message before it, or, where the template refuses that, all
-// of it.
+// opened renders the conversation up to the first assistant message that follows the same kind of
+// message, or all of it if the template rejects that.
 func (f *turnFinder) opened(tool bool, i int) opened {
 	o, ok := f.openings[tool]
 	if ok && (f.history || o.of == f.c) {
@@ -151,9 +148,9 @@ func (f *turnFinder) opened(tool bool, i int) opened {
 
 // ask renders the first n messages with and without the generation prompt.
 func (f *turnFinder) ask(n int) (o opened) {
-	f.glance(n, true, func(with *chat.Result) {
+	f.tryRender(n, true, func(with *chat.Result) {
 		o.tail = strings.Clone(afterData(with))
-		f.glance(n, false, func(without *chat.Result) {
+		f.tryRender(n, false, func(without *chat.Result) {
 			o.prompt = strings.Clone(with.Text[commonMarkers(with.Text, without.Text):])
 			if k := len(with.Extents) - 1; o.prompt == "" && k >= 0 && with.Extents[k].Message == n-1 {
 				if unasked := with.Text[with.Extents[k].End:]; strings.TrimSpace(unasked) != "" {
@@ -168,9 +165,9 @@ func (f *turnFinder) ask(n int) (o opened) {
 	return o
 }
 
-// glance renders the first n messages, if the template does, for a look at the result,
-// whose memory is used again after it.
-func (f *turnFinder) glance(n int, prompt bool, look func(*chat.Result)) {
+// tryRender renders the first n messages and, if the template accepts them, calls look with the
+// result, whose memory is reused afterwards.
+func (f *turnFinder) tryRender(n int, prompt bool, look func(*chat.Result)) {
 	if prompt && f.prompt != nil && n == f.c.Len()-1 {
 		look(f.prompt)
 		return
@@ -184,7 +181,7 @@ func (f *turnFinder) glance(n int, prompt bool, look func(*chat.Result)) {
 	}
 }
 
-// afterData is what follows the last data.
+// afterData returns the text after the last data.
 func afterData(r *chat.Result) string {
 	runs := r.FieldsFrom(0)
 	for k := runs.Len() - 1; k >= 0; k-- {
@@ -195,8 +192,8 @@ func afterData(r *chat.Result) string {
 	return r.Text
 }
 
-// commonMarkers is the length of the common beginning of two texts; where the first
-// goes on, it does not end inside a marker.
+// commonMarkers returns the length of the common prefix of two texts; if the first continues, the
+// prefix does not end inside a marker.
 func commonMarkers(a, b string) int {
 	n := render.CommonText(a, b)
 	if n == len(a) || n == len(b) {

@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// A reply begins after its header also where the generation prompt says more
-// than the template writes before it, or where it is always there.
+// A reply begins after its header also if the generation prompt says more than the template writes
+// before the reply, or is always written.
 func TestTurnsAfterOtherPrompts(t *testing.T) {
 	const loop = `{% for m in messages %}{% if m.role == 'user' %}<|user|>{{ m.content }}<|end|>{% else %}<|bot|>
 {{ m.content }}<|end|>{% endif %}{% endfor %}`

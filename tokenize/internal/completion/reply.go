@@ -10,30 +10,29 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
-// Frame is how a template surrounds a reply: the text it puts between the
-// generation prompt and the message, between the message and the stop marker,
-// and the stop marker.
+// Frame is the template's text around a reply: between the generation prompt and the message,
+// between the message and the stop marker, and the stop marker.
 type Frame struct {
 	lead, Tail render.Rendering
 	Stop       string
-	follows    bool   // the reply stands right after what its prompt ends with
-	quotes     string // recorded text of others between that and the reply
+	follows    bool   // the reply is right after the end of its prompt
+	quotes     string // recorded text of others between prompt and reply
 }
 
-// Recorded reports whether some of the frame is recorded text (a name, another
-// message), so that it holds for one reply only.
+// Recorded reports whether some of the frame is recorded text (a name, another message), so that
+// the frame is valid for one reply only.
 func (f *Frame) Recorded() bool { return len(f.lead.Fields)+len(f.Tail.Fields) > 0 }
 
-// ThinkTag matches markers that open or close reasoning in published templates: <think>,
-// [THINK], and those with a word of the family, as <seed:think> or <think:opensource>.
+// ThinkTag matches markers that open or close reasoning in published templates: <think>, [THINK],
+// and those with a word of the family, such as <seed:think> or <think:opensource>.
 var ThinkTag = regexp.MustCompile(`(?i)[<\[]/?([a-z]{1,8}:)?(think|thinking|thought|reasoning)(:[a-z]{1,16})?[>\]]`)
 
-// longestTag is more than the bytes of any marker of reasoning; the word before the colon
-// is at most a third of it.
+// longestTag is more than the bytes of any marker of reasoning; the word before the colon is at
+// most a third of it.
 const longestTag = 96
 
-// thinkTags are the places of ThinkTag in text, in most of which none can begin: so the
-// expression is rarely asked.
+// thinkTags returns the matches of ThinkTag in text. The expression runs only if a tag can begin in
+// text, which is rare.
 func thinkTags(text string) [][]int {
 	for i := range len(text) {
 		if beginsTag(text[i:]) {
@@ -55,8 +54,8 @@ func beginsTag(text string) bool {
 	return name != "" && strings.IndexByte("tTrR", name[0]) >= 0
 }
 
-// LeavesReasoningOpen reports whether a reply does not close the reasoning that the end of
-// its prompt opens.
+// LeavesReasoningOpen reports whether a reply does not close the reasoning that the end of its
+// prompt opens.
 func LeavesReasoningOpen(prompt, reply string) bool {
 	closing := func(text string) func([]int) bool {
 		return func(at []int) bool { return text[at[0]+1] == '/' }
@@ -65,16 +64,14 @@ func LeavesReasoningOpen(prompt, reply string) bool {
 	return len(tags) > 0 && !closing(prompt)(tags[len(tags)-1]) && !slices.ContainsFunc(thinkTags(reply), closing(reply))
 }
 
-// SampledText returns the completion for message m with index i.
+// SampledText returns the completion for message m with index i, and its frame.
 //
-// prompt is the text the model saw; with is the same conversation with m as its
-// last message, rendered without a generation prompt, and turn where the reply was found
-// in it, nil for nowhere. The reply is what with
-// says after the generation prompt, up to and including the stop marker, save
-// for what the model cannot have sampled: a reasoning block around nothing,
-// which templates put before a message without reasoning; the trimming of
-// content, which is taken as recorded; and what stands after a reply whose
-// end (a tool call, mostly) the template does not write.
+// prompt is the text the model saw; with is the same conversation with m as its last message,
+// rendered without a generation prompt; turn is the reply found in it, nil if none was found. The
+// completion is the text of with after the generation prompt, up to and including the stop marker,
+// except for what the model cannot have sampled: an empty reasoning block, which templates put
+// before a message without reasoning; trimmed content, which is taken as recorded; and text after a
+// reply whose end (a tool call, mostly) the template does not write.
 func (rr *Rule) SampledText(m *rollout.Message, i int32, prompt, with *render.Rendering, turn *Span, cut bool) (render.Rendering, Frame) {
 	start, first, last, ok := rr.begin(prompt, with, turn, i)
 	if !ok && !PlainText(m) {
@@ -82,7 +79,7 @@ func (rr *Rule) SampledText(m *rollout.Message, i int32, prompt, with *render.Re
 	}
 	goesOn, quotes := follows(prompt, with, start), with.Quoted(i, len(prompt.Text), start)
 	if !ok {
-		// Nothing of the reply is written: it is empty, or was trimmed away.
+		// The reply is not written: it is empty, or was trimmed away.
 		after := with.Text[start:with.Foreign(i, start)]
 		_, stop := rr.endIn(after, m)
 		lead, _, _ := strings.Cut(after, stop)
@@ -100,8 +97,8 @@ func (rr *Rule) SampledText(m *rollout.Message, i int32, prompt, with *render.Re
 	f.Tail = with.Cut(last, last+written)
 	f.Tail.Text += tail[written:]
 	if !hasFields(with, i, render.PartReasoning, start) {
-		head, rest, made := madeUp(f.lead.Text)
-		// The opener of text that holds its own.
+		head, rest, made := emptyReasoning(f.lead.Text)
+		// The opener of text that has its own.
 		opener := ThinkTag.FindStringIndex(f.lead.Text)
 		switch {
 		case made:
@@ -125,11 +122,11 @@ func (rr *Rule) SampledText(m *rollout.Message, i int32, prompt, with *render.Re
 	return out, f
 }
 
-// begin returns where the reply of message i that ends with begins: after the
-// prompt, where with goes on from it, and after the header that some templates
-// write before a reply to a tool result but not in the prompt; and the range
-// of the message's text from there on, if it has any. Before it the message
-// may be quoted, and its content may begin with what the prompt wrote already.
+// begin returns where the reply of message i, the last of with, begins: after the prompt, if with
+// continues it, and after the header that some templates write before a reply to a tool result but
+// not in the prompt. It also returns the range of the message's text from there on, if it has any.
+// The message may be quoted before, and its content may begin with text that the prompt already
+// wrote.
 func (rr *Rule) begin(prompt, with *render.Rendering, turn *Span, i int32) (start, first, last int, written bool) {
 	found := strings.HasPrefix(with.Text, prompt.Text)
 	if found {
@@ -140,7 +137,7 @@ func (rr *Rule) begin(prompt, with *render.Rendering, turn *Span, i int32) (star
 	}
 	first, last, written = with.Extent(i, render.PartScaffold, start)
 	if written {
-		start += rr.alsoIn(prompt, with, start, first)
+		start += rr.sharedLead(prompt, with, start, first)
 	}
 	switch {
 	case !found && written:
@@ -151,10 +148,10 @@ func (rr *Rule) begin(prompt, with *render.Rendering, turn *Span, i int32) (star
 	return start, first, last, written
 }
 
-// alsoIn is how many bytes with writes before the reply, from start on, that the
-// prompt holds at the same place, up to the first token there: what ends the message
-// before, as some templates write it only with the next one.
-func (rr *Rule) alsoIn(prompt, with *render.Rendering, start, first int) (n int) {
+// sharedLead returns how many bytes before the reply, from start on, are also in the prompt at the
+// same place, up to the first token there: the end of the previous message, which some templates
+// write only with the next one.
+func (rr *Rule) sharedLead(prompt, with *render.Rendering, start, first int) (n int) {
 	if first <= start || start >= len(prompt.Text) || prompt.Text[:start] != with.Text[:start] {
 		return 0
 	}
@@ -176,9 +173,9 @@ func (rr *Rule) alsoIn(prompt, with *render.Rendering, start, first int) (n int)
 	return n
 }
 
-// ended reports whether what the template writes after reply m ends it too, given
-// which parts it wrote: not so where it left the last one out, or a limit cut it. A
-// tool call that was read from a reply was complete.
+// ended reports whether what the template writes after reply m also ends it, given the parts it
+// wrote: not if the template left the last part out, or a limit truncated the reply. A tool call
+// that was parsed from a reply was complete.
 func ended(m *rollout.Message, wrote func(render.Part) bool, cut bool) bool {
 	switch {
 	case len(m.ToolCalls) > 0:
@@ -192,7 +189,7 @@ func ended(m *rollout.Message, wrote func(render.Part) bool, cut bool) bool {
 	}
 }
 
-// Wrap frames a plain reply of message i.
+// Wrap puts the frame around a plain reply of message i.
 func (f Frame) Wrap(content string, i int32) render.Rendering {
 	at := len(f.lead.Text)
 	r := render.Rendering{Text: f.lead.Text + content + f.Tail.Text, Fields: slices.Clip(f.lead.Fields)}
@@ -202,8 +199,8 @@ func (f Frame) Wrap(content string, i int32) render.Rendering {
 	return r.WithFields(f.Tail.Fields, at+len(content))
 }
 
-// PlainText reports whether m is text alone, in parts or not, so that its content is the
-// whole reply.
+// PlainText reports whether m is text only, in parts or not, so that its content is the whole
+// reply.
 func PlainText(m *rollout.Message) bool { return m.Reasoning == "" && len(m.ToolCalls) == 0 }
 
 func hasFields(r *render.Rendering, m int32, p render.Part, from int) bool {
@@ -211,10 +208,9 @@ func hasFields(r *render.Rendering, m int32, p render.Part, from int) bool {
 	return ok
 }
 
-// madeUp finds a reasoning block around nothing in a lead, which the template
-// made up, and returns what stands before and after it. Its opener may be part
-// of the generation prompt.
-func madeUp(lead string) (head, rest string, ok bool) {
+// emptyReasoning finds an empty reasoning block in a lead, which the template made up, and returns
+// the text before and after it. Its opener may be in the generation prompt.
+func emptyReasoning(lead string) (head, rest string, ok bool) {
 	tags := ThinkTag.FindAllStringIndex(lead, -1)
 	if tags == nil {
 		return "", "", false
@@ -229,8 +225,8 @@ func madeUp(lead string) (head, rest string, ok bool) {
 	return head, strings.TrimLeft(lead[end[1]:], "\n"), true
 }
 
-// OpenerTrimmed removes from content an opener that the generation prompt
-// already wrote ("<think>\n").
+// OpenerTrimmed removes from content an opener that the generation prompt already wrote
+// ("<think>\n").
 func OpenerTrimmed(prompt, content string) string {
 	at := strings.LastIndexByte(strings.TrimRight(prompt, "\n"), '<')
 	if at < 0 || len(thinkTags(prompt[at:])) == 0 {
@@ -246,9 +242,9 @@ func OpenerTrimmed(prompt, content string) string {
 	return content
 }
 
-// StopIn returns the text of the stop marker after a reply, in what the template writes
-// there before any recorded text of others: the first stop token. Where the template
-// writes none, the token for the next role is taken if it is a stop. "" is for none.
+// StopIn returns the text of the stop marker after a reply, which is the first stop token in tail,
+// the template's text before any recorded text of others. If there is none, it is the marker of the
+// next role, if that is a stop; else "".
 func (rr *Rule) StopIn(tail string, m *rollout.Message) string {
 	e := rr.Ends()
 	best, _ := FirstOf(e.texts, tail)
@@ -263,9 +259,9 @@ func (rr *Rule) StopIn(tail string, m *rollout.Message) string {
 // blanks are what templates write between a reply and its end.
 const blanks = " \t\r\n"
 
-// endIn returns the stop marker after reply m and what stands before it in after, the text
-// that the template writes there; the marker of a conversation that goes on where the
-// template writes none since this one ends.
+// endIn returns the stop marker after reply m and the text before it in after, which the template
+// writes there. If the template writes no marker because the conversation ends, it is the marker of
+// a conversation that continues.
 func (rr *Rule) endIn(after string, m *rollout.Message) (tail, stop string) {
 	if stop = rr.StopIn(after, m); stop != "" {
 		tail, _, _ = strings.Cut(after, stop)
@@ -275,9 +271,8 @@ func (rr *Rule) endIn(after string, m *rollout.Message) (tail, stop string) {
 	return strings.TrimRight(after, blanks) + later.tail, later.stop
 }
 
-// SpanIn returns the byte range of turn's reply in a rendered document, by the
-// same rule as sampledText, but as the document writes it: content may be
-// trimmed, and reasoning left out.
+// SpanIn returns the byte range of a turn's reply in a rendered document, by the same rule as
+// SampledText, but as the document writes it: content may be trimmed, and reasoning left out.
 func (rr *Rule) SpanIn(m *rollout.Message, i int32, doc *render.Rendering, turn Span, cut bool) (start, end int) {
 	start, end = rr.afterHeader(doc, i, turn.Start, turn.Stop), turn.End
 	first, last := -1, start
@@ -299,7 +294,7 @@ func (rr *Rule) SpanIn(m *rollout.Message, i int32, doc *render.Rendering, turn 
 		written.Add(render.PartContent)
 	}
 	if !written.Has(render.PartReasoning) {
-		if head, rest, ok := madeUp(doc.Text[start:first]); ok {
+		if head, rest, ok := emptyReasoning(doc.Text[start:first]); ok {
 			start = first - len(rest)
 			if strings.HasSuffix(doc.Text[turn.Start:start], head) {
 				start -= len(head)

@@ -13,45 +13,43 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
-// Rule derives what the policy sampled from how a template writes an assistant
-// message. What it learns from the template it asks once, when that is first needed. It is
-// safe for concurrent use.
+// Rule derives what the policy sampled from how a template writes an assistant message. It renders
+// its probes of the template once, when first needed. It is safe for concurrent use.
 type Rule struct {
-	Template  *render.Template // nil for none
-	withTools *render.Template // of rollouts with tools: template, unless they have one of their own
+	Template  *render.Template // nil without a template
+	withTools *render.Template // the template for rollouts with tools; Template unless they have their own
 	Added     []engine.AddedToken
 	Ends      func() ends
 	Opening   func() *opening
 }
 
-// ends is what ends a reply.
+// ends says what ends a reply.
 type ends struct {
-	IDs   []rollout.TokenID          // those that are named, then those that the template tells, ascending
-	Stops map[string]rollout.TokenID // by text: of ids, and what the template writes in the place of all of them
-	texts []string                   // of stops
-	// later is how a reply without calls and one with calls end where a conversation goes
-	// on, for templates that write no stop token after the last reply.
+	IDs   []rollout.TokenID          // named ids, then those found by probes, ascending
+	Stops map[string]rollout.TokenID // by text: those of IDs, and texts that replace all of them
+	texts []string                   // keys of Stops
+	// later is how a reply without calls and one with calls end if the conversation continues, for
+	// templates that write no stop token after the last reply.
 	later [2]ending
 }
 
-// ending is a stop token and the white space before it that the last reply lacks.
+// ending is a stop token, with the white space before it, that the last reply lacks.
 type ending struct{ tail, stop string }
 
-// Source is what a rule is made of: what a model folder says.
+// Source is what a model folder says, from which a rule is made.
 type Source struct {
-	Template *chat.Template    // nil for none
+	Template *chat.Template    // nil without a template
 	Names    map[string]string // the texts of named tokens (eos_token)
 	Added    []engine.AddedToken
-	// Named are the ids that the folder says end a reply; listed: in
-	// generation_config.json, which names all that the engine stops at.
+	// Named are the ids that end a reply according to the folder; Listed says that they come from
+	// generation_config.json, which names all ids at which the engine stops.
 	Named  []rollout.TokenID
 	Listed bool
-	// ToolUse is the rule of the template that rollouts with tools take, nil if that is
-	// template.
+	// ToolUse is the rule of the template for rollouts with tools, nil if that is Template.
 	ToolUse *Rule
 }
 
-// New returns the rule of a template, which it asks nothing yet.
+// New returns the rule of a template, without rendering any probe yet.
 func New(s Source) *Rule {
 	rr := &Rule{Added: s.Added}
 	if s.Template != nil {
@@ -67,8 +65,8 @@ func New(s Source) *Rule {
 	return rr
 }
 
-// Limit is the error of a template that meets a limit for a short conversation, nil for
-// none. It asks for the ends of replies, which nearly every encoding needs.
+// Limit returns the error of a template that hits a limit in a short conversation, nil if it hits
+// none. It finds the ends of replies, which nearly every encoding needs.
 func (rr *Rule) Limit() error {
 	rr.Ends()
 	if rr.Template == nil {
@@ -80,9 +78,8 @@ func (rr *Rule) Limit() error {
 // IsStop reports whether id ends a reply.
 func (rr *Rule) IsStop(id rollout.TokenID) bool { return slices.Contains(rr.Ends().IDs, id) }
 
-// Probe shows messages to the template that rollouts without tools take, else, where
-// there is none or it refuses them, to the one for rollouts with tools. It is nil
-// for a model without templates.
+// Probe renders messages with the template for rollouts without tools or, if there is none or it
+// rejects them, with the one for rollouts with tools. It returns nil for a model without templates.
 func (rr *Rule) Probe(ctx context.Context, messages ...rollout.Message) (*render.Renderer, error) {
 	var refused error
 	for _, tools := range [][]rollout.Tool{nil, render.ProbeTools} {
@@ -107,14 +104,14 @@ func (rr *Rule) Probe(ctx context.Context, messages ...rollout.Message) (*render
 	return nil, refused
 }
 
-// learnEnds adds the tokens that the template ends replies with to what ends a reply,
-// where the folder does not say it: generation_config.json lists what the engine stops
-// at, and a folder without it names the tokenizer's eos_token alone, which need not
-// stand after a call. A folder with that file keeps the ids as it lists them.
+// learnEnds adds the tokens with which the template ends replies to those of the folder, if the
+// folder is incomplete: generation_config.json lists what the engine stops at, and a folder without
+// that file names only the tokenizer's eos_token, which need not follow a call. A folder with the
+// file keeps its list of ids.
 //
-// The token is the control token that the message ends with when a conversation ends
-// with it. One that also stands inside a reply (the end of each of two calls) ends none,
-// nor does one of a call that a named stop token follows.
+// The token is the control token at the end of a conversation's last reply. A token that also
+// occurs inside a reply (the end of each of two calls) does not count, nor does a call's token that
+// a named stop token follows.
 func (rr *Rule) learnEnds(ids []rollout.TokenID, named int, listed bool) (e ends) {
 	e = ends{IDs: slices.Clone(ids), Stops: map[string]rollout.TokenID{}}
 	for _, a := range rr.Added {
@@ -158,7 +155,7 @@ func (rr *Rule) learnEnds(ids []rollout.TokenID, named int, listed bool) (e ends
 	return e
 }
 
-// add makes text one that ends a reply and, if the engine stops at it, too, id one.
+// add makes text a text that ends a reply and, if stops is set, id an id at which the engine stops.
 func (e *ends) add(text string, id rollout.TokenID, stops bool) {
 	e.Stops[text] = id
 	if stops && !slices.Contains(e.IDs, id) {
@@ -175,8 +172,8 @@ func (e *ends) holdsStop(reply string) bool {
 	return false
 }
 
-// learnLater finds what ends replies in conversations that go on, where the template
-// writes no named stop token after a reply that ends one.
+// learnLater finds what ends replies in conversations that continue, if the template writes no
+// named stop token after the last reply.
 func (rr *Rule) learnLater(e *ends) {
 	texts := slices.Sorted(maps.Keys(e.Stops))
 	for _, pair := range rr.answered() {
@@ -192,7 +189,7 @@ func (rr *Rule) learnLater(e *ends) {
 	}
 }
 
-// learnNextRoles takes the markers that open the message after a reply as its end, where
+// learnNextRoles takes the markers that open the message after a reply as the reply's end, if
 // replies have no other: <|user|> and, after a call, <|observation|>.
 func (rr *Rule) learnNextRoles(e *ends) {
 	for _, pair := range rr.answered() {
@@ -204,8 +201,8 @@ func (rr *Rule) learnNextRoles(e *ends) {
 	}
 }
 
-// answered are replies with what a conversation goes on with: one without calls and, where
-// those take this template, one with a call.
+// answered returns replies with the message after them: a reply without calls and, if rollouts with
+// calls take this template, one with a call.
 func (rr *Rule) answered() [][]rollout.Message {
 	pairs := [][]rollout.Message{{render.Assistant("Reply."), render.User("More.")}, {render.Calling("", "c00000001"), render.Answering("c00000001", "Result.")}}
 	if rr.withTools != rr.Template {
@@ -214,9 +211,8 @@ func (rr *Rule) answered() [][]rollout.Message {
 	return pairs
 }
 
-// after is what the template writes after the text of a reply, which ends the conversation
-// or goes before a message: up to that one's text. It is "" where the template refuses them
-// or leaves the reply out.
+// after returns what the template writes after the text of a reply, up to the text of the next
+// message, if there is one. It is "" if the template rejects the messages or leaves the reply out.
 func (rr *Rule) after(messages []rollout.Message) string {
 	x, err := rr.probeReply(append([]rollout.Message{render.User("Question.")}, messages...))
 	if err != nil {
@@ -233,12 +229,12 @@ func (rr *Rule) after(messages []rollout.Message) string {
 	return strings.Clone(doc.Text[last:doc.Foreign(1, last)])
 }
 
-// kindOf is 1 for replies with calls, else 0.
+// kindOf returns 1 for replies with calls, else 0.
 func kindOf(m *rollout.Message) int {
 	return min(len(m.ToolCalls), 1)
 }
 
-// nextRole is the marker of the message after reply m in templates that mark roles so.
+// nextRole returns the marker of the message after reply m, in templates with markers of roles.
 func nextRole(m *rollout.Message) string {
 	if len(m.ToolCalls) > 0 {
 		return "<|observation|>"
@@ -246,7 +242,7 @@ func nextRole(m *rollout.Message) string {
 	return "<|user|>"
 }
 
-// endProbes are replies of each kind.
+// endProbes returns replies of each kind.
 func (rr *Rule) endProbes() []rollout.Message {
 	const a, b = "c00000001", "c00000002"
 	out := []rollout.Message{render.Assistant("Reply."), render.Thinking("Thought.", "Reply.")}
@@ -267,8 +263,8 @@ func (rr *Rule) endProbes() []rollout.Message {
 	return out
 }
 
-// probeReply renders a conversation whose second message is a reply, with tools if that
-// calls some.
+// probeReply renders a conversation whose second message is a reply, with tools if the reply calls
+// some.
 func (rr *Rule) probeReply(messages []rollout.Message) (*render.Renderer, error) {
 	r := &rollout.Rollout{Messages: messages}
 	if len(messages[1].ToolCalls) > 0 {
@@ -277,8 +273,8 @@ func (rr *Rule) probeReply(messages []rollout.Message) (*render.Renderer, error)
 	return render.New(context.Background(), rr.Template, r, render.Options{Probe: true})
 }
 
-// lastReply is what the template writes for a reply that a conversation ends with, from
-// the first byte of its text on; "" where it refuses or leaves it out.
+// lastReply returns what the template writes for a conversation's last reply, from the first byte
+// of its text on; "" if the template rejects it or leaves it out.
 func (rr *Rule) lastReply(last rollout.Message) string {
 	x, err := rr.probeReply([]rollout.Message{render.User("Question."), last})
 	if err != nil {
@@ -296,7 +292,7 @@ func (rr *Rule) lastReply(last rollout.Message) string {
 	return strings.Clone(with.Text[first:turn.End])
 }
 
-// endOf is the control token that a reply ends with, white space aside.
+// endOf returns the control token at the end of a reply, apart from white space.
 func (rr *Rule) endOf(reply string) (end engine.AddedToken, ok bool) {
 	for _, a := range rr.Added {
 		if a.Special && len(a.Content) > len(end.Content) && strings.HasSuffix(reply, a.Content) {
@@ -306,15 +302,16 @@ func (rr *Rule) endOf(reply string) (end engine.AddedToken, ok bool) {
 	return end, ok
 }
 
-// Finder finds the replies of one rollout in what its template writes. It belongs to
-// one goroutine.
+// Finder finds the replies of one rollout in what its template writes. It is not safe for
+// concurrent use.
 type Finder struct {
-	Rule   *Rule // nil: nothing is known to end a reply
+	Rule   *Rule // nil if nothing is known to end a reply
 	Render *render.Renderer
-	// What is learnt of the plain history, and of other contexts.
+	// What was learnt from the plain history, and from other contexts.
 	plain, elsewhere turnMemory
 }
 
+// Stops returns the texts that end a reply, nil if none is known.
 func (f *Finder) Stops() []string {
 	if f.Rule == nil {
 		return nil
@@ -322,9 +319,9 @@ func (f *Finder) Stops() []string {
 	return f.Rule.Ends().texts
 }
 
-// Answered renders the context of t with its reply, or with instead in its place, and finds
-// the reply in it; nil where it has none. prompt is the context with its generation prompt,
-// nil if it was not rendered.
+// Answered renders the context of t with its reply, or with instead in place of the reply, and
+// finds the reply in it; the span is nil if there is none. prompt is the context with its
+// generation prompt, nil if it was not rendered.
 func (f *Finder) Answered(t *rollout.Turn, instead *rollout.Message, prompt *render.Rendering) (render.Rendering, *Span, error) {
 	a, err := f.Render.Answered(t, instead)
 	if err != nil {
@@ -361,13 +358,13 @@ func (f *Finder) Document() (render.Rendering, []Span, error) {
 	return doc, turns, err
 }
 
-// Unstopped reports whether the record of a turn says that no stop token was
-// sampled: a limit cut the reply, a filter or an interruption, or a text that the
-// request asked to stop at. That text may be the stop token's own.
+// Unstopped reports whether the record of a turn says that no stop token was sampled: a limit
+// truncated the reply, a filter or an interruption ended it, or a stop string of the request did,
+// unless that string is the stop token's text.
 func (rr *Rule) Unstopped(t *rollout.Turn) bool {
 	switch t.FinishReason {
-	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "limit", // of tokens
-		"content_filter", "refusal", // of a filter after the model
+	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "limit", // limits
+		"content_filter", "refusal", // a filter after the model
 		"abort", "error", "incomplete", "cancelled", "failed", "pause_turn", "insufficient_system_resource": // from outside
 		return true
 	}
@@ -378,7 +375,7 @@ func (rr *Rule) Unstopped(t *rollout.Turn) bool {
 	return !token
 }
 
-// SpecialTexts are those of the control tokens.
+// SpecialTexts returns the texts of the control tokens.
 func (rr *Rule) SpecialTexts() []string {
 	var texts []string
 	for _, a := range rr.Added {

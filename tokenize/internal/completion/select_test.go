@@ -8,9 +8,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// In a context that shows some messages of a long history, with a note among them,
-// the sampled text is that of the same messages in a conversation of their own, and
-// messages are counted as they stand there.
+// In a context that shows some messages of a long history, with a note among them, the sampled text
+// and the message positions are those of a conversation of the same messages.
 func TestSelectedConversations(t *testing.T) {
 	m := func(role, content string, more ...chat.Member) chat.Value {
 		return chat.Object(append([]chat.Member{{Key: "role", Value: chat.String(role)}, {Key: "content", Value: chat.String(content)}}, more...)...)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The look before the expression leaves out no tag.
+// The check before the expression misses no tag.
 func TestThinkTags(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	words := []string{"<", "[", "/", ">", "]", "think", "ThinKing", "thin\u212a", "thought", "REASONING", "seed:", "\u017feed:", "mm:", ":open", ":", "x", " ", "\n", "|im_start|", "\u00c5"}

@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// Messages without text have the turns that their headers and markers tell, and do
-// not mislead those beside them.
+// Messages without text have the turns that their headers and markers show, and do not change the
+// turns of their neighbours.
 func TestTurnsBesideEmptyTexts(t *testing.T) {
 	const (
 		pass   = "{% if m.role == 'assistant' %}<|bot|>\n{{ m.content }}{% else %}<|{{ m.role }}|>\n{{ m.content }}{% endif %}<|end|>\n"

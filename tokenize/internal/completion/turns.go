@@ -10,49 +10,42 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
 
-// Span is where the reply of one message stands in a rendered conversation: the bytes
-// [start, end) are what a model samples when it is asked for this message. start is
-// right after the generation prompt, which includes a prefilled opener of reasoning; end is
-// after the stop marker, before the separator that follows it.
+// Span locates the reply of one message in a rendered conversation: the bytes [Start, End) are what
+// a model samples for this message. Start is right after the generation prompt, which includes a
+// prefilled opener of reasoning; End is after the stop marker, before the separator that follows
+// it.
 type Span struct {
-	Message    int // as the conversation shows them, in a selection too
+	Message    int // position in the conversation, in a selection too
 	Start, End int
-	// Stop is where the stop marker starts; end when none was found.
+	// Stop is where the stop marker starts; End if none was found.
 	Stop int
 }
 
-// The algorithm of turnFinder works from the origin of the bytes and needs no
-// {% generation %} marks.
+// The algorithm of turnFinder uses the origin of the bytes and needs no {% generation %} marks.
 //
-// The text of a message begins with its first byte of content, reasoning or tool
-// call. Between the last byte of earlier messages and there stand the end of
-// what came before, the role header, and text the template writes before
-// the data (an empty <think> block, <tool_call>). Where the sampled part of that
-// begins is what the template says itself when it is asked for a generation
-// prompt: the conversation up to the first assistant message (once for each kind
-// of message before it) is rendered with the prompt, and the text that then
-// follows the last data is looked for here. If it does not stand here, the
-// conversation up to this very message is rendered so, and where the text begins
-// like that, the turn begins after it. If the prompt ends in a reasoning opener or a
-// line of text that this turn lacks, the part before that counts. If the prompt is not
-// found (a message without a header of its own, an earlier message without text),
-// the last place where the generation prompt alone stands is taken, and failing
-// that the place where the loop over messages began to write this message.
+// The text of a message begins with its first byte of content, reasoning or tool call. Between the
+// last byte of earlier messages and that byte there are the end of the previous message, the role
+// header, and text the template writes before the data (an empty <think> block, <tool_call>). The
+// sampled part of this begins at the end of the generation prompt: the conversation up to the first
+// assistant message (once for each kind of message before it) is rendered with the prompt, and the
+// text that then follows the last data is searched here. If it is not found, the conversation up to
+// this message is rendered in the same way, and if the text begins like that, the turn begins after
+// it. If the prompt ends in a reasoning opener or a line of text that this turn lacks, the part
+// before that counts. If the prompt is not found (a message without a header of its own, an earlier
+// message without text), the turn begins after the last occurrence of the generation prompt alone,
+// or else where the loop over messages began to write this message.
 //
-// The turn ends with the first stop marker after the last byte of the message, or
-// with one that the template writes before that, before any recorded text
-// of others: what a tool, a user or a variable says never ends a turn. Without stops
-// it ends with what the template writes there when the conversation ends with such
-// a message, or else with this one, as far as it stands here, too, less trailing
-// white space. Of messages without tool calls that have the same text of the
-// template after them, one is asked.
-// Messages whose text the template left out have no turn unless the loop over messages
-// wrote them and the header is found. The cost is a few renderings of short prefixes, or,
-// where the generation prompt is not found, one or two more for each turn.
+// The turn ends with the first stop marker after the last byte of the message, or with an earlier
+// one that the template writes, before any recorded text of others: text of a tool, a user or a
+// variable never ends a turn. Without stops the turn ends with what the template writes at the end
+// of a conversation that ends with such a message, or else with this one, as far as it is found
+// here too, less trailing white space. For messages without tool calls that have the same template
+// text after them, only one is rendered. Messages whose text the template left out have no turn
+// unless the loop over messages wrote them and the header is found. The cost is a few renderings of
+// short prefixes or, if the generation prompt is not found, one or two more for each turn.
 
-// Find finds the reply of every assistant message of a rendering r of c with input
-// in. stops are the texts of the stop tokens; without any, a turn ends where the template
-// ends the message.
+// Find returns the reply of every assistant message in r, the rendering of c with input in. stops
+// are the texts of the stop tokens; without any, a turn ends where the template ends the message.
 func Find(ctx context.Context, t *chat.Template, c *chat.Conversation, in chat.Input, r *chat.Result, stops []string) ([]Span, error) {
 	f := newTurnFinder(ctx, t, c, in, r, stops, 0, &turnMemory{history: true})
 	var turns []Span
@@ -73,9 +66,9 @@ func Find(ctx context.Context, t *chat.Template, c *chat.Conversation, in chat.I
 	return turns, nil
 }
 
-// FindLast finds the reply of the last message alone, whatever its role. prompt, if not
-// nil, is the conversation before it as it is rendered with a generation prompt; memory, if
-// not nil, keeps what is learnt for the next conversation.
+// FindLast finds the reply of the last message only, whatever its role. prompt, if not nil, is the
+// conversation before it rendered with a generation prompt; memory, if not nil, keeps what is
+// learnt for the next conversation.
 func FindLast(ctx context.Context, t *chat.Template, c *chat.Conversation, in chat.Input, r *chat.Result, stops []string, prompt *chat.Result, memory *turnMemory) (Span, bool, error) {
 	if c.Len() == 0 {
 		return Span{}, false, nil
@@ -90,18 +83,18 @@ func FindLast(ctx context.Context, t *chat.Template, c *chat.Conversation, in ch
 	return turn, ok, f.stopped()
 }
 
-// turnMemory holds what is learnt of a template's generation prompts and message ends.
-// The zero value is empty. It belongs to one goroutine.
+// turnMemory holds what is learnt of a template's generation prompts and message ends. The zero
+// value is empty. It is not safe for concurrent use.
 type turnMemory struct {
-	// history: all conversations are beginnings of one.
+	// history says that all conversations are prefixes of one.
 	history  bool
-	openings map[bool]opened // by: does the message before come from a tool
+	openings map[bool]opened // by whether the message before is a tool result
 	closings map[[2]bool]string
 	before   map[closed]string
-	scratch  *chat.Result // that nobody reads any more
+	scratch  *chat.Result // a result free for reuse
 }
 
-// turnTo makes m one for conversation c.
+// turnTo prepares m for conversation c.
 func (m *turnMemory) turnTo(c *chat.Conversation) {
 	if m.openings == nil {
 		m.openings, m.closings, m.before = map[bool]opened{}, map[[2]bool]string{}, map[closed]string{}
@@ -121,22 +114,22 @@ type turnFinder struct {
 	r       *chat.Result
 	runs    chat.FieldSpans // of r
 	stops   []string
-	prompt  *chat.Result  // the conversation before the last message, with its prompt; nil = not rendered
-	first   int           // the messages from here on are indexed
-	extents []chat.Extent // of these; Message < 0: nowhere
+	prompt  *chat.Result  // the conversation before the last message, with the generation prompt; nil = not rendered
+	first   int           // index of the first message in extents and ranges
+	extents []chat.Extent // Message < 0: not written
 	ranges  []dataRange   // of these
 }
 
 // newTurnFinder returns a finder for the messages from first on.
 func newTurnFinder(ctx context.Context, t *chat.Template, c *chat.Conversation, in chat.Input, r *chat.Result, stops []string, first int, memory *turnMemory) *turnFinder {
-	in.Reuse = nil // for one rendering, and this renders several
+	in.Reuse = nil // Reuse serves one rendering, and the finder makes several
 	f := &turnFinder{turnMemory: memory, t: t, ctx: ctx, c: c, in: in, r: r, runs: r.FieldsFrom(0), stops: stops}
 	f.turnTo(c)
 	f.index(first)
 	return f
 }
 
-// stopped is an error if the search was.
+// stopped returns an error if the context ended.
 func (f *turnFinder) stopped() error {
 	if err := f.ctx.Err(); err != nil {
 		return rollout.Errorf(rollout.KindLimit, rollout.Where{}, "rendering was stopped: %w", err)
@@ -144,13 +137,13 @@ func (f *turnFinder) stopped() error {
 	return nil
 }
 
-// dataRange is where the text of a message stands. first < 0: nowhere.
+// dataRange is the range of a message's text; first < 0 if it is not written.
 type dataRange struct{ first, last int }
 
-// ofHeader says whether a field is part of the header of a message.
+// ofHeader reports whether a field is part of the header of a message.
 func ofHeader(f *chat.Field) bool { return f.Part == origin.PartRole }
 
-// index finds where the text of the messages from first on stands.
+// index finds the text of the messages from first on.
 func (f *turnFinder) index(first int) {
 	n := f.c.Len() - first
 	f.first, f.ranges, f.extents = first, make([]dataRange, n), make([]chat.Extent, n)
@@ -160,7 +153,7 @@ func (f *turnFinder) index(first int) {
 	for _, e := range f.r.Extents {
 		m := f.c.Place(e.Message)
 		if m < first || m >= f.c.Len() {
-			continue // of an earlier message, or r is of more
+			continue // an earlier message, or r has more messages
 		}
 		if old := &f.extents[m-first]; old.Message >= 0 {
 			e.Start = min(e.Start, old.Start)
@@ -179,11 +172,11 @@ func (f *turnFinder) index(first int) {
 		begin := f.extents[m-first].Start
 		ahead := start < begin
 		if ahead && d.first >= 0 || m < newest && d.first >= begin {
-			continue // quoted in an earlier message, or again in a later one
+			continue // quoted in an earlier message, or repeated in a later one
 		}
 		if !ahead && (from.Key == "name" || from.Key == "id") {
 			if quoted[from] {
-				continue // of a call, beside its result
+				continue // a call's, repeated with its result
 			}
 			quoted[from] = true
 		}
@@ -197,7 +190,7 @@ func (f *turnFinder) index(first int) {
 	}
 }
 
-// data is where the text of message i stands.
+// data returns the range of the text of message i.
 func (f *turnFinder) data(i int) dataRange {
 	if i < f.first {
 		f.index(0)
@@ -205,13 +198,13 @@ func (f *turnFinder) data(i int) dataRange {
 	return f.ranges[i-f.first]
 }
 
-// runAfter is the first run that ends after byte at.
+// runAfter returns the index of the first run that ends after byte at.
 func (f *turnFinder) runAfter(at int) int {
 	return sort.Search(f.runs.Len(), func(k int) bool { _, _, end := f.runs.At(k); return end > at })
 }
 
-// bounds returns the end of the last data before message i and the start
-// of the first byte of a later message after it.
+// bounds returns the end of the last data before message i, and the first byte of a later message
+// after message i.
 func (f *turnFinder) bounds(i int) (lo, hi int) {
 	own := f.data(i)
 	hi = len(f.r.Text)
@@ -237,7 +230,7 @@ func (f *turnFinder) bounds(i int) (lo, hi int) {
 	return lo, hi
 }
 
-// turn finds the reply of message i, which begins at byte at at the earliest.
+// turn finds the reply of message i, which begins at byte at or later.
 func (f *turnFinder) turn(i, at int) (Span, bool) {
 	lo, hi := f.bounds(i)
 	lo = max(lo, at)
@@ -271,8 +264,7 @@ func (f *turnFinder) turn(i, at int) (Span, bool) {
 	if tool && !ok {
 		start, ok = f.completionStart(lo, limit, f.opened(false, i), own.first >= 0)
 	} else if tool {
-		// A header after a tool result is scaffold even where the generation
-		// prompt has none there.
+		// A header after a tool result is scaffold even if the generation prompt has none there.
 		if o := f.opened(false, i); o.prompt != "" {
 			for _, p := range promptBeginnings(o.prompt) {
 				if ok && strings.HasPrefix(f.r.Text[start:limit], p) {
@@ -283,7 +275,7 @@ func (f *turnFinder) turn(i, at int) (Span, bool) {
 		}
 	}
 	if ok && looped && start < e.Start && e.Start <= own.first {
-		// Before its pass stands the header of another message, without text.
+		// Text before its loop pass is the header of another message, without text.
 		start, ok = f.completionStart(e.Start, limit, o, true)
 	}
 	if !ok {

@@ -12,9 +12,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// mixedConversation draws turns that end in all kinds of ways: with text, with one
-// call or two, with arguments of all shapes or without any; results with a name of
-// their own or without, and empty texts.
+// mixedConversation draws turns that end in all kinds of ways: with text, with one or two calls,
+// with arguments of all shapes or without any; results with or without a name, and empty texts.
 func mixedConversation(t *testing.T, rng *rand.Rand, turns int) *chat.Conversation {
 	t.Helper()
 	m := func(k string, v chat.Value) chat.Member { return chat.Member{Key: k, Value: v} }
@@ -56,8 +55,8 @@ func mixedConversation(t *testing.T, rng *rand.Rand, turns int) *chat.Conversati
 	return c
 }
 
-// Where a conversation goes on after the prompt of a turn, and after its answer, the
-// turn is what lies between, without any stop text being given. These differ:
+// If a conversation continues with the prompt of a turn, and then with its answer, the turn is the
+// text in between, without any stop text being given. Exceptions:
 //   - Phi-3 ends the whole text with </s>;
 //   - DiffusionGemma has no generation prompt after a tool result, but a header.
 func TestTurnsAreAnswers(t *testing.T) {

@@ -8,13 +8,13 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 )
 
-// Written is what a rendering holds of one message in a range of its bytes.
+// Written holds what a range of a rendering contains of one message.
 type Written struct {
 	text   string
 	fields []render.Field
 }
 
-// WrittenOf returns what r.text[from:to] holds of message m.
+// WrittenOf returns what r.Text[from:to] contains of message m.
 func WrittenOf(r *render.Rendering, m int32, from, to int) Written {
 	w := Written{text: r.Text}
 	for k := r.FieldAfter(from); k < len(r.Fields) && r.Fields[k].Start < to; k++ {
@@ -25,7 +25,7 @@ func WrittenOf(r *render.Rendering, m int32, from, to int) Written {
 	return w
 }
 
-// Calls is how many of a message's first n tool calls are there.
+// Calls returns how many of a message's first n tool calls are written.
 func (w Written) Calls(n int) (count int) {
 	seen := make([]bool, n)
 	for _, f := range w.fields {
@@ -36,15 +36,15 @@ func (w Written) Calls(n int) (count int) {
 	return count
 }
 
-// Lacks reports whether some of a recorded text is left out: more than white space
-// and the markers of reasoning, which templates write anew.
+// Lacks reports whether some of a recorded text is left out: more than white space and the markers
+// of reasoning, which templates rewrite.
 func (w Written) Lacks(p render.Part, recorded string) bool {
 	size, trimmed := 0, strings.TrimSpace(recorded)
 	for _, f := range w.fields {
 		if f.Part != p {
 			continue
 		}
-		if strings.TrimSpace(w.text[f.Start:f.End]) == trimmed { // as nearly always
+		if strings.TrimSpace(w.text[f.Start:f.End]) == trimmed { // the usual case
 			return false
 		}
 		size += f.End - f.Start
@@ -61,7 +61,7 @@ func (w Written) Lacks(p render.Part, recorded string) bool {
 	return left > 0
 }
 
-// visibleLen is the size of a text without white space and markers of reasoning.
+// visibleLen returns the size of a text without white space and markers of reasoning.
 func visibleLen(text string) (n int) {
 	for text != "" {
 		end := strings.IndexAny(text[1:], "<[") + 1 // where the next marker may begin

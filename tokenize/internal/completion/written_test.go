@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Markers of reasoning are found as thinkTag finds them, at a fraction of its time.
+// visibleLen finds the markers of reasoning that ThinkTag finds, in a fraction of its time.
 func TestVisibleLenLeavesOutMarkersAndSpace(t *testing.T) {
 	const seed = 4
 	rng := rand.New(rand.NewPCG(seed, 0))

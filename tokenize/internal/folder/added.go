@@ -11,10 +11,10 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// addedEntry is a token as model folders write it: an entry of the added tokens, or
-// the content alone.
+// addedEntry is a token as model folders write it: an entry of the added tokens, or just the
+// content.
 type addedEntry struct {
-	ID         int64  `json:"id"` // engines number new tokens themselves, as the reference does
+	ID         int64  `json:"id"` // ignored: engines number new tokens themselves, as the reference does
 	Content    string `json:"content"`
 	SingleWord bool   `json:"single_word"`
 	LStrip     bool   `json:"lstrip"`
@@ -31,18 +31,18 @@ func (a *addedEntry) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(a))
 }
 
-// namedTokens are the tokens that transformers adds to a tokenizer that lacks them, in its order.
+// namedTokens are the tokens that transformers adds to a tokenizer without them, in its order.
 var namedTokens = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
 
-// complete adds to tok, the tokenizer of definition, the tokens that only the
-// configuration names, and takes its word for how the others match, as
-// transformers does when it loads the folder.
+// complete adds to tok, the tokenizer of definition, the tokens that only the configuration names,
+// and takes the matching rules of the others from the configuration, as transformers does when it
+// loads the folder.
 func (l *folder) complete(tok engine.Tokenizer, definition []byte, config *tokenizerConfig) (engine.Tokenizer, error) {
 	described, named, err := l.configured(config)
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]addedEntry{"": {}} // nothing is no token
+	known := map[string]addedEntry{"": {}} // an empty text is not a token
 	for _, a := range tok.Vocab().Added() {
 		known[a.Content] = addedEntry{Content: a.Content, SingleWord: a.SingleWord, LStrip: a.LStrip, RStrip: a.RStrip, Normalized: a.Normalized, Special: a.Special}
 	}
@@ -50,7 +50,7 @@ func (l *folder) complete(tok engine.Tokenizer, definition []byte, config *token
 	for _, a := range described {
 		is, ok := known[a.Content]
 		a.ID = 0
-		is.Special = is.Special && a.Special // what was special stays so
+		is.Special = is.Special && a.Special // a special token stays special
 		if a.Content != "" && (!ok || is != a) {
 			known[a.Content] = a
 			missing = append(missing, a)
@@ -68,7 +68,7 @@ func (l *folder) complete(tok engine.Tokenizer, definition []byte, config *token
 	var parts map[string]json.RawMessage
 	var added []any
 	if err := json.Unmarshal(definition, &parts); err != nil {
-		return nil, err // tok was made of it
+		return nil, err // tok was made from it
 	}
 	if raw, ok := parts["added_tokens"]; ok {
 		if err := json.Unmarshal(raw, &added); err != nil {
@@ -84,8 +84,8 @@ func (l *folder) complete(tok engine.Tokenizer, definition []byte, config *token
 	return l.parse(definition)
 }
 
-// configured returns the tokens that the folder describes beside tokenizer.json,
-// and those that it gives a name or a place in a list.
+// configured returns the tokens that the folder describes outside tokenizer.json, and those that
+// have a name or an entry in a list.
 func (l *folder) configured(config *tokenizerConfig) (described, named []addedEntry, err error) {
 	field := func(key string, v any) error {
 		raw, ok := config.Rest[key]
@@ -125,7 +125,7 @@ func (l *folder) configured(config *tokenizerConfig) (described, named []addedEn
 				WithFix("take the file that was published with the model")
 		}
 	}
-	if byID == nil { // what older folders have in its place
+	if byID == nil { // older folders have this file instead
 		var older map[string]int
 		if err := l.json("added_tokens.json", &older); err != nil {
 			return nil, nil, err
@@ -146,5 +146,5 @@ func (l *folder) configured(config *tokenizerConfig) (described, named []addedEn
 	return described, named, nil
 }
 
-// byNumber orders numbers written as text.
+// byNumber compares numbers written as text.
 func byNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }

@@ -22,8 +22,8 @@ type Folder struct {
 	Tokenizer engine.Tokenizer
 	// SpecialTokens are the named tokens (eos_token), by name.
 	SpecialTokens map[string]string
-	// Stops are the ids that the folder names as the end of a completion; ListsStops: in
-	// generation_config.json.
+	// Stops are the ids that the folder names as the end of a completion; ListsStops says that they
+	// come from generation_config.json.
 	Stops      []rollout.TokenID
 	ListsStops bool
 
@@ -31,8 +31,8 @@ type Folder struct {
 	config *tokenizerConfig
 }
 
-// Read reads the model folder dir of fsys. engine makes the tokenizer of
-// tokenizer.json, nil is bpe.Parse. Errors name files in dir.
+// Read reads the model folder dir of fsys. engine makes the tokenizer from tokenizer.json; nil is
+// bpe.Parse. Errors name files in dir.
 func Read(fsys fs.FS, dir string, engine func(name string, tokenizerJSON []byte) (engine.Tokenizer, error)) (*Folder, error) {
 	l := &folder{fsys: fsys, dir: dir, engine: engine}
 	var config tokenizerConfig
@@ -57,10 +57,10 @@ func Read(fsys fs.FS, dir string, engine func(name string, tokenizerJSON []byte)
 	return m, nil
 }
 
-// Templates are the chat templates of the folder by name.
+// Templates returns the chat templates of the folder by name.
 func (m *Folder) Templates() (map[string]Template, error) { return m.reader.templates(m.config) }
 
-// EOS is the id of the eos_token, false for none.
+// EOS returns the id of the eos_token, false if there is none.
 func (m *Folder) EOS() (rollout.TokenID, bool) {
 	text := m.SpecialTokens["eos_token"]
 	if text == "" {
@@ -76,7 +76,7 @@ type folder struct {
 	engine func(name string, tokenizerJSON []byte) (engine.Tokenizer, error)
 }
 
-// read returns the content of a file, nil when it is not there.
+// read returns the content of a file, nil if it does not exist.
 func (l *folder) read(name string) ([]byte, error) {
 	b, err := fs.ReadFile(l.fsys, path.Join(l.dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +91,7 @@ func (l *folder) read(name string) ([]byte, error) {
 	return b, nil
 }
 
-// json decodes a file into v; a missing file leaves v alone.
+// json decodes a file into v; if the file does not exist, v is unchanged.
 func (l *folder) json(name string, v any) error {
 	b, err := l.read(name)
 	if err != nil || b == nil {
@@ -129,7 +129,7 @@ func (l *folder) tokenizer(config *tokenizerConfig) (engine.Tokenizer, error) {
 	return l.complete(tok, b, config)
 }
 
-// parse makes the tokenizer of a definition.
+// parse makes a tokenizer from a definition.
 func (l *folder) parse(definition []byte) (engine.Tokenizer, error) {
 	if l.engine != nil {
 		return l.engine("tokenizer.json", definition)
@@ -137,7 +137,7 @@ func (l *folder) parse(definition []byte) (engine.Tokenizer, error) {
 	return bpe.Parse("tokenizer.json", definition)
 }
 
-// tokenizerConfig is what counts here of tokenizer_config.json.
+// tokenizerConfig is the content of tokenizer_config.json.
 type tokenizerConfig struct {
 	ChatTemplate json.RawMessage `json:"chat_template"`
 	Rest         map[string]json.RawMessage
@@ -154,11 +154,10 @@ func (c *tokenizerConfig) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// olderNames adds what special_tokens_map.json says to the configuration, as
-// transformers does: it is read where the configuration has no added_tokens_decoder,
-// and holds there even against what that says. additional_special_tokens is the older
-// word for extra_special_tokens and counts where that lists none, first of all in the
-// configuration.
+// olderNames adds special_tokens_map.json to the configuration, as transformers does: the file is
+// read if the configuration has no added_tokens_decoder, and then takes precedence over the
+// configuration. additional_special_tokens is the older name of extra_special_tokens and is used if
+// that lists none, in the configuration first.
 func (l *folder) olderNames(config *tokenizerConfig) error {
 	const list, olderList = "extra_special_tokens", "additional_special_tokens"
 	renamed := func() {
@@ -197,7 +196,7 @@ func (m *Folder) name(config *tokenizerConfig) {
 	for k, raw := range config.Rest {
 		if strings.HasSuffix(k, "_token") {
 			var a addedEntry
-			_ = json.Unmarshal(raw, &a) // what is no token has no content
+			_ = json.Unmarshal(raw, &a) // anything but a token has no content
 			if a.Content != "" {
 				m.SpecialTokens[k] = a.Content
 			}
@@ -205,14 +204,14 @@ func (m *Folder) name(config *tokenizerConfig) {
 	}
 }
 
-// bosFromTokenizer fills bos_token, where the folder does not name it, with the
-// token that tokenizer.json puts before a text.
+// bosFromTokenizer sets bos_token, if the folder does not name it, to the token that tokenizer.json
+// puts before a text.
 func (l *folder) bosFromTokenizer(m *Folder) error {
 	if _, ok := m.SpecialTokens["bos_token"]; ok {
 		return nil
 	}
 	if b, err := l.read("tokenizer_config.json"); b != nil || err != nil {
-		return err // a folder with a configuration says all it has to say
+		return err // a folder with a configuration names all its tokens there
 	}
 	post, err := l.postProcessor("tokenizer.json")
 	if err != nil {
@@ -226,7 +225,7 @@ func (l *folder) bosFromTokenizer(m *Folder) error {
 	return nil
 }
 
-// processor is what puts tokens around a text.
+// processor is a post-processor of tokenizer.json, which puts tokens around a text.
 type processor struct {
 	Single []struct {
 		SpecialToken *struct{ ID string }
@@ -234,8 +233,8 @@ type processor struct {
 	Processors []processor
 }
 
-// postProcessor reads no further than to the post-processor: the large tables come after
-// it, and were read.
+// postProcessor reads the file only up to the post-processor: the large tables come after it, and
+// were already read.
 func (l *folder) postProcessor(name string) (post processor, err error) {
 	file, err := l.fsys.Open(path.Join(l.dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -264,7 +263,7 @@ func (l *folder) stops(m *Folder) error {
 			m.Stops = append(m.Stops, id)
 		}
 	}
-	const published = "generation_config.json" // config.json may repeat a default of its class
+	const published = "generation_config.json" // config.json may repeat its class's default
 	for _, name := range []string{published, "config.json"} {
 		var c struct {
 			EOS json.RawMessage `json:"eos_token_id"`

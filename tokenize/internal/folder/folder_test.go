@@ -11,7 +11,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// files is a model folder "m" with a tokenizer and what more says.
+// files returns a model folder "m" with a tokenizer and the files in more.
 func files(t *testing.T, more map[string]string) fstest.MapFS {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "embedded", "tokenizer.json"))

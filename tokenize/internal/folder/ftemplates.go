@@ -13,17 +13,17 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// DefaultTemplate is the name of a template that has none.
+// DefaultTemplate is the name of a template without a name.
 const DefaultTemplate = "default"
 
 // templateDirs hold further templates, by the version of transformers that wrote them.
 var templateDirs = []string{"additional_chat_templates", "chat_templates"}
 
-// Template is the text of a chat template and the file it stands in.
+// Template is the text of a chat template and the file it comes from.
 type Template struct{ Text, File string }
 
-// templates returns the chat templates of the folder by name. Files of their own
-// replace those of the configuration.
+// templates returns the chat templates of the folder by name. If there are template files, those of
+// the configuration are ignored.
 func (l *folder) templates(config *tokenizerConfig) (map[string]Template, error) {
 	found := map[string]Template{}
 	if err := l.readTemplate(found, DefaultTemplate, "chat_template.jinja"); err != nil {
@@ -59,7 +59,7 @@ func (l *folder) templates(config *tokenizerConfig) (map[string]Template, error)
 	return found, addNamed(found, raw, file)
 }
 
-// readTemplate adds the template that a file holds, if the file is there.
+// readTemplate adds the template in a file, if the file exists.
 func (l *folder) readTemplate(found map[string]Template, name, file string) error {
 	b, err := l.read(file)
 	if b == nil || err != nil {
@@ -68,8 +68,8 @@ func (l *folder) readTemplate(found map[string]Template, name, file string) erro
 	return addTemplate(found, name, string(b), rollout.Where{File: file})
 }
 
-// addTemplate adds a template under its name. One without text would write nothing of
-// any conversation.
+// addTemplate adds a template under its name. A template without text is an error, since it would
+// render nothing.
 func addTemplate(found map[string]Template, name, text string, where rollout.Where) error {
 	switch {
 	case name == "":
@@ -83,8 +83,8 @@ func addTemplate(found map[string]Template, name, text string, where rollout.Whe
 	return nil
 }
 
-// addNamed adds the templates of a configuration: a text, a list of names and
-// texts, or an object of texts by name.
+// addNamed adds the templates of a configuration: a text, a list of names and texts, or an object
+// of texts by name.
 func addNamed(found map[string]Template, raw json.RawMessage, file string) error {
 	var text string
 	var list []struct{ Name, Template string }

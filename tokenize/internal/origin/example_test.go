@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
 
-// Which bytes of a rendering are what the user said.
+// The example prints which bytes of a rendering the user wrote.
 func ExampleField() {
 	t, err := chat.Compile(`{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}`, chat.Options{})
 	if err != nil {

@@ -5,33 +5,32 @@ import (
 	"strings"
 )
 
-// Field is a place in the input: a string, number or constant, or a dict key.
-// Two bytes come from the same place exactly when their Field pointers are the
-// same.
+// Field is a place in the input: a string, number or constant, or a dict key. Two bytes come from
+// the same place exactly if their Field pointers are equal.
 type Field struct {
 	Parent *Field
-	Key    string // of the parent dict, where Index < 0
+	Key    string // key in the parent dict, if Index < 0
 	Index  int32  // in the parent list, or -1
-	// Message is the index of the message this belongs to, or -1.
+	// Message is the index of the message that the place belongs to, or -1.
 	Message int32
-	Call    uint16 // of PartToolCalls: the index of the call in the message
+	Call    uint16 // for PartToolCalls: the index of the call in the message
 	Part    Part
 	IsKey   bool // the dict key itself, not its value
-	Scalar  bool // a number, true, false or null rather than text
+	Scalar  bool // a number, true, false or null, not text
 }
 
-// Part tells to what of its message a Field belongs.
+// Part says which part of its message a Field belongs to.
 type Part uint8
 
 const (
-	PartOther     Part = iota // names, ids of results, keys of the message; anything of no message
-	PartRole                  // the role, and the key of it
-	PartContent               // all under "content"
-	PartReasoning             // all under "reasoning_content", "reasoning" or "thinking"
-	PartToolCalls             // all under "tool_calls"
+	PartOther     Part = iota // names, ids of results, keys of the message, and places outside messages
+	PartRole                  // the role and its key
+	PartContent               // everything under "content"
+	PartReasoning             // everything under "reasoning_content", "reasoning" or "thinking"
+	PartToolCalls             // everything under "tool_calls"
 )
 
-// PartOf is the part that a key of a message holds.
+// PartOf returns the part for a key of a message.
 func PartOf(key string) Part {
 	switch key {
 	case "role":
@@ -52,8 +51,8 @@ func NewField(f Field) *Field {
 	return &f
 }
 
-// Place sets Part and Call by what stands above f: the lists of the input, their
-// items, and the keys of these.
+// Place sets Part and Call from the parents: the lists of the input, their items, and the keys of
+// these.
 func (f *Field) Place() {
 	up := f.Parent
 	switch {
@@ -70,8 +69,8 @@ func (f *Field) Place() {
 	}
 }
 
-// Path returns the JSON pointer into {messages, tools, documents}; the suffix
-// "#key" means the dict key itself.
+// Path returns the JSON pointer into {messages, tools, documents}; the suffix "#key" means the dict
+// key itself.
 func (f *Field) Path() string {
 	if f == nil {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// argumentForm is the shape in which a call's arguments are given to a template.
+// argumentForm is the form in which a call's arguments are given to a template.
 type argumentForm uint8
 
 const (
@@ -15,13 +15,13 @@ const (
 	AsText
 )
 
-// written is what a template makes of one form of a call's arguments.
+// argumentsWritten is what a template makes of one form of a call's arguments.
 type argumentsWritten uint8
 
 const (
-	ArgumentsLost    argumentsWritten = iota // the template refuses them, or leaves them out
-	argumentsEscaped                         // a string within JSON: the text is escaped once more
-	argumentsPython                          // an object as Python shows it
+	ArgumentsLost    argumentsWritten = iota // rejected or left out by the template
+	argumentsEscaped                         // a string within JSON: the text is escaped again
+	argumentsPython                          // an object as Python prints it
 	ArgumentsRight
 )
 
@@ -29,11 +29,11 @@ func (w argumentsWritten) String() string {
 	return [...]string{"refused or left out", "escaped within a string", "written as Python shows them", "written in another way"}[w]
 }
 
-// argumentForms is how a template writes arguments.
+// argumentForms says how a template writes arguments.
 type argumentForms struct {
 	Give         argumentForm // the form to give
 	Object, Text argumentsWritten
-	// alike: it writes JSON text as it writes the object that the text spells.
+	// Alike says that the template writes JSON text like the object that the text spells.
 	Alike bool
 }
 
@@ -59,10 +59,10 @@ func argumentsIn(text string) argumentsWritten {
 	return ArgumentsRight
 }
 
-// argumentsValue is what the template is given of a call's arguments. An engine hands
-// it the object that the recorded text spells, and {} for none; so does this, but for
-// number literals and the order of keys, which stay as recorded (vLLM's
-// _postprocess_messages, SGLang's normalize_assistant_tool_call_arguments).
+// argumentsValue returns what the template is given for a call's arguments. An engine passes the
+// object that the recorded text spells, and {} for none; this function does the same, but keeps
+// number literals and the order of keys as recorded (vLLM's _postprocess_messages, SGLang's
+// normalize_assistant_tool_call_arguments).
 func (s *shape) argumentsValue(c *rollout.ToolCall) (chat.Value, error) {
 	recorded := strings.TrimSpace(c.Arguments)
 	switch {
@@ -87,13 +87,13 @@ func (s *shape) argumentsValue(c *rollout.ToolCall) (chat.Value, error) {
 	case c.ArgumentsText && s.Forms().Alike:
 		return chat.String(c.Arguments), nil
 	case c.ArgumentsText:
-		return chat.Object(), nil // as vLLM: see brokenArguments
+		return chat.Object(), nil // as vLLM: see BrokenArguments
 	}
 	return v, err
 }
 
-// BrokenArguments returns the first call of m whose arguments the template cannot
-// write, since they are no JSON: a context shows {} for them, as vLLM's do.
+// BrokenArguments returns an error, and the call, if m has a call whose arguments the template
+// cannot write because they are not JSON. A context shows {} for them, as vLLM's do.
 func (s *shape) BrokenArguments(m *rollout.Message) (call int, err error) {
 	if len(m.ToolCalls) == 0 || s.by == byTransformers || s.Forms().Give == AsText || s.Forms().Alike {
 		return 0, nil
@@ -109,8 +109,8 @@ func (s *shape) BrokenArguments(m *rollout.Message) (call int, err error) {
 	return 0, nil
 }
 
-// spacedJSON is JSON text with the white space that Python's json.dumps writes; strings
-// and numbers stay as they are spelled.
+// spacedJSON returns JSON text with the white space that Python's json.dumps writes; strings and
+// numbers keep their spelling.
 func spacedJSON(text string) string {
 	var b strings.Builder
 	quoted, escaped := false, false

@@ -9,17 +9,16 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
 
-// rendered takes over a result; index maps the numbers of its messages to those of
-// the rollout.
+// rendered converts a result to a Rendering; index maps the numbers of its messages to those of the
+// rollout.
 func (x *Renderer) rendered(res *chat.Result, index []int32) Rendering {
 	fields := x.Scratch.Fields
 	x.Scratch.Fields = nil
 	return Rendering{Text: res.Text, Fields: appendFields(fields, res, 0, index)}
 }
 
-// appendFields appends the recorded bytes of a result from byte at on. A role that rollout
-// knows is part of the template's frame: <|user|> is the template's also where it writes
-// <|{{ m.role }}|>.
+// appendFields appends the fields of a result from byte at on. A known role counts as the
+// template's text: <|user|> is the template's also if it writes <|{{ m.role }}|>.
 func appendFields(out []Field, res *chat.Result, at int, index []int32) []Field {
 	spans := res.FieldsFrom(at)
 	for i := range spans.Len() {
@@ -39,7 +38,7 @@ func appendFields(out []Field, res *chat.Result, at int, index []int32) []Field 
 		n := len(out)
 		if n > 0 {
 			if last := &out[n-1]; last.End == start && last.Message == message && last.Part == part && last.Call == call {
-				if last.End = end; part == PartRole && knownRole(res.Text[last.Start:end]) { // capitals are a field of their own
+				if last.End = end; part == PartRole && knownRole(res.Text[last.Start:end]) { // capitals are a separate field
 					out = out[:n-1]
 				}
 				continue
@@ -49,14 +48,14 @@ func appendFields(out []Field, res *chat.Result, at int, index []int32) []Field 
 			out = slices.Grow(out, 1)
 		}
 		out = out[:n+1]
-		// Field by field: a copy of what was just put together would wait for it.
+		// Field by field: copying a struct that was just assembled would wait for it.
 		f := &out[n]
 		f.Start, f.End, f.Message, f.Part, f.Call = start, end, message, part, call
 	}
 	return out
 }
 
-// knownRole reports whether role, in capitals or not, is one with a meaning of its own.
+// knownRole reports whether role, in any case, is one with a meaning of its own.
 func knownRole(role string) bool {
 	switch rollout.Role(role) {
 	case rollout.RoleSystem, rollout.RoleDeveloper, rollout.RoleUser, rollout.RoleAssistant, rollout.RoleTool:
@@ -66,9 +65,9 @@ func knownRole(role string) bool {
 	return lower != role && knownRole(lower)
 }
 
-// partOf is the part of a message that a field of one belongs to. A role is recorded
-// text, but a part of the frame around a message wherever a template writes it, and
-// written by the template itself in a generation prompt.
+// partOf returns the part of a message that a field belongs to. A role is recorded text, but part
+// of the header wherever a template writes it, and written by the template itself in a generation
+// prompt.
 func partOf(f *chat.Field) Part {
 	switch f.Part {
 	case origin.PartContent:

@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// messageValue makes the dict that the template is given for m.
+// messageValue returns the dict that the template is given for m.
 func messageValue(m *rollout.Message, s *shape) (chat.Value, error) {
 	members := make([]chat.Member, 0, 8)
 	add := func(key string, v chat.Value) { members = append(members, chat.Member{Key: key, Value: v}) }
@@ -21,8 +21,8 @@ func messageValue(m *rollout.Message, s *shape) (chat.Value, error) {
 				WithFix("put a text in its place, or leave the rollout out")
 		}
 	}
-	// Templates test for an empty text far more often than for a missing one.
-	if len(m.Parts) > 1 && rollout.JoinText(m.Parts) == m.Content { // as it was not shortened
+	// Templates test for an empty text far more often than for a missing key.
+	if len(m.Parts) > 1 && rollout.JoinText(m.Parts) == m.Content { // not shortened
 		add("content", s.textParts(m))
 	} else {
 		add("content", s.text(m.Content))
@@ -78,9 +78,9 @@ func (s shape) ReadsExtra(m *rollout.Message) bool {
 	return false
 }
 
-// reads reports whether the template may read a recorded key that has no field
-// of its own (tool_plan, prefix). Empty values of those that have one, and
-// reasoning that is no text, are kept for the record alone.
+// reads reports whether the template may read a recorded key without a field in Message (tool_plan,
+// prefix). Empty values of keys that have a field, and reasoning that is not text, are kept only
+// for the record.
 func (s shape) reads(key string, raw json.RawMessage) bool {
 	switch key {
 	case "name", "tool_call_id", "tool_calls", "reasoning", "reasoning_content", "thinking":

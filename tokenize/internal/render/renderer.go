@@ -11,7 +11,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// Renderer renders the contexts of one rollout.
+// Renderer renders the contexts of one rollout. It is not safe for concurrent use.
 type Renderer struct {
 	Ctx        context.Context
 	Template   *Template
@@ -20,29 +20,28 @@ type Renderer struct {
 	R          *rollout.Rollout
 	tools      chat.Value
 	Shape      shape
-	probe      bool   // of the template, whose limit is noted
-	Shown      []bool // messages that stood in a context or the document
-	shownPlain int    // of the plain history, these are marked
+	probe      bool   // the rollout is a probe of the template; a limit it hits is recorded
+	Shown      []bool // by message: it was in a context or the document
+	shownPlain int    // how many messages of the plain history are marked in Shown
 
-	// All is the plain history; index maps its messages to those of the rollout,
-	// place the other way (−1: not in it).
+	// All is the plain history; Index maps its messages to those of the rollout, and place maps the
+	// other way (−1: not in it).
 	All     *chat.Conversation
 	Index   []int32
 	place   []int
-	Last    *chat.Result // that was rendered last
+	Last    *chat.Result // the latest result
 	Scratch Scratch      // memory for the next rendering
-	replay  chat.Replay  // of prompts
+	replay  chat.Replay  // for prompts
 	Memory
 }
 
-// Memory holds the last prompts and the last answer. A renderer that is done leaves it
-// to the next.
+// Memory holds the last prompts and the last answer. A renderer that is done passes it to the next.
 type Memory struct {
 	prompts [2]Scratch
 	answers Scratch
 }
 
-// Len is the number of bytes that were rendered in m.
+// Len returns the number of bytes of the texts in m.
 func (m *Memory) Len() int {
 	n := 0
 	for _, s := range [...]Scratch{m.prompts[0], m.prompts[1], m.answers} {
@@ -53,19 +52,19 @@ func (m *Memory) Len() int {
 	return n
 }
 
-// Scratch is the memory of a rendering that nobody reads any more.
+// Scratch is the memory of a rendering, free for reuse.
 type Scratch struct {
 	Result *chat.Result
 	Fields []Field
 }
 
-// Options are those of Options that rendering asks for.
+// Options are the options of tokenize that rendering needs.
 type Options struct {
 	By     System
 	Kwargs map[string]json.RawMessage
 	Now    time.Time // zero = the Unix epoch
-	Whole  bool      // replies go in as they were sampled, with nothing between their parts
-	Probe  bool      // the rollout is made up to ask the template
+	Whole  bool      // replies are rendered as they were sampled, with nothing between their parts
+	Probe  bool      // the rollout is a probe of the template
 }
 
 // New prepares the rollout's messages for its template.
@@ -129,8 +128,8 @@ func newAs(ctx context.Context, t *Template, s shape, r *rollout.Rollout, o Opti
 	return x, nil
 }
 
-// plain returns how many messages of the plain history are the context of t, if
-// nothing else is.
+// plain returns the number of messages of the context of t, if that is a prefix of the plain
+// history.
 func (x *Renderer) plain(t *rollout.Turn) (n int, ok bool) {
 	parts := t.Context.Parts
 	switch {
@@ -142,14 +141,14 @@ func (x *Renderer) plain(t *rollout.Turn) (n int, ok bool) {
 	return 0, false
 }
 
-// Context returns the conversation of a turn's context and, by the numbers of its
-// messages, those of the rollout (−1 for notes).
+// Context returns the conversation of a turn's context and, by the numbers of its messages, their
+// indices in the rollout (−1 for notes).
 func (x *Renderer) Context(t *rollout.Turn) (*chat.Conversation, []int32, error) {
 	if n, ok := x.plain(t); ok {
 		return x.All.Prefix(n), x.Index, nil
 	}
 	numbers, index, next := []int{}, slices.Clip(x.Index), 0
-	var more []chat.Value // what is not in the plain history, or is here for the second time
+	var more []chat.Value // messages outside the plain history, or repeated
 	add := func(m *rollout.Message, source int32) error {
 		v, err := messageValue(m, &x.Shape)
 		numbers, more, index = append(numbers, len(index)), append(more, v), append(index, source)
@@ -185,8 +184,8 @@ func (x *Renderer) Context(t *rollout.Turn) (*chat.Conversation, []int32, error)
 	return c, index, err
 }
 
-// Stands reports whether a part's message is its original, shortened or with a
-// note, or one of those that a Counter numbers above the rollout's.
+// Stands reports whether a part's message replaces a single message of the same role, shortened or
+// with a note, or is one that a Counter numbers above the rollout's.
 func (x *Renderer) Stands(p *rollout.ContextPart) bool {
 	if p.To != p.From+1 || p.From < 0 {
 		return false
@@ -194,7 +193,7 @@ func (x *Renderer) Stands(p *rollout.ContextPart) bool {
 	return p.From >= len(x.R.Messages) || x.R.Messages[p.From].Role == p.Message.Role
 }
 
-// before is the number of messages of the plain history before message i.
+// before returns the number of messages of the plain history before message i.
 func (x *Renderer) before(i int) int {
 	for ; i < len(x.place); i++ {
 		if x.place[i] >= 0 {
@@ -204,9 +203,8 @@ func (x *Renderer) before(i int) int {
 	return x.All.Len()
 }
 
-// Prompt renders what the model saw at turn t, generation prompt included.
-//
-// The text is valid until the next but one is rendered.
+// Prompt renders what the model saw at turn t, generation prompt included. The text is valid until
+// the second next prompt is rendered.
 func (x *Renderer) Prompt(t *rollout.Turn) (Rendering, error) {
 	c, index, err := x.Context(t)
 	if err != nil {
@@ -216,7 +214,7 @@ func (x *Renderer) Prompt(t *rollout.Turn) (Rendering, error) {
 	in := x.Input(true)
 	in.Replay = &x.replay // the last prompt is in prompts[1]
 	res, err := x.run(c, in)
-	if err != nil { // the last prompt stays the last
+	if err != nil { // the last prompt remains valid
 		return Rendering{}, err
 	}
 	out := x.rendered(res, index)
@@ -231,7 +229,7 @@ func (x *Renderer) Prompt(t *rollout.Turn) (Rendering, error) {
 	return out, nil
 }
 
-// Prompted is the last prompt, if that is its text.
+// Prompted returns the result of the last prompt, nil if that has another text.
 func (x *Renderer) Prompted(text string) *chat.Result {
 	if last := x.prompts[1].Result; last != nil && last.Text == text {
 		return last
@@ -244,20 +242,18 @@ type answer struct {
 	Rendering
 	Conversation *chat.Conversation
 	Result       *chat.Result
-	Index        []int32 // of its messages in the rollout, by number
-	Plain        bool    // it is a beginning of the plain history
+	Index        []int32 // by message number: its index in the rollout
+	Plain        bool    // it is a prefix of the plain history
 }
 
-// Answered renders the same conversation with the turn's reply as its last
-// message, or with instead in its place.
-//
-// The text is valid until the next answer is rendered, save that of a probe that
-// stands instead of a reply in another context than the plain history.
+// Answered renders the context of t with the turn's reply as the last message, or with instead in
+// place of the reply. The text is valid until the next answer is rendered; with instead, it stays
+// valid.
 func (x *Renderer) Answered(t *rollout.Turn, instead *rollout.Message) (a answer, err error) {
 	if a.Conversation, a.Index, a.Plain, err = x.withReply(t, instead); err != nil {
 		return a, err
 	}
-	if instead == nil { // what is written for a probe may be kept
+	if instead == nil { // renderings of a probe may be kept
 		x.Scratch, x.answers = x.answers, Scratch{}
 	}
 	if a.Result, err = x.Result(a.Conversation, false); err != nil {
@@ -270,8 +266,8 @@ func (x *Renderer) Answered(t *rollout.Turn, instead *rollout.Message) (a answer
 	return a, nil
 }
 
-// withReply is the conversation of a turn's context with its reply, or with instead in
-// its place, and whether it is a beginning of the plain history.
+// withReply returns the conversation of a turn's context with its reply, or with instead in place
+// of the reply, and whether it is a prefix of the plain history.
 func (x *Renderer) withReply(t *rollout.Turn, instead *rollout.Message) (c *chat.Conversation, index []int32, plain bool, err error) {
 	if n, ok := x.plain(t); ok && n == x.before(t.Message) && instead == nil {
 		return x.All.Prefix(n + 1), x.Index, true, nil
@@ -296,10 +292,12 @@ func (x *Renderer) Document() (Rendering, *chat.Result, error) {
 	return x.rendered(res, x.Index), res, nil
 }
 
+// Input returns the input of a rendering, with the template variables and the time.
 func (x *Renderer) Input(generationPrompt bool) chat.Input {
 	return chat.Input{AddGenerationPrompt: generationPrompt, Kwargs: x.kwargs, Now: x.now}
 }
 
+// Run renders c; index maps its messages to those of the rollout.
 func (x *Renderer) Run(c *chat.Conversation, index []int32, generationPrompt bool) (Rendering, error) {
 	res, err := x.Result(c, generationPrompt)
 	if err != nil {
@@ -308,6 +306,7 @@ func (x *Renderer) Run(c *chat.Conversation, index []int32, generationPrompt boo
 	return x.rendered(res, index), nil
 }
 
+// Result renders c.
 func (x *Renderer) Result(c *chat.Conversation, generationPrompt bool) (*chat.Result, error) {
 	return x.run(c, x.Input(generationPrompt))
 }
@@ -322,29 +321,29 @@ func (x *Renderer) run(c *chat.Conversation, in chat.Input) (*chat.Result, error
 	res, err := x.Template.Chat.Render(x.Ctx, c, in)
 	x.Last = res
 	if x.probe && errors.Is(err, rollout.KindLimit) && x.Ctx.Err() == nil {
-		x.Template.meet(err)
+		x.Template.recordLimit(err)
 	}
 	return res, err
 }
 
-// show notes that message m stood in what was rendered, if it is one of the rollout.
+// show records that message m was rendered, if it is one of the rollout.
 func (x *Renderer) show(m int32) {
 	if m >= 0 && int(m) < len(x.Shown) {
 		x.Shown[m] = true
 	}
 }
 
-// showPlain notes that the first n messages of the plain history did.
+// showPlain records that the first n messages of the plain history were rendered.
 func (x *Renderer) showPlain(n int) {
 	for ; x.shownPlain < n; x.shownPlain++ {
 		x.show(x.Index[x.shownPlain])
 	}
 }
 
-// Shown counts the messages that turns of r show, each at every turn that shows it, and
-// about the bytes of their text.
+// Shown returns the number of messages that turns of r show, each counted at every turn that shows
+// it, and about the bytes of their text.
 func Shown(r *rollout.Rollout, turns []rollout.Turn) (messages, text int) {
-	before := make([]int, len(r.Messages)+1) // the text of the messages before each
+	before := make([]int, len(r.Messages)+1) // bytes of text before each message
 	for i := range r.Messages {
 		before[i+1] = before[i] + len(r.Messages[i].Content) + len(r.Messages[i].Reasoning)
 	}

@@ -8,41 +8,43 @@ type Part uint8
 const (
 	PartScaffold  Part = iota // the template's own text
 	PartContent               // a message's content
-	PartReasoning             // a message's thinking text
+	PartReasoning             // a message's reasoning
 	PartToolCall              // name, id or arguments of a tool call
-	partOther                 // any other recorded text: tool schemas, names, documents
-	PartRole                  // a message's role: recorded, but of the frame around a message
-	PartName                  // a message's name, which is of that frame, too
+	partOther                 // other recorded text: tool schemas, names, documents
+	PartRole                  // a message's role: recorded, but part of the header
+	PartName                  // a message's name, part of the header too
 )
 
-// Text reports whether p is what a message says.
+// Text reports whether p is text of a message: content, reasoning or a tool call.
 func (p Part) Text() bool { return p == PartContent || p == PartReasoning || p == PartToolCall }
 
-// Parts is a set of them.
+// Parts is a set of parts.
 type Parts uint8
 
+// Has reports whether p is in s.
 func (s Parts) Has(p Part) bool { return s&(1<<p) != 0 }
 
+// Add adds p to s.
 func (s *Parts) Add(p Part) { *s |= 1 << p }
 
-// Field is a run of bytes of a rendering that came from the recorded data.
+// Field is a range of bytes of a rendering that came from recorded data.
 type Field struct {
 	Start, End int
 	Message    int32 // index into Rollout.Messages, −1 = none (schemas, notes)
 	Part       Part
-	Call       uint16 // of a tool call, its index in the message
+	Call       uint16 // for a tool call, its index in the message
 }
 
-// Rendering is a text and the origin of its bytes: ascending fields without
-// overlap, everything between them scaffold.
+// Rendering is a text with the origin of its bytes: ascending fields without overlap, everything
+// between them scaffold.
 type Rendering struct {
 	Text   string
 	Fields []Field
-	// Before is what the model saw before the text, nil for nothing.
+	// Before is the text that precedes this one, nil if none does.
 	Before *Rendering
 }
 
-// Tail is the scaffold at the end of r.
+// Tail returns the scaffold at the end of r.
 func (r *Rendering) Tail() string {
 	if n := len(r.Fields); n > 0 {
 		return r.Text[r.Fields[n-1].End:]
@@ -55,7 +57,7 @@ func (r *Rendering) FieldAfter(at int) int {
 	return sort.Search(len(r.Fields), func(i int) bool { return r.Fields[i].End > at })
 }
 
-// FieldAfterNear is after(at), looked for from field i on.
+// FieldAfterNear is FieldAfter(at) with a linear search from field i on.
 func (r *Rendering) FieldAfterNear(i, at int) int {
 	if i > 0 && r.Fields[i-1].End > at {
 		return r.FieldAfter(at)
@@ -66,7 +68,7 @@ func (r *Rendering) FieldAfterNear(i, at int) int {
 	return i
 }
 
-// WithFields adds fields that count from byte at.
+// WithFields returns r with fields appended, moved by at bytes.
 func (r Rendering) WithFields(fields []Field, at int) Rendering {
 	for _, f := range fields {
 		f.Start, f.End = f.Start+at, f.End+at
@@ -90,9 +92,9 @@ func (r *Rendering) Cut(from, to int) Rendering {
 	return out
 }
 
-// Extent returns, of the text from byte from on, the range from the first to the
-// last byte of a field of message m that holds its text (content, reasoning, tool
-// calls; with only set, that part alone), and whether there is one.
+// Extent returns the range, in the text from byte from on, from the first to the last byte of
+// message m's text (content, reasoning, tool calls; only that part if only is not PartScaffold),
+// and whether there is any.
 func (r *Rendering) Extent(m int32, only Part, from int) (start, end int, ok bool) {
 	for _, f := range r.Fields[r.FieldAfter(from):] {
 		if f.Message == m && f.Part.Text() && (only == PartScaffold || f.Part == only) {
@@ -105,8 +107,8 @@ func (r *Rendering) Extent(m int32, only Part, from int) (start, end int, ok boo
 	return start, end, ok
 }
 
-// Foreign returns where the first recorded text after byte at begins that is
-// neither of message m nor a role, or the end of the text.
+// Foreign returns the beginning of the first recorded text after byte at that is neither of message
+// m nor a role, or the end of the text.
 func (r *Rendering) Foreign(m int32, at int) int {
 	for _, f := range r.Fields[r.FieldAfter(at):] {
 		if f.Message != m && f.Part != PartRole {
@@ -116,7 +118,7 @@ func (r *Rendering) Foreign(m int32, at int) int {
 	return len(r.Text)
 }
 
-// Opens reports whether field i is the first that holds text of its message.
+// Opens reports whether field i is the first with text of its message.
 func (r *Rendering) Opens(i int) bool {
 	if !r.Fields[i].Part.Text() {
 		return false
@@ -129,8 +131,7 @@ func (r *Rendering) Opens(i int) bool {
 	return true
 }
 
-// CommonPrefix is the number of leading bytes in which a and b agree, text and
-// origin alike.
+// CommonPrefix returns the number of leading bytes in which a and b agree, in text and origin.
 func CommonPrefix(a, b *Rendering) int {
 	n := CommonText(a.Text, b.Text)
 	for i := 0; i < len(a.Fields) || i < len(b.Fields); i++ {
@@ -154,9 +155,10 @@ func CommonPrefix(a, b *Rendering) int {
 	return n
 }
 
+// CommonText returns the length in bytes of the common prefix of a and b.
 func CommonText(a, b string) int {
 	n := min(len(a), len(b))
-	if a[:n] == b[:n] { // at once where they share memory
+	if a[:n] == b[:n] { // immediate if they share memory
 		return n
 	}
 	const step = 256
@@ -170,7 +172,8 @@ func CommonText(a, b string) int {
 	return i
 }
 
-// Quoted is recorded text in the bytes [from, to) that is not of message i, nor a role.
+// Quoted returns recorded text in the bytes [from, to) that is neither of message i nor a role, ""
+// if there is none.
 func (r *Rendering) Quoted(i int32, from, to int) string {
 	for k := r.FieldAfter(from); k < len(r.Fields) && r.Fields[k].Start < to; k++ {
 		if x := r.Fields[k]; x.Message != i && x.Part != PartRole {
@@ -180,7 +183,7 @@ func (r *Rendering) Quoted(i int32, from, to int) string {
 	return ""
 }
 
-// Within is the part of f inside [from, to), counted from there.
+// Within returns the part of f inside [from, to), with offsets from from on.
 func (f Field) Within(from, to int) Field {
 	f.Start, f.End = max(f.Start, from)-from, min(f.End, to)-from
 	return f

@@ -10,7 +10,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// System is one whose way of handing messages to the template is taken: see PromptsBy.
+// System is a system whose way of passing messages to the template is taken: see
+// tokenize.Options.PromptsBy.
 type System uint8
 
 const (
@@ -22,13 +23,13 @@ const (
 	systems
 )
 
-// systemNames are the names that records write.
+// systemNames are the names as records write them.
 var systemNames = [systems]string{"record", "vllm", "sglang", "transformers"}
 
-// SystemNamed is the system of that name, byRecord for any other.
+// SystemNamed returns the system of that name, byRecord for any other name.
 func SystemNamed(name string) System { return System(max(slices.Index(systemNames[:], name), 0)) }
 
-// of is the system whose prompts r holds.
+// of returns the system whose prompts r holds.
 func (p System) of(r *rollout.Rollout) System {
 	if p != byRecord {
 		return p
@@ -37,7 +38,7 @@ func (p System) of(r *rollout.Rollout) System {
 		return byVLLM
 	}
 	var engine, model string
-	_ = json.Unmarshal(r.Metadata["engine"], &engine) // anything but a text names none
+	_ = json.Unmarshal(r.Metadata["engine"], &engine) // anything but a string names none
 	_ = json.Unmarshal(r.Metadata["model"], &model)
 	provider, _, served := strings.Cut(model, "/")
 	if engine == "" && served {
@@ -51,7 +52,7 @@ func (p System) of(r *rollout.Rollout) System {
 	return byVLLM
 }
 
-// between is what stands between two text parts that are joined.
+// between returns the text between two joined text parts.
 func (p System) between() string {
 	switch p {
 	case byVLLM:
@@ -62,8 +63,8 @@ func (p System) between() string {
 	return ""
 }
 
-// textParts is the content that the template is given for several text parts.
-// Results are joined even where the template takes lists, as the engines do.
+// textParts returns the content passed to the template for several text parts. Those of tool
+// results are joined even if the template takes lists, as in the engines.
 func (s *shape) textParts(m *rollout.Message) chat.Value {
 	joins := m.Role == rollout.RoleTool && s.by != byTransformers
 	if !joins && s.takesList(s.by, m.Role) {
@@ -80,7 +81,7 @@ func (s *shape) textParts(m *rollout.Message) chat.Value {
 	return s.text(strings.Join(texts, s.by.between()))
 }
 
-// text is the content that the template is given for one text.
+// text returns the content passed to the template for one text.
 func (s *shape) text(content string) chat.Value {
 	if s.partsOnly() {
 		return chat.List(textPart(chat.String(content)))
@@ -92,20 +93,21 @@ func textPart(text chat.Value) chat.Value {
 	return chat.Object(chat.Member{Key: "type", Value: chat.String("text")}, chat.Member{Key: "text", Value: text})
 }
 
-// Loops of Jinja over the messages, over a part of them and over a content.
+// Jinja statements: an assignment of (part of) a list, a loop over (part of) one, and a loop over a
+// message's content.
 var (
 	assignment  = regexp.MustCompile(`\{%[-+]?\s*set\s+(\w+)\s*=\s*(\w+)\s*(?:\[[^\]]*:[^\]]*\]|\|[^%]*|is\s[^%]*)?\s*[-+]?%\}`)
 	loop        = regexp.MustCompile(`\{%[-+]?\s*for\s+(\w+)\s+in\s+(\w+)\s*(?:\[[^\]]*:[^\]]*\]\s*)?(?:\|[^%]*)?(?:\sif\s[^%]*)?(?:\srecursive\s*)?[-+]?%\}`)
 	contentLoop = regexp.MustCompile(`\{%[-+]?\s*for\s+\w+\s+in\s+(\w+)\s*(?:\.\s*content\b|\[\s*["']content["']\s*\])`)
 )
 
-// listsOf tells which systems give a template several text parts as a list: those that
-// see it loop over a message's content (vLLM's _detect_content_format in
-// vllm/renderers/hf.py, SGLang's detect_jinja_template_content_format in
-// jinja_template_utils.py), and transformers always.
+// listsOf returns which systems pass several text parts to a template as a list: those that find a
+// loop over a message's content in it (vLLM's _detect_content_format in vllm/renderers/hf.py,
+// SGLang's detect_jinja_template_content_format in jinja_template_utils.py), and transformers
+// always.
 func listsOf(source string) (lists [systems]bool) {
 	messages, message := map[string]bool{"messages": true}, map[string]bool{}
-	for grown := true; grown; { // a name may be assigned before the one that it stands for
+	for grown := true; grown; { // a name may be assigned before the list it comes from
 		grown = false
 		for _, a := range assignment.FindAllStringSubmatch(source, -1) {
 			if messages[a[2]] && !messages[a[1]] {

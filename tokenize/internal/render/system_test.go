@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// Which templates of the kit the engines see loop over a message's content, as their
-// own detection says with Jinja2 3.1.6 (vLLM at 02e64f58, SGLang at 0b9c3848).
+// The templates of the kit in which the engines' own detection finds a loop over a message's
+// content, run with Jinja2 3.1.6 (vLLM at 02e64f58, SGLang at 0b9c3848).
 func TestContentFormatOfEveryTemplate(t *testing.T) {
 	vllm := []string{"diffusion_gemma", "gemma3", "gemma4", "glm4moe", "idefics3", "llava_next", "qwen2_5_vl", "qwen3_vl", "smolvlm"}
 	sglang := append([]string{"lfm2_2_5", "muse_glimmer", "qwen3_5", "qwen3_6", "qwen3_8", "qwen3_instruct_2507_training"}, vllm...)

@@ -13,44 +13,44 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// Template is a chat template and what tells how it takes messages. What its source does
-// not tell, the template is asked with probe conversations, once, when a rollout first
-// needs it. It is safe for concurrent use.
+// Template is a chat template with the form in which it takes messages. What its source does not
+// show is found by rendering probe conversations, once, when a rollout first needs it. It is safe
+// for concurrent use.
 type Template struct {
 	Chat  *chat.Template
 	names map[string]string // texts of tokens by variable (eos_token)
 	added []engine.AddedToken
 	Shape shape
 
-	mu  sync.Mutex
-	met error // of the first probe that met a limit
+	mu       sync.Mutex
+	limitErr error // error of the first probe that hit a limit
 }
 
-// shape is how a template takes messages, where templates differ.
+// shape is the form in which a template takes messages.
 type shape struct {
 	// by is the system whose prompts are rendered, never byRecord.
 	by System
-	// Forms is how the template writes the arguments of tool calls.
+	// Forms returns how the template writes the arguments of tool calls.
 	Forms func() argumentForms
-	// partsOnly: content goes in as a list of one text part, since the template writes
-	// those only and would leave a plain string out.
+	// partsOnly reports whether content must be a list of one text part, since the template would
+	// leave a plain string out.
 	partsOnly func() bool
-	// takesList: the system gives the template several text parts of a message of the
-	// role as a list, and it writes them.
+	// takesList reports whether the system passes several text parts of a message of the role as a
+	// list, and the template writes them.
 	takesList func(by System, role rollout.Role) bool
-	// reasoning: it goes in as reasoning, too, a key that the template reads. Engines
-	// pass it (vLLM beside reasoning_content); transformers makes only the other names.
+	// reasoning says that the template reads the key reasoning, which is then passed too, as
+	// engines do (vLLM beside reasoning_content); transformers passes only the other names.
 	reasoning bool
-	// source is the template's text: recorded keys without a meaning here are passed
-	// if it names them.
+	// source is the template's text: recorded keys without a meaning here are passed if it names
+	// them.
 	source string
 }
 
-// readsReasoning matches the key where a template reads it, as an attribute or by its
-// name.
+// readsReasoning matches the key reasoning in a template, as an attribute or as a string.
 var readsReasoning = regexp.MustCompile(`\.\s*reasoning\b|["']reasoning["']`)
 
-// NewTemplate wraps a compiled template for the folder's named tokens and added ones.
+// NewTemplate returns a Template for a compiled template, the folder's named tokens and its added
+// tokens.
 func NewTemplate(t *chat.Template, names map[string]string, added []engine.AddedToken) *Template {
 	out := &Template{Chat: t, names: names, added: added}
 	source := t.Source()
@@ -72,24 +72,23 @@ func NewTemplate(t *chat.Template, names map[string]string, added []engine.Added
 	return out
 }
 
-// Limit is the error of the first probe that met a limit of the template, nil for none.
+// Limit returns the error of the first probe that hit a limit of the template, nil if none did.
 func (t *Template) Limit() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.met
+	return t.limitErr
 }
 
-// meet notes that a probe met a limit: no other is rendered, since each would take as
-// long.
-func (t *Template) meet(err error) {
+// recordLimit records that a probe hit a limit: no other is rendered, since each would take as long.
+func (t *Template) recordLimit(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.met == nil {
-		t.met = err
+	if t.limitErr == nil {
+		t.limitErr = err
 	}
 }
 
-// probeShape is a shape of which nothing is to be asked.
+// probeShape returns a shape that renders no probes itself.
 func probeShape() shape {
 	return shape{
 		partsOnly: func() bool { return false }, Forms: func() argumentForms { return argumentForms{} },
@@ -97,9 +96,9 @@ func probeShape() shape {
 	}
 }
 
-// writes is what the template makes of messages, with tools and with prompts by vLLM; ""
-// where it refuses them.
-func (t *Template) writes(s shape, messages ...rollout.Message) string {
+// renderProbe returns the template's text for messages, with tools and prompts by vLLM; "" if the
+// template rejects them.
+func (t *Template) renderProbe(s shape, messages ...rollout.Message) string {
 	x, err := newAs(context.Background(), t, s, &rollout.Rollout{Messages: messages, Tools: ProbeTools}, Options{Probe: true})
 	if err != nil {
 		return ""
@@ -114,15 +113,15 @@ func (t *Template) writes(s shape, messages ...rollout.Message) string {
 const probeText = "PROBETEXT"
 
 func (t *Template) writesPartsOnly() bool {
-	if strings.Contains(t.writes(probeShape(), User(probeText)), probeText) {
+	if strings.Contains(t.renderProbe(probeShape(), User(probeText)), probeText) {
 		return false
 	}
 	parts := probeShape()
 	parts.partsOnly = func() bool { return true }
-	return strings.Contains(t.writes(parts, User(probeText)), probeText)
+	return strings.Contains(t.renderProbe(parts, User(probeText)), probeText)
 }
 
-// listedRoles tells of which roles the template writes several text parts.
+// listedRoles reports for which roles the template writes several text parts.
 func (t *Template) listedRoles() map[rollout.Role]bool {
 	listed := map[rollout.Role]bool{}
 	as := probeShape()
@@ -134,13 +133,13 @@ func (t *Template) listedRoles() map[rollout.Role]bool {
 		if role == rollout.RoleAssistant {
 			slices.Reverse(messages)
 		}
-		written := t.writes(as, messages...)
+		written := t.renderProbe(as, messages...)
 		listed[role] = strings.Contains(written, "PROBEONE") && strings.Contains(written, "PROBETWO") && !strings.Contains(written, "'PROBEONE'")
 	}
 	return listed
 }
 
-// argumentForms asks the template with a call whose arguments are given in either form.
+// argumentForms renders a call whose arguments are given in either form.
 func (t *Template) argumentForms() argumentForms {
 	call := Calling("", "c00000001")
 	call.ToolCalls[0].Arguments = `{"command": "` + probeText + `"}`
@@ -148,13 +147,13 @@ func (t *Template) argumentForms() argumentForms {
 		as := probeShape()
 		as.partsOnly = t.Shape.partsOnly
 		as.Forms = func() argumentForms { return argumentForms{Give: by} }
-		return t.writes(as, User("x"), call, Answering("c00000001", "ok"))
+		return t.renderProbe(as, User("x"), call, Answering("c00000001", "ok"))
 	}
 	return formsOf(form(asObject), form(AsText))
 }
 
-// namesToken reports whether a template variable says which token it is (eos_token) and
-// nothing else.
+// namesToken reports whether a template variable is the text of a token (eos_token) and nothing
+// else.
 func (t *Template) namesToken(key string, value json.RawMessage) bool {
 	var text string
 	return strings.HasSuffix(key, "_token") && json.Unmarshal(value, &text) == nil &&

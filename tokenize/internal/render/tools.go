@@ -5,7 +5,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// toolsValue is a list of tools as templates see it, null for none.
+// toolsValue returns the list of tools in the form that templates see, null for none.
 func toolsValue(tools []rollout.Tool) (chat.Value, error) {
 	if len(tools) == 0 {
 		return chat.Null(), nil

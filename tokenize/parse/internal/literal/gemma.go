@@ -2,10 +2,10 @@ package literal
 
 import "strings"
 
-// GemmaQuote stands around texts.
+// GemmaQuote is the mark before and after a text.
 const GemmaQuote = `<|"|>`
 
-// Gemma reads call:name{key:value}. bad is what is wrong with it.
+// Gemma parses call:name{key:value}. bad says what is wrong, "" if nothing.
 func Gemma(s string) (c Call, bad string) {
 	g := &gemma{s: s}
 	c.Name, c.Arguments = g.call()
@@ -49,7 +49,7 @@ func (g *gemma) call() (name, arguments string) {
 	return strings.TrimSpace(name), b.String()
 }
 
-// sequence reads items up to the second of the brackets around, and writes both.
+// sequence parses items up to the closing bracket, and writes them between the brackets around.
 func (g *gemma) sequence(b *strings.Builder, around string, item func()) {
 	b.WriteByte(around[0])
 	for n := 0; g.err == "" && !g.takes(around[1:]); n++ {
@@ -117,7 +117,7 @@ func (g *gemma) value(b *strings.Builder, depth int) {
 	}
 }
 
-// gemmaLiteral is what a value without quotes says; 1 and 0 are numbers there.
+// gemmaLiteral converts a value without quotes to JSON's words; 1 and 0 stay numbers.
 func gemmaLiteral(s string) string {
 	switch s {
 	case "None", "none":

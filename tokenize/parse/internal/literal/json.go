@@ -8,12 +8,12 @@ import (
 
 // Scan checks one JSON value byte by byte.
 type Scan struct {
-	Broken string // why it ended early
-	stack  []byte // '{' and '[' that are open
+	Broken string // why the value ended early
+	stack  []byte // the open '{' and '['
 	want   want
-	tok    []byte // a number or literal under way
-	back   want   // what the escape under way is in
-	hex    int    // digits of it that are still to come
+	tok    []byte // the current number or literal
+	back   want   // the state after the current escape
+	hex    int    // hexadecimal digits of the escape still to come
 }
 
 type want uint8
@@ -24,7 +24,7 @@ const (
 	wantKeyOrEnd
 	wantKey
 	wantColon
-	wantComma // or the end of what is open
+	wantComma // or the closing bracket
 	inString
 	inKey
 	inEscape
@@ -37,7 +37,7 @@ const (
 	maxToken = 4096
 )
 
-// byte takes the next byte; false: it cannot follow.
+// byte reads the next byte and reports whether it may follow.
 func (j *Scan) byte(c byte) bool {
 	switch j.want {
 	case inString, inKey:
@@ -150,7 +150,7 @@ func (j *Scan) pop(open byte) bool {
 	return true
 }
 
-// after is what follows a value.
+// after sets the state after a value.
 func (j *Scan) after() {
 	j.want = wantComma
 	if len(j.stack) == 0 {
@@ -158,7 +158,7 @@ func (j *Scan) after() {
 	}
 }
 
-// Feed takes text until the value ends or breaks, and says how much.
+// Feed reads text until the value ends or is malformed, and returns how much it read.
 func (j *Scan) Feed(in string) (n int, done bool) {
 	for i := 0; i < len(in); i++ {
 		if !j.byte(in[i]) {
@@ -172,24 +172,24 @@ func (j *Scan) Feed(in string) (n int, done bool) {
 	return len(in), false
 }
 
-// Begun reports whether the value has.
+// Begun reports whether the value has begun with a bracket.
 func (j *Scan) Begun() bool { return len(j.stack) > 0 }
 
-// Object scans a JSON object and hands on what stands at its top level.
+// Object scans a JSON object and passes its top-level members on.
 type Object struct {
 	Scan
 	key   []byte
-	value bool // a value of the top level is under way
+	value bool // inside a top-level value
 }
 
-// Members takes the top level of an object. What it returns, if not "", ends the scan.
+// Members receives the top-level members of an object. A result other than "" ends the scan.
 type Members interface {
 	OnKey(key string) string
 	OnValue(piece string) // verbatim
 	OnValueEnd() string
 }
 
-// Feed takes text until the object ends or breaks, and says how much.
+// Feed reads text until the object ends or is malformed, and returns how much it read.
 func (o *Object) Feed(in string, to Members) (n int, done bool) {
 	from := 0
 	for i := 0; i < len(in); i++ {
@@ -219,7 +219,7 @@ func (o *Object) Feed(in string, to Members) (n int, done bool) {
 		if o.value && len(o.stack) <= 1 && (o.want == wantComma || o.want == wantKey || o.want == ended) {
 			end := i + 1
 			if was == inToken && depth == 1 {
-				end = i // a number or literal ends at what follows it
+				end = i // a number or literal ends before the next byte
 			}
 			to.OnValue(in[from:end])
 			o.value, o.Broken = false, to.OnValueEnd()

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// PythonScan finds the end of an expression without understanding it.
+// PythonScan finds the end of a Python expression by its brackets.
 type PythonScan struct {
 	open    int
 	quote   byte
@@ -15,7 +15,7 @@ type PythonScan struct {
 	begun   bool
 }
 
-// End returns how much of in belongs to the expression, and whether it ends there.
+// End returns how much of in belongs to the expression, and whether the expression ends there.
 func (s *PythonScan) End(in string) (int, bool) {
 	for i := 0; i < len(in); i++ {
 		c := in[i]
@@ -42,22 +42,22 @@ func (s *PythonScan) End(in string) (int, bool) {
 	return len(in), false
 }
 
-// Identifier reports whether c can stand in a name.
+// Identifier reports whether c may be part of a name.
 func Identifier(c byte) bool {
 	return c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c >= utf8.RuneSelf
 }
 
-// Call is a call and its arguments as a JSON object.
+// Call is a call with its arguments as a JSON object.
 type Call struct{ Name, Arguments string }
 
-// python reads literals and writes them as JSON. The first error stays.
+// python parses literals and writes them as JSON. It keeps the first error.
 type python struct {
 	s   string
 	i   int
 	err string
 }
 
-// Python reads one call, or a list of them.
+// Python parses one call, or a list of calls. The second result says what is wrong, "" if nothing.
 func Python(s string) ([]Call, string) {
 	y := &python{s: s}
 	var calls []Call
@@ -137,7 +137,7 @@ func (y *python) call() Call {
 	return Call{name, b.String()}
 }
 
-// sequence reads items up to the closing bracket, and writes them in the brackets around.
+// sequence parses items up to the closing bracket, and writes them between the brackets around.
 func (y *python) sequence(b *strings.Builder, around string, closing byte, item func()) {
 	b.WriteByte(around[0])
 	for n := 0; y.err == "" && !y.takes(closing); n++ {
@@ -162,7 +162,7 @@ func (y *python) value(b *strings.Builder, depth int) {
 	switch c := y.s[y.i]; {
 	case c == '\'' || c == '"':
 		b.WriteByte('"')
-		for y.i < len(y.s) && (y.s[y.i] == '\'' || y.s[y.i] == '"') { // literals side by side are one
+		for y.i < len(y.s) && (y.s[y.i] == '\'' || y.s[y.i] == '"') { // adjacent literals are one string
 			b.WriteString(Escaped(y.text()))
 			y.skip()
 		}
@@ -209,7 +209,7 @@ func (y *python) value(b *strings.Builder, depth int) {
 	}
 }
 
-// text reads a string literal.
+// text parses a string literal.
 func (y *python) text() string {
 	mark := y.s[y.i]
 	y.i++
@@ -250,6 +250,6 @@ func (y *python) escape(b *strings.Builder) {
 		b.WriteString(s)
 		return
 	}
-	b.WriteByte('\\') // Python keeps what is no escape
+	b.WriteByte('\\') // Python keeps unknown escapes
 	b.WriteByte(c)
 }

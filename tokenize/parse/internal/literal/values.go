@@ -22,15 +22,15 @@ const (
 	array
 	String
 
-	// JSON is any value but text.
+	// JSON is any value except text.
 	JSON = null | number | boolean | object | array
 )
 
 // Space is the white space of all formats.
 const Space = " \t\r\n"
 
-// typeNames holds the names of JSON schema and those that tools in the wild use, as
-// vLLM 0.33 reads them (tool_parsers/utils.py).
+// typeNames holds the type names of JSON schema and others that tools use, as vLLM 0.33 reads them
+// (tool_parsers/utils.py).
 var typeNames = map[string]Types{
 	"null": null, "string": String, "integer": integer, "number": number,
 	"boolean": boolean, "object": object, "array": array,
@@ -41,7 +41,7 @@ var typeNames = map[string]Types{
 	"bool": boolean, "dict": object, "arr": array, "list": array, "sequence": array,
 }
 
-// Schemas are the parameter types of the tools offered.
+// Schemas holds the parameter types of the offered tools.
 type Schemas map[string]map[string]Types
 
 type schemaNode struct {
@@ -50,7 +50,7 @@ type schemaNode struct {
 	AnyOf, OneOf, AllOf []schemaNode
 }
 
-// NewSchemas reads those of tools; what cannot be read has no types.
+// NewSchemas reads the schemas of tools; schemas that cannot be read give no types.
 func NewSchemas(tools []rollout.Tool) Schemas {
 	if len(tools) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func NewSchemas(tools []rollout.Tool) Schemas {
 			function
 			Function *function `json:"function"`
 		}
-		_ = json.Unmarshal(raw, &tool) // what has another shape has no types to offer
+		_ = json.Unmarshal(raw, &tool) // a tool of another shape gives no types
 		f := tool.function
 		if tool.Function != nil {
 			f = *tool.Function
@@ -131,13 +131,13 @@ func (n *schemaNode) types() Types {
 	return t
 }
 
-// Knows reports whether a tool was offered; without tools each one was.
+// Knows reports whether a tool was offered; if no tools are given, any tool was.
 func (s Schemas) Knows(tool string) bool {
 	_, ok := s[tool]
 	return ok || s == nil
 }
 
-// Of is what a parameter may be. One without a type is text.
+// Of returns the types that a parameter may have. A parameter without a type is text.
 func (s Schemas) Of(tool, parameter string) Types {
 	if t := s[tool][parameter]; t != 0 {
 		return t
@@ -145,8 +145,8 @@ func (s Schemas) Of(tool, parameter string) Types {
 	return String
 }
 
-// Value is the JSON value of a parameter written as text: the first type, in the
-// order of the constants, that the text is a value of, else the text.
+// Value returns the JSON value of a parameter written as text: of the first type, in the order of
+// the constants, that the text is a value of, else a string.
 func (t Types) Value(text string) string {
 	trimmed := strings.TrimSpace(text)
 	switch lower := strings.ToLower(trimmed); {
@@ -198,8 +198,8 @@ func canonicalNumber(s string) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-// Quote is s as a JSON string.
+// Quote returns s as a JSON string.
 func Quote(s string) string { return `"` + Escaped(s) + `"` }
 
-// Escaped is s within a JSON string. Text may be escaped piece by piece.
+// Escaped returns s escaped for a JSON string. Text may be escaped piece by piece.
 func Escaped(s string) string { return string(jsonscan.AppendEscaped(nil, s)) }
