@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// An agent of two steps is recorded, and its rollout is there after a restart.
+// An agent of two steps is recorded, and its rollout can be read after a restart.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "journal")

@@ -15,7 +15,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// All that is told of a call is recorded, and there after a restart.
+// All fields of a call are recorded and survive a restart.
 func TestRecordOfACall(t *testing.T) {
 	dir := t.TempDir()
 	rec, j := recorder(t, dir, live.JournalOptions{}, live.Options{})
@@ -76,8 +76,8 @@ func TestRecordOfACall(t *testing.T) {
 	}
 }
 
-// The end of a call is durable before its caller goes on, and its intent with it: one fsync
-// of its own, or with those that came while another was made.
+// The intent and the end of a call are durable before End returns, with one fsync of its own, or with one
+// shared by the calls that arrived during another fsync.
 func TestSharedSyncs(t *testing.T) {
 	var syncs atomic.Int64
 	held := make(chan struct{})
@@ -129,8 +129,8 @@ func TestSharedSyncs(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// What begins is in the file before the caller goes on, whatever the disk does: a process
-// killed then keeps it. It is durable soon, also where nothing ends.
+// Begin returns after its record is in the file, whatever the disk does, so that a killed process keeps it. It
+// is durable soon, even if no call ends.
 func TestBeginIsWritten(t *testing.T) {
 	dir, killed := t.TempDir(), t.TempDir()
 	var syncs atomic.Int64
@@ -148,7 +148,7 @@ func TestBeginIsWritten(t *testing.T) {
 	c, err := s.Begin(t.Context(), live.Request{Prompt: ids{1}, Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "hi"}}})
 	require.NoError(t, err)
 	require.NoError(t, os.CopyFS(killed, os.DirFS(dir)))
-	for syncs.Load() < 2 { // nothing ended
+	for syncs.Load() < 2 { // although nothing ended
 		time.Sleep(time.Millisecond)
 	}
 	ended := make(chan error, 1)
