@@ -17,8 +17,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// An engine that takes a request and says nothing more, and one that tells a call which
-// would take all memory, are errors that name it.
+// An engine that accepts a request and never answers, and a tool call index that would take all memory, are
+// errors that name the engine.
 func TestNoReply(t *testing.T) {
 	for body, what := range map[string]string{
 		"": "it says nothing for 300ms",
@@ -47,8 +47,8 @@ func TestNoReply(t *testing.T) {
 	}
 }
 
-// A server ends the body of a stream after the event that ends the reply, or keeps it
-// open: its connection serves the next call too, or is closed.
+// A server ends the body of a stream after its last event, or keeps it open: the connection is then reused or
+// closed.
 func TestConnectionsOfStreams(t *testing.T) {
 	for _, c := range []struct {
 		name  string
