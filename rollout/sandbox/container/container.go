@@ -22,25 +22,24 @@ import (
 
 const apptainer = "apptainer"
 
-// Options choose an engine and bounds.
+// Options configures New.
 type Options struct {
-	Engine string // "docker" or "", "podman", "apptainer"; its command has the same name
+	Engine string // "docker" or "", "podman", "apptainer"; the program has the same name
 	Limits sandbox.Limits
-	// Args are added to those with which a container is made.
+	// Args are additional arguments of the command that creates a container.
 	Args []string
-	// Root is the folder of apptainer's image files; an image that is not there is pulled
-	// from a registry.
+	// Root is the folder of apptainer's image files; an image that is not in it is pulled from a registry.
 	Root string
 }
 
-// driver is a sandbox.Driver. Make one with New.
+// driver is a sandbox.Driver. New makes one.
 type driver struct {
 	options  Options
 	table    process.Table
-	commands atomic.Int64 // tells their processes apart
+	commands atomic.Int64 // identifies the processes of a command
 }
 
-// New gives the driver of an engine. Nothing is started.
+// New returns the driver for an engine. It starts nothing.
 func New(o Options) (sandbox.Driver, error) {
 	o.Engine = cmp.Or(o.Engine, "docker")
 	if !slices.Contains([]string{"docker", "podman", apptainer}, o.Engine) {
@@ -53,14 +52,14 @@ func New(o Options) (sandbox.Driver, error) {
 	return &driver{options: o}, nil
 }
 
-// label has the Spec of a container as JSON.
+// label holds the Spec of a container as JSON.
 const label = "turnpack.sandbox"
 
 func lost(format string, args ...any) error {
 	return rollout.Errorf(rollout.KindSandbox, rollout.Where{}, format, args...)
 }
 
-// cli runs the engine's program for at most a minute beyond ctx's own bounds.
+// cli runs the engine's program until it ends or ctx ends.
 func (d *driver) cli(ctx context.Context, args ...string) (sandbox.Result, error) {
 	r, err := process.Run(ctx, process.Options{Args: append([]string{d.options.Engine}, args...), MaxOutput: 16 << 20})
 	if err == nil && r.ExitCode != 0 {
@@ -90,7 +89,7 @@ func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (st
 	}
 	r, err := d.cli(ctx, args...)
 	if err != nil {
-		// What was begun must not stay, under a name that nobody knows.
+		// A container that was begun under an unknown name must not remain.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
 		return "", errors.Join(err, d.Destroy(end, name))
@@ -109,7 +108,7 @@ func size(n int64) string {
 	return strconv.FormatInt(n, 10) + "b"
 }
 
-// image is the file of an image, or where apptainer pulls it from.
+// image returns the file of an image, or the address from which apptainer pulls it.
 func (d *driver) image(name string) string {
 	if d.options.Root != "" && filepath.IsLocal(filepath.FromSlash(name)) {
 		for _, file := range []string{name, name + ".sif"} {
@@ -125,8 +124,8 @@ func (d *driver) image(name string) string {
 	return "docker://" + name
 }
 
-// killAll ends the processes of a command from inside of its container, where its
-// children may have left its group. $1 is in their environment.
+// killAll kills the processes of a command from inside its container, where its children may have left its
+// process group. Their environment contains $1.
 const killAll = `for i in 1 2 3 4 5; do n=0; for p in /proc/[0-9]*; do ` +
 	`if grep -qs "SANDBOX_EXEC=$1" "$p/environ"; then kill -9 "${p#/proc/}" 2>/dev/null; n=1; fi; done; [ $n = 0 ] && exit 0; done`
 
@@ -141,7 +140,7 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	o := process.Options{Stdin: stdin, Timeout: c.Timeout, MaxOutput: c.MaxOutput, Table: &d.table}
 	names := slices.Sorted(maps.Keys(c.Env))
 	if d.options.Engine == apptainer {
-		// --env splits its value at commas: the environment of the program does not.
+		// --env splits its value at commas; the program's environment does not.
 		o.Env = append(os.Environ(), "APPTAINERENV_SANDBOX_EXEC="+mark)
 		for _, name := range names {
 			o.Env = append(o.Env, "APPTAINERENV_"+name+"="+c.Env[name])
@@ -161,7 +160,7 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	o.Args = append(o.Args, shell...)
 	r, err := process.Run(ctx, o)
 	if d.options.Engine != apptainer {
-		r.Peak = 0 // that of docker exec, not of what it started
+		r.Peak = 0 // of docker exec, not of the command
 	}
 	if d.options.Engine != apptainer && (err != nil || r.End != sandbox.EndExited) {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
@@ -178,8 +177,8 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	return d.judge(ctx, id, r)
 }
 
-// judge tells a command that failed from a container that is gone: both are an exit
-// status of the program.
+// judge distinguishes a command that failed from a container that is gone: both are an exit status of the
+// program.
 func (d *driver) judge(ctx context.Context, id string, r sandbox.Result) (sandbox.Result, error) {
 	low := strings.ToLower(r.Stderr)
 	suspect := slices.ContainsFunc([]string{"error response from daemon", "no such container", "not running", "no container with", "container state improper", "no instance found"},
@@ -197,7 +196,7 @@ func (d *driver) judge(ctx context.Context, id string, r sandbox.Result) (sandbo
 	return r, nil
 }
 
-// state asks whether a container runs, and whether something in it ran out of memory.
+// state reports whether a container is running, and whether a process in it ran out of memory.
 func (d *driver) state(ctx context.Context, id string) (running, oom bool) {
 	if d.options.Engine == apptainer {
 		list, err := d.Containers(ctx)
@@ -211,7 +210,7 @@ func (d *driver) state(ctx context.Context, id string) (running, oom bool) {
 	return f[0] == "true", f[1] == "true"
 }
 
-// Destroy removes a container and all that runs in it.
+// Destroy removes a container and all its processes.
 func (d *driver) Destroy(ctx context.Context, id string) error {
 	if strings.HasPrefix(id, "-") || id == "" {
 		return nil
@@ -228,7 +227,7 @@ func (d *driver) Destroy(ctx context.Context, id string) error {
 	return err
 }
 
-// Containers lists those with our label, or for apptainer with our names.
+// Containers lists the containers with our label, or with our names for apptainer.
 func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err error) {
 	if d.options.Engine == apptainer {
 		r, err := d.cli(ctx, "instance", "list", "--json")
@@ -254,7 +253,7 @@ func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err e
 		return nil, err
 	}
 	r, err = d.cli(ctx, append([]string{"inspect", "--format", `{{.Id}} {{.Name}} {{index .Config.Labels "` + label + `"}}`}, ids...)...)
-	for _, line := range strings.Split(r.Stdout, "\n") { // one that went away meanwhile is an error, and the others are there
+	for _, line := range strings.Split(r.Stdout, "\n") { // a container removed meanwhile is an error, but the others are listed
 		f := strings.SplitN(line, " ", 3)
 		c := sandbox.Container{ID: f[0]}
 		if len(f) < 3 || json.Unmarshal([]byte(f[2]), &c.Spec) != nil {
@@ -269,7 +268,7 @@ func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err e
 	return out, nil
 }
 
-// Images lists those that need no pull.
+// Images lists the images that need no pull.
 func (d *driver) Images(ctx context.Context) ([]string, error) {
 	if d.options.Engine == apptainer {
 		if d.options.Root == "" {
