@@ -95,7 +95,7 @@ type CallInfo struct {
 	Engine       string        `json:"engine,omitempty"`
 	State        State         `json:"state"`
 	Why          string        `json:"why,omitempty"` // reason for a state other than ok
-	Used         bool          `json:"used"`          // a later prompt begins with the whole reply
+	Used         bool          `json:"used"`          // a later prompt continues the whole reply
 	PromptTokens int           `json:"prompt_tokens"`
 	Kept         int           `json:"kept_tokens"`    // prompt ids shared with earlier calls
 	Join         string        `json:"join,omitempty"` // first, extends, forks or drifts
