@@ -30,7 +30,7 @@ func open(t *testing.T) *serve.Service {
 	return s
 }
 
-// With an address of its own, what steers the service is not where agents are.
+// With a separate Admin address, the endpoints that steer the service are not on the agents' address.
 func TestAdmin(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -65,8 +65,8 @@ func TestAdmin(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// A client that takes nothing does not hold what tells it for ever; one that takes what
-// comes may wait longer than that for it.
+// A client that stops reading does not block its handler forever; one that keeps reading may wait longer than
+// that for the reply.
 func TestClientsThatTakeNothing(t *testing.T) {
 	const patience = time.Second
 	ended := make(chan error, 1)
