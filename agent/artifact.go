@@ -18,18 +18,17 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// Artifact says how the folder of an attempt is written.
+// Artifact configures the folder of an attempt.
 type Artifact struct {
 	// Evaluation writes the folder of an evaluation, without group and index.
 	Evaluation bool
 	Group      int // group_index of a training run
-	Index      int // over all groups, as swe-rl counts
+	Index      int // over all groups, as in swe-rl
 	Meta       any // meta.json: an object
 	Time       time.Time
-	// Native is a folder that gets a file with the name of the attempt's folder and
-	// .jsonl, in the native format: all of the attempt, contexts, ids and log
-	// probabilities too, which traj.json does not hold. It is written last: where it is,
-	// the attempt is whole. "" = none.
+	// Native is a folder for a file named like the attempt's folder with .jsonl, in the native format: the
+	// whole attempt, including contexts, ids and log probabilities, which traj.json does not hold. It is
+	// written last: if it exists, the attempt is complete. "" = none.
 	Native string
 }
 
@@ -88,7 +87,7 @@ func (a *Attempt) Save(dir string, o Artifact) (string, error) {
 	return path, atomic.WriteFile(filepath.Join(o.Native, name+".jsonl"), append(native, '\n'), true)
 }
 
-// trajectory is traj.json.
+// trajectory is the content of traj.json.
 type trajectory struct {
 	Messages json.RawMessage `json:"messages"`
 	Commands []Command       `json:"step_debug"`
@@ -102,13 +101,13 @@ type info struct {
 	Error       *string     `json:"error"`
 	Steps       int         `json:"steps"`
 	PatchSource *string     `json:"patch_source"`
-	Reward      int         `json:"reward"` // 1 where an evaluation says resolved
+	Reward      int         `json:"reward"` // 1 if the evaluation resolved the task
 	Evaluation  *Evaluation `json:"eval_result"`
 	Group       *int        `json:"group_index,omitempty"`
 	Index       *int        `json:"index,omitempty"`
 }
 
-// clean is a name of a folder of an instance.
+// clean returns a valid folder name for an instance.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r) {
@@ -125,7 +124,7 @@ func nilOr(s string) *string {
 	return &s
 }
 
-// document is an object as Python writes it: two spaces, and ASCII alone.
+// document encodes an object as Python does: indented by two spaces, in ASCII.
 func document(o any) ([]byte, error) {
 	var plain bytes.Buffer
 	e := json.NewEncoder(&plain)

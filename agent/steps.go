@@ -17,7 +17,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
 
-// run is an attempt under way.
+// run is an attempt in progress.
 type run struct {
 	*Agent
 	task   Task
@@ -29,7 +29,7 @@ type run struct {
 	tools  []rollout.Tool
 }
 
-// broken is what the infrastructure did wrong.
+// broken is an infrastructure failure.
 type broken struct {
 	reason, what string
 	err          error
@@ -39,13 +39,13 @@ func (b *broken) Error() string { return b.what + ": " + b.err.Error() }
 
 func (b *broken) Unwrap() error { return b.err }
 
-// say adds messages to the conversation.
+// say appends messages to the conversation.
 func (x *run) say(messages ...rollout.Message) {
 	x.r.Messages = append(x.r.Messages, messages...)
 	x.window.Append(messages...)
 }
 
-// steps asks and acts until the work is handed in or the turns are over.
+// steps calls the model and performs its actions until the work is submitted or the turns are used up.
 func (x *run) steps(ctx context.Context) error {
 	most := x.o.Config.StepLimit
 	for step := range most {
@@ -99,7 +99,7 @@ func (x *run) steps(ctx context.Context) error {
 	return nil
 }
 
-// end is the end without a patch of the policy's own: git tells what was changed.
+// end ends the attempt without a patch from the policy: git diff supplies the changes.
 func (x *run) end(status string) {
 	x.r.ExitStatus = status
 	if x.r.Status = rollout.StatusTruncated; status == submitted {
@@ -133,7 +133,7 @@ func (x *run) ask(ctx context.Context, step int) (*rollout.Message, error) {
 	}
 	if err != nil {
 		_, _ = call.Prompt(reply.Prompt), call.Append(reply.Output, reply.Logprobs, reply.Version)
-		_ = call.Abort(context.WithoutCancel(ctx), "no reply came") // the model's error is the one to tell
+		_ = call.Abort(context.WithoutCancel(ctx), "no reply came") // the model's error is the one to return
 		x.r.ExitStatus = maxSteps                                   // as swe-rl stores it
 		return nil, &broken{"llm_failed", fmt.Sprintf("LLM call failed at step %d", step), err}
 	}
@@ -146,7 +146,7 @@ func (x *run) ask(ctx context.Context, step int) (*rollout.Message, error) {
 		StopString: reply.StopString, Version: reply.Version, Sampling: x.o.Sampling, Incomplete: reply.Incomplete}
 	for i := range x.r.Turns {
 		if x.r.Turns[i].ID == turn.ID {
-			turn.ID = "" // a server that gives one id twice gives none
+			turn.ID = "" // ignore ids that a server repeats
 		}
 	}
 	if err := x.sampled(&turn, call.ID()); err != nil {
@@ -157,7 +157,7 @@ func (x *run) ask(ctx context.Context, step int) (*rollout.Message, error) {
 	return &m, nil
 }
 
-// sampled gives a turn the ids of its call, as the record has them.
+// sampled copies the recorded ids of a call to a turn.
 func (x *run) sampled(t *rollout.Turn, call string) error {
 	record, err := x.task.Session.Rollout()
 	if err != nil {
@@ -177,13 +177,13 @@ func (x *run) sampled(t *rollout.Turn, call string) error {
 	return nil
 }
 
-// act does what an action says, and records it.
+// act performs an action and records it.
 func (x *run) act(ctx context.Context, step int, act action) (done, error) {
 	start := time.Now()
 	out, err := x.h.do(ctx, x, act)
 	if err != nil {
 		var e *rollout.Error
-		if errors.As(err, &e) && e.Kind == rollout.KindInput { // a command that no shell takes
+		if errors.As(err, &e) && e.Kind == rollout.KindInput { // a command that no shell accepts
 			out = done{code: -1, output: e.Error()}
 		} else {
 			return done{}, &broken{"infra_error", "SWE exec failed", err}
@@ -237,7 +237,7 @@ func (x *run) submitted(act action, out done) {
 	}
 }
 
-// take takes a text that is a patch.
+// take takes a text if it is a patch.
 func (x *run) take(text, source string) {
 	if !strings.Contains(text, "diff --git ") {
 		return
@@ -248,12 +248,12 @@ func (x *run) take(text, source string) {
 	x.out.Patch, x.out.PatchSource, x.r.Outcome.Submission = &text, source, &text
 }
 
-// fallback asks git for what was changed.
+// fallback takes the changes from git diff.
 func (x *run) fallback(ctx context.Context) error {
 	text, err := x.task.Sandbox.Diff(ctx, x.o.Config.Dir)
 	var e *rollout.Error
 	if errors.As(err, &e) && e.Kind == rollout.KindLimit {
-		return nil // more than any patch: it is none
+		return nil // too large for a patch
 	}
 	if err != nil {
 		x.r.ExitStatus = ""

@@ -9,30 +9,29 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// harness is how a model says what to do, and how it is told what came of it.
+// harness defines how a model expresses its actions and receives their results.
 type harness interface {
 	tools() []rollout.Tool
-	// read finds the actions of a reply, or says what is wrong with it. Neither is the
-	// end of the work.
+	// read returns the actions of a reply, or what is wrong with it. If both are empty, the work has ended.
 	read(m *rollout.Message, c *Config) (actions []action, fault string)
 	do(ctx context.Context, x *run, a action) (done, error)
 	observation(a action, text string) rollout.Message
 }
 
-// kind is what an action does.
+// kind is the kind of an action.
 type kind uint8
 
 const (
 	shell  kind = iota
-	edit        // a file changes, or is shown
-	finish      // the work is handed in, without a patch of its own
-	refuse      // it cannot be done, and is answered so
+	edit        // a file is changed or shown
+	finish      // the work is submitted, without a patch in the reply
+	refuse      // it cannot be performed, and the model is told why
 )
 
-// action is one thing to do.
+// action is one action of a reply.
 type action struct {
 	work
-	text string // the command, or what stands for it in records
+	text string // the command, or its equivalent in records
 	call *rollout.ToolCall
 }
 
@@ -40,13 +39,13 @@ func (a action) submits() bool {
 	return a.kind == finish || a.kind == shell && strings.Contains(a.text, SubmitMark)
 }
 
-// done is what came of an action.
+// done is the result of an action.
 type done struct {
 	code   int
 	output string
 }
 
-// blocks is the harness without tools: commands stand in the reply.
+// blocks is the harness without tools: replies contain commands.
 type blocks struct{}
 
 var block = regexp.MustCompile("(?s)```bash[ \\t\\r\\f\\v]*\\n(.*?)```")

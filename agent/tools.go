@@ -15,8 +15,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// harnesses are the tools that coding harnesses give their models, by their names and
-// arguments; descriptions are ours. OpenHands@1.0, OpenCode@0.6, Codex CLI@0.40.
+// harnesses are the tools that coding harnesses give their models, with the same names and arguments; the
+// descriptions are ours. OpenHands@1.0, OpenCode@0.6, Codex CLI@0.40.
 var harnesses = map[string]*calls{
 	"openhands": {mustFinish: true, list: []tool{
 		{"execute_bash", "Run a command in a shell.", fields{"command": str}, []string{"command"}, run1("command")},
@@ -44,7 +44,7 @@ var harnesses = map[string]*calls{
 	}},
 }
 
-// Harnesses are the names that Options.Harness takes.
+// Harnesses returns the valid values of Options.Harness.
 func Harnesses() []string { return slices.Sorted(maps.Keys(harnesses)) }
 
 const (
@@ -62,21 +62,21 @@ type tool struct {
 	means       func(arguments) (work, error)
 }
 
-// work is what a call of a tool means.
+// work is the meaning of a tool call.
 type work struct {
 	kind
 	command string
-	path    string // of the file that an edit is of
-	fresh   bool   // it need not be there
+	path    string // the file to edit
+	fresh   bool   // the file may be missing
 	change  change
-	patch   string // of several files instead
+	patch   string // of several files, instead of path and change
 }
 
-// arguments are those of a call.
+// arguments are the arguments of a tool call.
 type arguments map[string]json.RawMessage
 
 func (a arguments) text(name string) (s string) {
-	_ = json.Unmarshal(a[name], &s) // what is no string is empty, which each tool answers
+	_ = json.Unmarshal(a[name], &s) // not a string = "", which each tool handles
 	return s
 }
 
@@ -91,7 +91,7 @@ func (a arguments) number(name string, other int) int {
 // calls is a harness whose model calls tools.
 type calls struct {
 	list       []tool
-	mustFinish bool // a reply without a call is no end
+	mustFinish bool // a reply without a call does not end the work
 }
 
 func (h *calls) tools() []rollout.Tool {
@@ -101,7 +101,7 @@ func (h *calls) tools() []rollout.Tool {
 		for name, schema := range t.fields {
 			properties[name] = json.RawMessage(schema)
 		}
-		required := append([]string{}, t.required...) // a list, also of none
+		required := append([]string{}, t.required...) // an empty list is not null
 		b, err := json.Marshal(map[string]any{"type": "function", "function": map[string]any{"name": t.name, "description": t.about,
 			"parameters": map[string]any{"type": "object", "properties": properties, "required": required}}})
 		if err == nil { // the table is JSON
@@ -131,7 +131,7 @@ func (h *calls) read(m *rollout.Message, _ *Config) ([]action, string) {
 	return out, ""
 }
 
-// meaning is what a call asks for, or why it cannot be done.
+// meaning returns what a call asks for, or why it cannot be done.
 func (h *calls) meaning(c *rollout.ToolCall) (work, error) {
 	n := slices.IndexFunc(h.list, func(t tool) bool { return t.name == c.Name })
 	if n < 0 {
@@ -204,7 +204,7 @@ func (x *run) edit(ctx context.Context, w work) (done, error) {
 	return out, err
 }
 
-// quoted is s as one word of a shell.
+// quoted returns s as one word for a shell.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 func run1(name string) func(arguments) (work, error) {
@@ -260,7 +260,7 @@ func openHandsEdit(a arguments) (work, error) {
 				return "", false, "", fmt.Errorf("%s has no line %d", path, at)
 			}
 			head := strings.Join(lines[:at], "")
-			if head != "" && !strings.HasSuffix(head, "\n") { // the last line has no end
+			if head != "" && !strings.HasSuffix(head, "\n") { // the last line has no line end
 				head += "\n"
 			}
 			after := head + strings.TrimSuffix(text, "\n") + "\n" + strings.Join(lines[at:], "")
@@ -305,8 +305,8 @@ func replace(old, with string, all bool) change {
 	}
 }
 
-// applyPatch applies a patch of Codex: *** Begin Patch, then files, which are added,
-// deleted or updated by hunks of lines with ' ', '-' and '+' at the front.
+// applyPatch applies a Codex patch: *** Begin Patch, then files, which are added, deleted or updated by hunks
+// of lines that begin with ' ', '-' and '+'.
 func (x *run) applyPatch(ctx context.Context, text string) (done, error) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) < 2 || lines[0] != "*** Begin Patch" || lines[len(lines)-1] != "*** End Patch" {
@@ -359,16 +359,15 @@ func (x *run) applyPatch(ctx context.Context, text string) (done, error) {
 	return done{0, strings.Join(said, "\n")}, nil
 }
 
-// hunks changes a text where the old lines of each hunk stand: after the hunk before, after
-// the line that @@ names, and at the end of the file where *** End of File says so or the hunk
-// has no old lines.
+// hunks returns a change that applies each hunk where its old lines are: after the previous hunk, after the
+// line that @@ names, and at the end of the file if *** End of File says so or the hunk has no old lines.
 func hunks(body []string) change {
 	return func(path, before string) (string, bool, string, error) {
 		have, at := strings.Split(before, "\n"), 0
 		for len(body) > 0 {
 			if anchor, ok := strings.CutPrefix(body[0], "@@"); ok {
 				body = body[1:]
-				if anchor = strings.TrimSpace(anchor); anchor != "" && !strings.Contains(anchor, "@@") { // else of diff
+				if anchor = strings.TrimSpace(anchor); anchor != "" && !strings.Contains(anchor, "@@") { // otherwise as in a diff
 					n := seek(have, []string{anchor}, at)
 					if n < 0 {
 						return "", false, "", fmt.Errorf("%s does not hold the line %.200q", path, anchor)
@@ -414,8 +413,8 @@ func hunks(body []string) change {
 	}
 }
 
-// seek is where the lines stand from a place on, −1 nowhere: as they are, else but for white
-// space at their ends, else on both sides.
+// seek returns the first index from from on where the lines match, −1 if there is none: exactly, else without
+// trailing white space, else without white space on both sides.
 func seek(have, lines []string, from int) int {
 	for _, as := range []func(string) string{func(s string) string { return s }, func(s string) string { return strings.TrimRight(s, " \t\r") }, strings.TrimSpace} {
 		for n := from; n+len(lines) <= len(have); n++ {
