@@ -54,7 +54,7 @@ func (x *run) steps(ctx context.Context) error {
 			return err
 		}
 		actions, fault := x.h.read(reply, &x.o.Config)
-		if len(actions) == 0 && fault == "" { // a harness whose model ends by saying so
+		if len(actions) == 0 && fault == "" { // a reply without actions ends the work in this harness
 			x.end(submitted)
 			return nil
 		}

@@ -27,7 +27,7 @@ import (
 // Options configures Open. Engines, Journal, Out and Groups.Rows are required.
 type Options struct {
 	Engines []engine.Options
-	Journal string // folder of the record
+	Journal string // folder of the journal
 	Out     string // folder of the batches
 	// Model makes the prompts if Exact is set, and its vocabulary decides which ids are invalid: calls with
 	// such ids are not trained. nil = neither.

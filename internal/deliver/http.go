@@ -21,7 +21,7 @@ const (
 	maxWait   = 5 * time.Minute
 )
 
-// Handler serves
+// Handler returns a handler that serves
 //
 //	POST /rollouts/{id}/end      an Ending → an Answer
 //	GET  /batches?after=N&wait=D the next batch as an Arrow IPC stream; 204 when none came

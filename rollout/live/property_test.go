@@ -111,7 +111,7 @@ func (h *harness) step() {
 		if n := len(a.before); n > 0 {
 			a.context, a.before[n-1] = append(slices.Clone(a.before[n-1]), h.some(2)...), a.context
 		}
-	case 3: // aborted, with a part of the output, and asked again
+	case 3: // aborted with a part of the output, and requested again
 		c, s := h.begin(a, "")
 		s.output = s.output[:h.rng.IntN(len(s.output)+1)]
 		s.logprobs = s.logprobs[:len(s.output)]

@@ -88,7 +88,7 @@ func (s *Session) Begin(ctx context.Context, r Request) (*Call, error) {
 		return nil, err
 	}
 	if err := t.WaitNew(ctx); err != nil {
-		// The call is not sent, yet records queued in the journal are written all the same.
+		// The call is not sent, but records queued in the journal are still written.
 		over, cancel := context.WithCancel(ctx)
 		cancel()
 		if e := c.Abort(over, "it was not sent"); e != nil && !errors.Is(e, context.Canceled) {

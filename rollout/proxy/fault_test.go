@@ -91,7 +91,7 @@ func TestEnginesThatLie(t *testing.T) {
 	}
 }
 
-// TestCompletionsOfLiars: the same in the dialect of completions.
+// TestCompletionsOfLiars is TestEnginesThatLie for completions.
 func TestCompletionsOfLiars(t *testing.T) {
 	for fault, f := range map[string]fakeengine.Faults{"count": {Count: 1}, "duplicate": {Duplicate: true}, "nan": {NaN: true}, "beyond": {Beyond: true}, "garble": {Garble: true}, "cut": {Cut: 2000}} {
 		for _, stream := range []string{"", `,"stream":true`} {

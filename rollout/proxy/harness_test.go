@@ -78,7 +78,7 @@ func TestClaudeCodeShape(t *testing.T) {
 		require.Contains(t, string(call.Settings), kept)
 	}
 
-	// Its title request: no tools, a schema, a prefilled beginning.
+	// Claude Code's title request: no tools, a schema, a prefilled beginning.
 	_, answer = w.ask("/rollouts/cc/v1/messages", `{"model":"small","max_tokens":50,"system":"Title.","messages":[{"role":"user","content":"Mend"},{"role":"assistant","content":"{"}],"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}}`)
 	require.Equal(t, "json_schema", at(last(), "response_format", "type"), answer)
 	require.Len(t, w.session("cc").Calls(), 2)

@@ -92,7 +92,7 @@ func (c Command) Validate() error {
 // End says how a command ended. The zero value is EndExited.
 type End string
 
-// The ends.
+// The ways in which a command ends.
 const (
 	EndExited  End = ""        // with Result.ExitCode
 	EndTimeout End = "timeout" // it exceeded its time and all its processes were killed

@@ -20,7 +20,7 @@ import (
 // The kinds of records, part of the file format.
 const (
 	Start     = "start"     // a session begins
-	Intent    = "intent"    // a call, before it is sent
+	Intent    = "intent"    // a call begins, before it is sent
 	Reply     = "reply"     // a call ends, in whatever state
 	Mark      = "mark"      // a new state of a call that ended
 	End       = "end"       // a session ends
@@ -150,7 +150,7 @@ func (e *Entry) Kept(frame []byte) (*Entry, error) {
 	if len(body) == 0 {
 		return &kept, nil
 	}
-	if len(body) <= most { // no bound of the format is near
+	if len(body) <= most { // far below every limit of the format
 		if kept.Body = plain(e.Body); kept.Body != nil {
 			return &kept, nil
 		}
