@@ -151,8 +151,8 @@ func (c *Call) ID() string {
 	return c.call.ID
 }
 
-// with runs do under the lock of the rollout if the call is running.
-func (c *Call) with(do func(g *run, p *partial) error) error {
+// whileRunning runs do under the lock of the rollout if the call is running.
+func (c *Call) whileRunning(do func(g *run, p *partial) error) error {
 	if c.call == nil {
 		return zeroValue("live.Call", "Session.Begin")
 	}
@@ -168,14 +168,14 @@ func (c *Call) with(do func(g *run, p *partial) error) error {
 // Prompt supplies the prompt's ids as the engine reports them, if the request had none. If they differ from the
 // request's ids, the call is incomplete. The recorder keeps the slice; it must not be changed.
 func (c *Call) Prompt(ids []rollout.TokenID) error {
-	return c.with(func(g *run, p *partial) error { return p.take(g, ids, nil, nil, nil) })
+	return c.whileRunning(func(g *run, p *partial) error { return p.take(g, ids, nil, nil, nil) })
 }
 
 // Append adds sampled ids that arrived, with one log probability each or nil, and the version of the weights
 // that sampled them, nil = unknown. Beyond Options.MaxTokens it returns an error, and the caller should abort
 // the call.
 func (c *Call) Append(ids []rollout.TokenID, logprobs []float32, version *int32) error {
-	return c.with(func(g *run, p *partial) error {
+	return c.whileRunning(func(g *run, p *partial) error {
 		if p.first == 0 && len(ids) > 0 {
 			p.first = max(1, g.rec.opts.Now().Sub(p.began))
 		}
@@ -192,38 +192,39 @@ func (p *partial) take(g *run, prompt, ids []rollout.TokenID, logprobs []float32
 	case p.prompt == nil:
 		p.prompt = prompt
 	case !slices.Equal(p.prompt, prompt):
-		p.because("the prompt that the engine tells is not the one that was sent")
+		p.markIncomplete("the prompt that the engine tells is not the one that was sent")
 		p.prompt = prompt // what the model saw
 	}
 	if version != nil && len(ids) > 0 {
 		if n := len(p.versions); n == 0 && len(p.output) > 0 {
-			p.because("the version of the first tokens is not known")
+			p.markIncomplete("the version of the first tokens is not known")
 		} else if *version < 0 {
-			p.because("version %d is negative", *version)
+			p.markIncomplete("version %d is negative", *version)
 		} else if n == 0 || p.versions[n-1].Version != *version {
 			p.versions = append(p.versions, rollout.VersionRun{From: len(p.output), Version: *version})
 		}
 	}
 	if len(logprobs) != len(ids) && logprobs != nil {
-		p.because("%d log probabilities came with %d ids", len(logprobs), len(ids))
+		p.markIncomplete("%d log probabilities came with %d ids", len(logprobs), len(ids))
 	}
 	p.output = append(p.output, ids...)
 	p.logprobs = append(p.logprobs, logprobs...)
 	return nil
 }
 
-func (p *partial) because(format string, args ...any) {
+func (p *partial) markIncomplete(format string, args ...any) {
 	if p.why == "" {
 		p.why = fmt.Sprintf(format, args...)
 	}
 }
 
-// check compares the ids that arrived with the engine's counts, and leaves only values that a rollout can hold.
-func (p *partial) check(u Usage, vocab int, whole bool) {
+// checkCounts compares the ids that arrived with the engine's counts, and leaves only values that a rollout can
+// hold.
+func (p *partial) checkCounts(u Usage, vocab int, whole bool) {
 	for name, ids := range map[string]*[]rollout.TokenID{"prompt": &p.prompt, "output": &p.output} {
 		for i, id := range *ids {
 			if id < 0 || vocab > 0 && int(id) >= vocab {
-				p.because("%s token %d is id %d, which is none of the model's", name, i, id)
+				p.markIncomplete("%s token %d is id %d, which is none of the model's", name, i, id)
 				if id < 0 {
 					*ids = (*ids)[:i]
 					break
@@ -239,7 +240,7 @@ func (p *partial) check(u Usage, vocab int, whole bool) {
 		case lp > 0 && lp <= maxRounding:
 			p.logprobs[i] = 0
 		case !(lp <= 0 && lp >= -math.MaxFloat32):
-			p.because("log probability %d is %g, no finite number of at most 0", i, lp)
+			p.markIncomplete("log probability %d is %g, no finite number of at most 0", i, lp)
 			p.logprobs = nil
 		}
 		if p.logprobs == nil {
@@ -248,24 +249,24 @@ func (p *partial) check(u Usage, vocab int, whole bool) {
 	}
 	if len(p.logprobs) != len(p.output) {
 		if len(p.output) > 0 {
-			p.because("%d log probabilities for %d ids", len(p.logprobs), len(p.output))
+			p.markIncomplete("%d log probabilities for %d ids", len(p.logprobs), len(p.output))
 		}
 		p.logprobs = nil
 	}
 	if len(p.prompt) == 0 && len(p.output) > 0 {
-		p.because("the ids of the prompt are not recorded")
+		p.markIncomplete("the ids of the prompt are not recorded")
 	}
 	if !whole {
 		return
 	}
 	if n := u.PromptTokens; n != 0 && n != len(p.prompt) {
-		p.because("usage counts %d prompt tokens, %d ids are recorded", n, len(p.prompt))
+		p.markIncomplete("usage counts %d prompt tokens, %d ids are recorded", n, len(p.prompt))
 	}
 	if n := u.CompletionTokens; n != 0 && n != len(p.output) {
-		p.because("usage counts %d completion tokens, %d ids are recorded", n, len(p.output))
+		p.markIncomplete("usage counts %d completion tokens, %d ids are recorded", n, len(p.output))
 	}
 	if len(p.output) == 0 {
-		p.because("no sampled ids are recorded")
+		p.markIncomplete("no sampled ids are recorded")
 	}
 }
 
@@ -283,9 +284,9 @@ func (c *Call) End(ctx context.Context, r Reply) error {
 		if err := p.take(g, r.Prompt, r.Output, r.Logprobs, r.Version); err != nil {
 			return nil, err
 		}
-		p.check(r.Usage, g.rec.opts.Vocab, true)
+		p.checkCounts(r.Usage, g.rec.opts.Vocab, true)
 		if r.Incomplete != "" {
-			p.because("%s", r.Incomplete)
+			p.markIncomplete("%s", r.Incomplete)
 		}
 		e := &record.Entry{State: string(StateOK), Blob: r.Blob}
 		switch {
@@ -310,7 +311,7 @@ func (c *Call) Abort(ctx context.Context, reason string) error {
 
 func (c *Call) finish(ctx context.Context, make func(g *run, p *partial) (*record.Entry, error)) error {
 	var t *log.Ticket
-	err := c.with(func(g *run, p *partial) error {
+	err := c.whileRunning(func(g *run, p *partial) error {
 		e, err := make(g, p)
 		if err == nil {
 			t, err = g.record(e, false)
@@ -329,7 +330,7 @@ func (c *Call) finish(ctx context.Context, make func(g *run, p *partial) (*recor
 // aborted returns the record of a call that ends with the ids that arrived.
 func (g *run) aborted(c *call, state State, why string) *record.Entry {
 	p := c.live
-	p.check(Usage{}, g.rec.opts.Vocab, false)
+	p.checkCounts(Usage{}, g.rec.opts.Vocab, false)
 	e := &record.Entry{State: string(state), Why: strings.ToValidUTF8(why, "\uFFFD")}
 	if p.why != "" {
 		e.State, e.Why = string(StateIncomplete), e.Why+"; "+p.why

@@ -52,7 +52,7 @@ func (g *run) lock() error {
 		g.mu.Unlock()
 		return err
 	}
-	g.rec.cache.use(g)
+	g.rec.cache.touch(g)
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (g *run) warm() error {
 			return err
 		}
 	}
-	g.lost()
+	g.abortLost()
 	return nil
 }
 
@@ -124,8 +124,8 @@ type cache struct {
 	held int64
 }
 
-// use marks a run as most recently used. The caller may hold its lock.
-func (c *cache) use(g *run) {
+// touch marks a run as most recently used. The caller may hold its lock.
+func (c *cache) touch(g *run) {
 	if c.most == 0 {
 		return
 	}

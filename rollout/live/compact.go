@@ -125,7 +125,7 @@ func (r *Recorder) move(ctx context.Context, g *run) (bool, error) {
 		err = t.Wait(ctx)
 	}
 	if err != nil {
-		return false, busy(err)
+		return false, ignoreUnavailable(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +160,7 @@ func (r *Recorder) moveGroups(ctx context.Context, first int) error {
 		err = t.Wait(ctx)
 	}
 	if err != nil {
-		return busy(err)
+		return ignoreUnavailable(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,8 +178,8 @@ func (r *Recorder) moved(id string, bodies [][]byte) (segment.Place, *log.Ticket
 	return r.opts.Journal.log.Enqueue(frame, true)
 }
 
-// busy turns ErrUnavailable into nil: the next delivery tries to copy again.
-func busy(err error) error {
+// ignoreUnavailable turns ErrUnavailable into nil: the next delivery tries to copy again.
+func ignoreUnavailable(err error) error {
 	if errors.Is(err, ErrUnavailable) {
 		return nil
 	}

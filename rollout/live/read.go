@@ -40,7 +40,7 @@ func (p *player) take(at segment.Place, body []byte) error {
 	if e.Kind == record.Moved {
 		return p.moved(e)
 	}
-	return p.one(e)
+	return p.apply(e)
 }
 
 // moved applies a copy of a rollout's records, which replaces all its earlier records.
@@ -61,14 +61,14 @@ func (p *player) moved(e *record.Entry) error {
 		}
 		x.From = e.From
 		x.From.Part = i + 1
-		if err := p.one(x); err != nil {
+		if err := p.apply(x); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *player) one(e *record.Entry) error {
+func (p *player) apply(e *record.Entry) error {
 	r, at := p.rec, e.From
 	s := r.sessions[e.Session]
 	switch e.Kind {
@@ -106,7 +106,7 @@ func (p *player) one(e *record.Entry) error {
 	if err := g.take(e); err != nil {
 		return err
 	}
-	r.cache.use(g)
+	r.cache.touch(g)
 	if p.ended != nil && g.ending != nil {
 		for id := range g.sessions {
 			delete(r.sessions, id)
@@ -137,7 +137,7 @@ func Read(dir string) iter.Seq2[*rollout.Rollout, error] {
 	return func(yield func(*rollout.Rollout, error) bool) {
 		r := newRecorder(Options{})
 		p := player{rec: r, ended: func(g *run) error {
-			g.lost()
+			g.abortLost()
 			r.runs = slices.DeleteFunc(r.runs, func(x *run) bool { return x == g })
 			if !yield(g.snapshot(), nil) {
 				return errStopped
@@ -152,7 +152,7 @@ func Read(dir string) iter.Seq2[*rollout.Rollout, error] {
 			return
 		}
 		for _, g := range r.runs {
-			g.lost()
+			g.abortLost()
 			x := g.snapshot()
 			x.Notes = append(x.Notes, rollout.Note{Code: "unfinished", Text: "the journal does not tell the end of the session"})
 			if !yield(x, nil) {

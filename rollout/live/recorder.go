@@ -78,7 +78,7 @@ func New(o Options) (*Recorder, error) {
 		return nil, err
 	}
 	for _, g := range r.runs {
-		g.lost()
+		g.abortLost()
 	}
 	return r, nil
 }
@@ -91,8 +91,8 @@ func newRecorder(o Options) *Recorder {
 	return r
 }
 
-// lost ends the calls whose process is gone.
-func (g *run) lost() {
+// abortLost ends the calls whose process is gone.
+func (g *run) abortLost() {
 	if g.content == nil {
 		return
 	}
@@ -242,7 +242,7 @@ func (r *Recorder) Sessions() iter.Seq[*Session] {
 // CompleteGroup records durably that a group is complete. Its sessions must have ended, have no parent and be
 // distinct. Repeating the call does nothing; other sessions for the key are ErrConflict.
 func (r *Recorder) CompleteGroup(ctx context.Context, x Group) error {
-	return r.settle(ctx, func() (*log.Ticket, error) {
+	return r.recordDurably(ctx, func() (*log.Ticket, error) {
 		for _, old := range r.groups {
 			if old.Key != x.Key {
 				continue
@@ -252,7 +252,7 @@ func (r *Recorder) CompleteGroup(ctx context.Context, x Group) error {
 			}
 			return nil, input(ErrConflict, rollout.Where{Field: "Key"}, "group %q is complete with other sessions: %w", x.Key, ErrConflict)
 		}
-		if err := r.all(x.Sessions); err != nil {
+		if err := r.checkEnded(x.Sessions); err != nil {
 			return nil, err
 		}
 		if x.Key == "" || len(x.Sessions) == 0 || len(slices.Compact(slices.Sorted(slices.Values(x.Sessions)))) < len(x.Sessions) {
@@ -274,14 +274,14 @@ func (r *Recorder) Groups() []Group {
 // removes the journal files that no other session needs. Repeating a delivery does nothing; another digest for
 // its key is ErrConflict.
 func (r *Recorder) Deliver(ctx context.Context, b Batch) error {
-	err := r.settle(ctx, func() (*log.Ticket, error) {
+	err := r.recordDurably(ctx, func() (*log.Ticket, error) {
 		if old, there := r.delivered[b.Key]; there {
 			if old.digest == b.Digest {
 				return nil, nil
 			}
 			return nil, input(ErrConflict, rollout.Where{Field: "Key"}, "batch %q was delivered with digest %s: %w", b.Key, old.digest, ErrConflict)
 		}
-		if err := r.all(b.Sessions); err != nil {
+		if err := r.checkEnded(b.Sessions); err != nil {
 			return nil, err
 		}
 		first := r.firstSegment()
@@ -311,7 +311,7 @@ func (r *Recorder) Delivered(key string) (digest string, ok bool) {
 	return d.digest, ok
 }
 
-func (r *Recorder) settle(ctx context.Context, make func() (*log.Ticket, error)) error {
+func (r *Recorder) recordDurably(ctx context.Context, make func() (*log.Ticket, error)) error {
 	if r.sessions == nil {
 		return zeroValue("live.Recorder", "New")
 	}
@@ -324,8 +324,8 @@ func (r *Recorder) settle(ctx context.Context, make func() (*log.Ticket, error))
 	return t.Wait(ctx)
 }
 
-// all checks that the sessions have ended and have no parent.
-func (r *Recorder) all(ids []string) error {
+// checkEnded checks that the sessions have ended and have no parent.
+func (r *Recorder) checkEnded(ids []string) error {
 	var errs []error
 	for _, id := range ids {
 		s := r.sessions[id]

@@ -172,12 +172,12 @@ func (g *run) reply(c *call, e *record.Entry) error {
 	}
 	t.Prompt.Add, t.Output, t.Logprobs = same.Exact(t.Prompt.Add), same.Exact(t.Output), same.Exact(t.Logprobs)
 	c.turn, c.Kept, c.PromptTokens, c.OutputTokens, c.Version = len(g.turns), e.Keep, e.Keep+len(t.Prompt.Add), len(t.Output), t.Version
-	g.join(c, &t)
+	g.setJoin(c, &t)
 	return g.addTurn(c, t)
 }
 
-// join sets how the prompt of turn t relates to its base turn.
-func (g *run) join(c *call, t *rollout.Turn) {
+// setJoin sets how the prompt of turn t relates to its base turn.
+func (g *run) setJoin(c *call, t *rollout.Turn) {
 	base, ok := t.Prompt.Base.Get()
 	if c.Join = joinFirst; !ok {
 		return
@@ -226,8 +226,8 @@ func (g *run) addTurn(c *call, t rollout.Turn) error {
 	return nil
 }
 
-// recall restores the sampled arguments in tool calls that a request repeats.
-func (g *run) recall(messages []rollout.Message) []rollout.Message {
+// restoreSampled restores the sampled arguments in tool calls that a request repeats.
+func (g *run) restoreSampled(messages []rollout.Message) []rollout.Message {
 	out := slices.Clone(messages)
 	for i := range out {
 		m := &out[i]
@@ -267,10 +267,10 @@ func (g *run) note(code, format string, args ...any) {
 	}
 }
 
-// see matches the messages of a request with the recorded ones. It returns the request as ranges of recorded
-// messages, and the new messages, which will be appended to them. A repeated reply may have other reasoning
-// than the recorded one.
-func (g *run) see(messages []rollout.Message) (parts []rollout.ContextPart, added []rollout.Message) {
+// matchMessages compares the messages of a request with the recorded ones. It returns the request as ranges of
+// recorded messages, and the new messages, which will be appended to them. A repeated reply may have other
+// reasoning than the recorded one.
+func (g *run) matchMessages(messages []rollout.Message) (parts []rollout.ContextPart, added []rollout.Message) {
 	used, fresh := map[int]bool{}, map[same.Digest][]int{}
 	next, held := 0, len(g.messages)
 	for i := range messages {

@@ -133,7 +133,7 @@ func (s *Session) begin(ctx context.Context, o *Options, r Request) (*Call, *log
 		t.Agent = r.Agent
 	}
 	body := &rollout.Rollout{ID: s.id}
-	t.Context.Parts, body.Messages = g.see(r.Messages)
+	t.Context.Parts, body.Messages = g.matchMessages(r.Messages)
 	e := &record.Entry{Kind: record.Intent, Session: s.id, Call: id, Replaces: r.Replaces, Dialect: r.Dialect, Engine: r.Engine, Settings: r.Settings, At: now.UnixNano(), Body: body}
 	if e.OtherTools = g.otherTools(&r); e.OtherTools || g.kwargs == nil {
 		body.Tools, body.TemplateKwargs = r.Tools, maps.Clone(r.TemplateKwargs)
@@ -318,7 +318,7 @@ func (s *Session) Recall(messages []rollout.Message) []rollout.Message {
 		return messages
 	}
 	defer g.mu.Unlock()
-	return g.recall(messages)
+	return g.restoreSampled(messages)
 }
 
 // Blob returns the opaque blob of a call, nil if it has none. The caller owns the bytes.

@@ -151,7 +151,7 @@ func (j *Log) flush(next bool) error {
 		}
 		if rest[0].at.Segment != j.number {
 			if err = errNext; next {
-				err = j.turn(rest[0].at.Segment)
+				err = j.beginSegment(rest[0].at.Segment)
 			}
 		}
 		if err == nil {
@@ -176,8 +176,8 @@ func (j *Log) flush(next bool) error {
 	return err
 }
 
-// turn makes the current segment durable and begins segment n.
-func (j *Log) turn(n int) error {
+// beginSegment makes the current segment durable and begins segment n.
+func (j *Log) beginSegment(n int) error {
 	if err := j.sync(j.end); err != nil {
 		return err
 	}

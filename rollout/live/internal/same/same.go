@@ -30,15 +30,15 @@ func DigestOf(m *rollout.Message) Digest {
 	}
 	for _, c := range m.ToolCalls {
 		put(c.Name)
-		put(spelled(c.Arguments))
+		put(normalized(c.Arguments))
 	}
 	sum := sha256.Sum256(b)
 	return Digest(sum[:16])
 }
 
-// spelled returns a JSON text with normalized white space and strings, since clients that parse the arguments
+// normalized returns a JSON text with normalized white space and strings, since clients that parse the arguments
 // of a call send them back reformatted.
-func spelled(text string) string {
+func normalized(text string) string {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	out := make([]byte, 0, len(text))
