@@ -61,13 +61,13 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, &wire.Problem{Status: http.StatusBadRequest, Message: "the body could not be read to its end"}
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // see hurry
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // see limitBodyTime
 	return b.Bytes(), nil
 }
 
-// hurry sets the time limit for the body of a request. If the body exceeds it, the answer closes the
+// limitBodyTime sets the time limit for the body of a request. If the body exceeds it, the answer closes the
 // connection. A writer that is not a connection needs no limit, so the error is ignored.
-func (h *Handler) hurry(w http.ResponseWriter) {
+func (h *Handler) limitBodyTime(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.bodyTime))
 }
 

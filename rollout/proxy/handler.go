@@ -129,9 +129,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.stats.requests.Add(1)
 	if r.Body != nil && r.Body != http.NoBody {
-		h.hurry(w)
+		h.limitBodyTime(w)
 	}
-	path, what, ok := place(r.URL)
+	path, what, ok := splitPath(r.URL)
 	d := dialectOf(r)
 	e, there := endpoints[what]
 	if !there && strings.HasPrefix(what, "models/") {
@@ -331,7 +331,7 @@ func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wi
 		go j.run()
 	}
 	s.mu.Unlock()
-	p, seen := h.tell(w, r, d, c, j, me)
+	p, seen := h.sendReply(w, r, d, c, j, me)
 	j.leave(me, seen)
 	return p
 }

@@ -27,8 +27,8 @@ type job struct {
 	parsers []Parser
 	reply   wire.Reply
 	held    []*engine.Chunk // the end of the reply, until it is durable
-	text    *speller        // for an engine that returns ids alone
-	rest    *rest           // of a reply that a pause may stop
+	text    *detokenizer    // for an engine that returns ids alone
+	rest    *pausable       // of a reply that a pause may stop
 	why     string          // why the reply is incomplete
 	sampled int             // number of ids that arrived
 
@@ -183,7 +183,7 @@ func (j *job) prepare() error {
 func (j *job) take(c *engine.Chunk) error {
 	if c.NoText && (j.rest == nil || j.rest.before == 0) {
 		if j.text == nil {
-			j.text = &speller{decode: j.h.opts.Prompts.Decode, tail: last(j.call.Prompt)}
+			j.text = &detokenizer{decode: j.h.opts.Prompts.Decode, tail: contextIDs(j.call.Prompt)}
 		}
 		for i := range c.Choices {
 			k := &c.Choices[i]
@@ -194,7 +194,7 @@ func (j *job) take(c *engine.Chunk) error {
 		}
 	}
 	if j.rest != nil {
-		if err := j.rest.see(c); err != nil {
+		if err := j.rest.track(c); err != nil {
 			return err
 		}
 	}

@@ -17,13 +17,13 @@ import (
 // errStopped ends a request to the engine whose rest is requested after a pause.
 var errStopped = errors.New("a pause stops the reply")
 
-// rest is a reply that a pause may stop, and what is known of it from the requests before the current one.
-type rest struct {
+// pausable is a reply that a pause may stop, and what is known of it from the requests before the current one.
+type pausable struct {
 	output []rollout.TokenID // sampled so far
 	text   strings.Builder   // of output, as the engine returned it
 	before int               // number of ids of output from earlier requests
 	prompt []rollout.TokenID // of the current request
-	speller
+	detokenizer
 }
 
 // shaping are the fields that make a reply depend on more than the ids before it.
@@ -50,9 +50,9 @@ func (j *job) generate(leave func()) error {
 	}
 	r := j.call.Request
 	r.Stream = true // an unstreamed reply cannot be stopped
-	j.rest = &rest{prompt: r.Prompt, speller: speller{decode: o.Prompts.Decode}}
+	j.rest = &pausable{prompt: r.Prompt, detokenizer: detokenizer{decode: o.Prompts.Decode}}
 	for {
-		err := j.until(o.Gate.Stop(), &r)
+		err := j.generateUntil(o.Gate.Stop(), &r)
 		if !errors.Is(err, errStopped) {
 			return err
 		}
@@ -63,15 +63,15 @@ func (j *job) generate(leave func()) error {
 			return err
 		}
 		leave = next
-		if err := j.goOn(&r); err != nil || r.Prompt == nil {
+		if err := j.prepareRest(&r); err != nil || r.Prompt == nil {
 			return err
 		}
 	}
 }
 
-// until calls the engine until the reply ends, or stop is closed before its last chunk: then it returns
+// generateUntil calls the engine until the reply ends, or stop is closed before its last chunk: then it returns
 // errStopped. A chunk is recorded completely or not at all.
-func (j *job) until(stop <-chan struct{}, r *engine.Request) error {
+func (j *job) generateUntil(stop <-chan struct{}, r *engine.Request) error {
 	ctx, cancel := context.WithCancel(j.ctx)
 	defer cancel()
 	var mu sync.Mutex
@@ -105,9 +105,9 @@ func (j *job) until(stop <-chan struct{}, r *engine.Request) error {
 	return err
 }
 
-// goOn makes the request for the rest, whose prompt ends with the ids so far. It removes the prompt if the
-// reply already has all the ids that it may have, and no request is needed.
-func (j *job) goOn(r *engine.Request) error {
+// prepareRest makes the request for the rest, whose prompt ends with the ids so far. It removes the prompt if
+// the reply already has all the ids that it may have, and no request is needed.
+func (j *job) prepareRest(r *engine.Request) error {
 	x := j.rest
 	n := len(x.output)
 	if n == x.before { // nothing arrived since
@@ -115,7 +115,7 @@ func (j *job) goOn(r *engine.Request) error {
 	}
 	text, told := "", x.text.String()
 	if x.before == 0 { // the engine may hold back text that might begin a stop string or end within a character
-		x.tail = last(j.call.Prompt)
+		x.tail = contextIDs(j.call.Prompt)
 		var err error
 		if text, err = x.push(x.output, false); err != nil {
 			return err
@@ -152,9 +152,9 @@ func (j *job) goOn(r *engine.Request) error {
 	return nil
 }
 
-// see tracks a chunk of a reply that a pause may stop. It converts a chunk of the rest to one of the whole
+// track records a chunk of a reply that a pause may stop. It converts a chunk of the rest to one of the whole
 // reply, since the engine's prompt and its counts include the ids before the pause.
-func (x *rest) see(c *engine.Chunk) (err error) {
+func (x *pausable) track(c *engine.Chunk) (err error) {
 	if x.before > 0 {
 		if slices.Equal(c.Prompt, x.prompt) {
 			c.Prompt = nil
@@ -180,20 +180,22 @@ func (x *rest) see(c *engine.Chunk) (err error) {
 	return nil
 }
 
-// speller returns the text of ids as they arrive.
-type speller struct {
+// detokenizer returns the text of ids as they arrive.
+type detokenizer struct {
 	decode func([]rollout.TokenID) (string, error)
 	tail   []rollout.TokenID // ids before more, on which the text of more may depend
 	more   []rollout.TokenID // ids that end within a character
 	told   int               // bytes of their text already returned
 }
 
-// last returns the final ids, on which the text of later ids may depend (SentencePiece).
-func last(ids []rollout.TokenID) []rollout.TokenID { return slices.Clone(ids[max(0, len(ids)-4):]) }
+// contextIDs returns the final ids, on which the text of later ids may depend (SentencePiece).
+func contextIDs(ids []rollout.TokenID) []rollout.TokenID {
+	return slices.Clone(ids[max(0, len(ids)-4):])
+}
 
 // push returns the new text. An incomplete character is returned with its last id, or at the end if whole is
 // set.
-func (s *speller) push(ids []rollout.TokenID, whole bool) (string, error) {
+func (s *detokenizer) push(ids []rollout.TokenID, whole bool) (string, error) {
 	s.more = append(s.more, ids...)
 	before, err := s.decode(s.tail)
 	if err != nil {
@@ -215,6 +217,6 @@ func (s *speller) push(ids []rollout.TokenID, whole bool) (string, error) {
 		return text, nil
 	}
 	text = text[min(s.told, len(text)):]
-	s.tail, s.more, s.told = last(append(s.tail, s.more...)), nil, 0
+	s.tail, s.more, s.told = contextIDs(append(s.tail, s.more...)), nil, 0
 	return text, nil
 }

@@ -25,31 +25,31 @@ const tokenMark = "tp-"
 // Token returns the secret of a session: a client that uses it as its key (a bearer token, or x-api-key) needs
 // no session path or header.
 func (h *Handler) Token(session string) string {
-	return tokenMark + base64.RawURLEncoding.EncodeToString([]byte(session)) + "." + base64.RawURLEncoding.EncodeToString(h.seal(session))
+	return tokenMark + base64.RawURLEncoding.EncodeToString([]byte(session)) + "." + base64.RawURLEncoding.EncodeToString(h.sign(session))
 }
 
-func (h *Handler) seal(session string) []byte {
+func (h *Handler) sign(session string) []byte {
 	m := hmac.New(sha256.New, h.secret)
 	m.Write([]byte(session))
 	return m.Sum(nil)
 }
 
-// holder returns the session of a token, "" if key is not a valid token.
-func (h *Handler) holder(key string) string {
+// tokenSession returns the session of a token, "" if key is not a valid token.
+func (h *Handler) tokenSession(key string) string {
 	id, sum, ok := strings.Cut(strings.TrimPrefix(key, tokenMark), ".")
 	if !ok || !strings.HasPrefix(key, tokenMark) {
 		return ""
 	}
 	session, err := base64.RawURLEncoding.DecodeString(id)
 	got, err2 := base64.RawURLEncoding.DecodeString(sum)
-	if err != nil || err2 != nil || !hmac.Equal(got, h.seal(string(session))) {
+	if err != nil || err2 != nil || !hmac.Equal(got, h.sign(string(session))) {
 		return ""
 	}
 	return string(session)
 }
 
-// place returns the session in a request's path, "" for none, and the endpoint.
-func place(u *url.URL) (session, endpoint string, ok bool) {
+// splitPath returns the session in a request's path, "" for none, and the endpoint.
+func splitPath(u *url.URL) (session, endpoint string, ok bool) {
 	path := u.EscapedPath()
 	if rest, under := strings.CutPrefix(path, "/rollouts/"); under {
 		id, tail, _ := strings.Cut(rest, "/")
@@ -78,7 +78,7 @@ func (h *Handler) identify(r *http.Request, path string) (id, parent string, p *
 	token := ""
 	for _, key := range []string{r.Header.Get("X-Api-Key"), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")} {
 		if strings.HasPrefix(key, tokenMark) {
-			if token = h.holder(key); token == "" {
+			if token = h.tokenSession(key); token == "" {
 				return refused("the token of the session is not valid")
 			}
 		}

@@ -45,7 +45,7 @@ func (p *pool) order(session string) (servers []*server, wait time.Duration) {
 	now := time.Now()
 	wait = math.MaxInt64
 	for _, s := range p.servers {
-		if until, up := s.open(now); up {
+		if until, up := s.available(now); up {
 			servers = append(servers, s)
 		} else {
 			wait = min(wait, until.Sub(now))

@@ -69,7 +69,7 @@ func (s *server) body(r *Request) (path string, body []byte, stream bool, err er
 		return slices.ContainsFunc(set, func(m member) bool { return m.key == k }) || !r.chat() && chatOnly[k]
 	}
 	if !r.chat() && r.Prompt != nil {
-		first = append(first, member{"max_tokens", r.most()})
+		first = append(first, member{"max_tokens", r.maxTokens()})
 	}
 	first = withFields(first, r.Fields, leave)
 	return path, object(append(first, set...)), stream, nil
@@ -86,7 +86,7 @@ var samplings = map[string]string{"temperature": "temperature", "top_p": "top_p"
 	"seed": "sampling_seed", "regex": "regex", "ebnf": "ebnf", "logit_bias": "logit_bias"}
 
 func (s *server) generateBody(r *Request) []byte {
-	params := []member{{"max_new_tokens", r.most()}}
+	params := []member{{"max_new_tokens", r.maxTokens()}}
 	for k, v := range r.Fields {
 		if name := samplings[k]; name != "" && string(v) != "null" {
 			params = append(params, member{name, v})
@@ -114,7 +114,7 @@ const tokensPath = "/inference/v1/generate"
 var sampled = []string{"temperature", "top_p", "top_k", "min_p", "seed", "stop_token_ids", "presence_penalty", "frequency_penalty", "repetition_penalty", "min_tokens", "ignore_eos", "logit_bias", "bad_words"}
 
 func (s *server) tokensBody(r *Request, stream bool) []byte {
-	params := []member{{"max_tokens", r.most()}, {"logprobs", []byte("1")}}
+	params := []member{{"max_tokens", r.maxTokens()}, {"logprobs", []byte("1")}}
 	for _, k := range sampled {
 		if v := r.Fields[k]; v != nil && string(v) != "null" {
 			params = append(params, member{k, v})
@@ -130,8 +130,8 @@ func (s *server) tokensBody(r *Request, stream bool) []byte {
 	return object(set)
 }
 
-// most returns the maximum number of sampled ids as JSON: without it completions end after 16.
-func (r *Request) most() []byte {
+// maxTokens returns the maximum number of sampled ids as JSON: without it completions end after 16.
+func (r *Request) maxTokens() []byte {
 	for _, k := range []string{"max_tokens", "max_completion_tokens"} {
 		if v := r.Fields[k]; v != nil {
 			return v

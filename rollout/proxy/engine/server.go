@@ -123,16 +123,16 @@ func (s *server) Close() {
 	}
 }
 
-// open reports whether the server may be called, that is, is not ejected.
-func (s *server) open(now time.Time) (until time.Time, ok bool) {
+// available reports whether the server may be called, that is, is not ejected.
+func (s *server) available(now time.Time) (until time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status.Down, !now.Before(s.status.Down)
 }
 
-// ended counts a call. A server that fails three times in a row is ejected for a second, then for twice as long
-// each time, up to a minute.
-func (s *server) ended(err error) {
+// countCall counts a call. A server that fails three times in a row is ejected for a second, then for twice as
+// long each time, up to a minute.
+func (s *server) countCall(err error) {
 	var e *Error
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *server) Generate(ctx context.Context, r *Request, yield func(*Chunk) er
 	s.mu.Lock()
 	s.status.Running++
 	s.mu.Unlock()
-	defer func() { s.ended(err) }()
+	defer func() { s.countCall(err) }()
 	path, body, stream, err := s.body(r)
 	if err == nil {
 		err = s.generate(ctx, r, path, body, stream, yield)
@@ -205,7 +205,7 @@ func (s *server) generate(ctx context.Context, r *Request, path string, body []b
 	take := func(data []byte) error {
 		c, err := d.decode(path, data, r, stream)
 		if err == nil {
-			err = w.see(c)
+			err = w.track(c)
 		}
 		if err != nil {
 			return err
@@ -241,8 +241,8 @@ func (s *server) generate(ctx context.Context, r *Request, path string, body []b
 			if err := w.end(); err != nil {
 				return err
 			}
-			s.learn(r, &w)
-			rest(res.Body)
+			s.recordStreams(r, &w)
+			drainStream(res.Body)
 			return nil
 		}
 		if err := take(data); err != nil {
@@ -251,9 +251,9 @@ func (s *server) generate(ctx context.Context, r *Request, path string, body []b
 	}
 }
 
-// rest reads what follows the end of a stream, so that its connection can be reused. A server that keeps the
-// stream open is not waited for.
-func rest(body io.ReadCloser) {
+// drainStream reads what follows the end of a stream, so that its connection can be reused. A server that keeps
+// the stream open is not waited for.
+func drainStream(body io.ReadCloser) {
 	late := time.AfterFunc(20*time.Millisecond, func() { body.Close() })
 	defer late.Stop()
 	_, _ = io.CopyN(io.Discard, body, 4<<10) // a failure closes the connection
@@ -268,7 +268,7 @@ type watch struct {
 	calls    bool
 }
 
-func (w *watch) see(c *Chunk) error {
+func (w *watch) track(c *Chunk) error {
 	for i := range c.Choices {
 		k := &c.Choices[i]
 		if k.Index < 0 || k.Index >= len(w.finished) {
@@ -299,8 +299,8 @@ func (w *watch) end() error {
 	return nil
 }
 
-// learn records whether streams with tools contain every id.
-func (s *server) learn(r *Request, w *watch) {
+// recordStreams records whether streams with tools contain every id.
+func (s *server) recordStreams(r *Request, w *watch) {
 	if len(r.Tools) == 0 || !r.chat() || w.usage == nil || w.usage.Completion == 0 {
 		return
 	}

@@ -28,8 +28,8 @@ type echo struct {
 	more   []jsonscan.Value     // lists of tools within the input
 }
 
-// flat returns the name of a namespaced tool for engines, which have no namespaces.
-func flat(space, name string) string {
+// flatName returns the name of a namespaced tool for engines, which have no namespaces.
+func flatName(space, name string) string {
 	if space == "" {
 		return name
 	}
@@ -154,7 +154,7 @@ func input(c *wire.Call, own *echo, v jsonscan.Value) error {
 				reply(1).Reasoning = text
 			}
 		case "function_call", "custom_tool_call":
-			call := rollout.ToolCall{ID: id, Name: flat(x.Get("namespace").String(), x.Get("name").String()), Arguments: x.Get("arguments").String(), ArgumentsText: true}
+			call := rollout.ToolCall{ID: id, Name: flatName(x.Get("namespace").String(), x.Get("name").String()), Arguments: x.Get("arguments").String(), ArgumentsText: true}
 			if kind == "custom_tool_call" {
 				call.Arguments = string(wire.JSON(map[string]string{"input": x.Get("input").String()}))
 			}
@@ -271,7 +271,7 @@ func tool(c *wire.Call, own *echo, space string, i int, t jsonscan.Value, left *
 	if name == "" {
 		return wire.Bad("tools.%d: it has no name", i)
 	}
-	known := flat(space, name)
+	known := flatName(space, name)
 	if space != "" {
 		own.spaces[known] = [2]string{space, name}
 	}
