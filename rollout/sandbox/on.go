@@ -39,7 +39,7 @@ func (p local) Create(ctx context.Context, spec Spec) (Sandbox, error) {
 		return nil, err
 	}
 	b.at.ID = id
-	if err := b.note(ctx); err != nil {
+	if err := b.recordState(ctx); err != nil {
 		// The container must be removed even if ctx has ended.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
@@ -114,8 +114,8 @@ func (b *box) git(ctx context.Context, dir, text string, stdin []byte) (Result, 
 
 const listIgnored = "git ls-files -z --others --ignored --exclude-standard"
 
-// note records the initial state of the repository, where an agent cannot change it.
-func (b *box) note(ctx context.Context) error {
+// recordState records the initial state of the repository, where an agent cannot change it.
+func (b *box) recordState(ctx context.Context) error {
 	r, err := b.git(ctx, b.at.Spec.Dir, "git rev-parse HEAD && "+listIgnored, nil)
 	if err != nil || r.End != EndExited || r.ExitCode != 0 || r.LeftOut > 0 {
 		return err // no repository with a commit: there is nothing to compare with

@@ -55,7 +55,7 @@ func New(o Options) (sandbox.Driver, error) {
 // label holds the Spec of a container as JSON.
 const label = "turnpack.sandbox"
 
-func lost(format string, args ...any) error {
+func sandboxError(format string, args ...any) error {
 	return rollout.Errorf(rollout.KindSandbox, rollout.Where{}, format, args...)
 }
 
@@ -63,7 +63,7 @@ func lost(format string, args ...any) error {
 func (d *driver) cli(ctx context.Context, args ...string) (sandbox.Result, error) {
 	r, err := process.Run(ctx, process.Options{Args: append([]string{d.options.Engine}, args...), MaxOutput: 16 << 20})
 	if err == nil && r.ExitCode != 0 {
-		err = lost("%s %s: %s", d.options.Engine, args[0], strings.TrimSpace(r.Stderr))
+		err = sandboxError("%s %s: %s", d.options.Engine, args[0], strings.TrimSpace(r.Stderr))
 	}
 	return r, err
 }
@@ -81,7 +81,7 @@ func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (st
 	} else {
 		note, err := json.Marshal(spec)
 		if err != nil {
-			return "", lost("%w", err)
+			return "", sandboxError("%w", err)
 		}
 		args = append([]string{"run", "-d", "--name", name, "-w", spec.Dir, "--pids-limit", strconv.Itoa(d.options.Limits.Processes),
 			"--memory", size(d.options.Limits.Memory), "--label", label + "=" + string(note)}, d.options.Args...)
@@ -132,7 +132,7 @@ const killAll = `for i in 1 2 3 4 5; do n=0; for p in /proc/[0-9]*; do ` +
 // Exec runs a command in a container.
 func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbox.Result, error) {
 	if strings.HasPrefix(id, "-") {
-		return sandbox.Result{}, lost("there is no container %q", id)
+		return sandbox.Result{}, sandboxError("there is no container %q", id)
 	}
 	c = c.With()
 	mark := fmt.Sprintf("%d-%d", time.Now().UnixNano(), d.commands.Add(1))
@@ -167,7 +167,7 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 		defer cancel()
 		if _, gone := d.cli(end, "exec", id, "sh", "-c", killAll, "sh", mark); gone != nil && err == nil {
 			if running, _ := d.state(end, id); !running {
-				return r, lost("the container %s is lost: %w", id, gone)
+				return r, sandboxError("the container %s is lost: %w", id, gone)
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func (d *driver) judge(ctx context.Context, id string, r sandbox.Result) (sandbo
 	case oom && (r.ExitCode == 137 || !running):
 		r.End, r.ExitCode = sandbox.EndOOM, 137
 	case !running:
-		return r, lost("the container %s is gone: %s", id, strings.TrimSpace(r.Stderr))
+		return r, sandboxError("the container %s is gone: %s", id, strings.TrimSpace(r.Stderr))
 	}
 	return r, nil
 }
@@ -238,7 +238,7 @@ func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err e
 			err = json.Unmarshal([]byte(r.Stdout), &list)
 		}
 		if err != nil {
-			return nil, lost("%w", err)
+			return nil, sandboxError("%w", err)
 		}
 		for _, i := range list.Instances {
 			if strings.HasPrefix(i.Instance, "swe-") {

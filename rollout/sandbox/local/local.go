@@ -76,7 +76,7 @@ const (
 	profile    = ".bash_profile"
 )
 
-func lost(format string, args ...any) error {
+func sandboxError(format string, args ...any) error {
 	return rollout.Errorf(rollout.KindSandbox, rollout.Where{}, format, args...)
 }
 
@@ -84,11 +84,11 @@ func lost(format string, args ...any) error {
 func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (id string, err error) {
 	image := filepath.Join(d.options.Root, filepath.FromSlash(spec.Image))
 	if !filepath.IsLocal(filepath.FromSlash(spec.Image)) || !folder(image) {
-		return "", lost("there is no image %q below %s", spec.Image, d.options.Root)
+		return "", sandboxError("there is no image %q below %s", spec.Image, d.options.Root)
 	}
 	dir := filepath.Join(d.options.Work, name)
 	if !named.MatchString(name) {
-		return "", lost("%q is no name of a container", name)
+		return "", sandboxError("%q is no name of a container", name)
 	}
 	defer func() {
 		if err != nil {
@@ -97,12 +97,12 @@ func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (id
 	}()
 	for _, sub := range []string{repoFolder, homeFolder, tempFolder} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-			return "", lost("%w", err)
+			return "", sandboxError("%w", err)
 		}
 	}
 	r, err := process.Run(ctx, process.Options{Args: []string{"cp", "-a", image + "/.", filepath.Join(dir, repoFolder)}, MaxOutput: 4096})
 	if err == nil && r.ExitCode != 0 {
-		err = lost("the image %q could not be copied: %s", spec.Image, strings.TrimSpace(r.Stderr))
+		err = sandboxError("the image %q could not be copied: %s", spec.Image, strings.TrimSpace(r.Stderr))
 	}
 	if err != nil {
 		return "", err
@@ -110,14 +110,14 @@ func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (id
 	// A login shell takes PATH from the machine's profile; this line restores ours.
 	err = os.WriteFile(filepath.Join(dir, homeFolder, profile), []byte("export PATH=\"$SANDBOX_PATH\"\n"), 0o644)
 	if err != nil {
-		return "", lost("%w", err)
+		return "", sandboxError("%w", err)
 	}
 	info, err := json.Marshal(sandbox.Container{ID: name, Name: name, Spec: spec, Created: time.Now()})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, infoFile), info, 0o644)
 	}
 	if err != nil {
-		return "", lost("%w", err)
+		return "", sandboxError("%w", err)
 	}
 	return name, nil
 }
@@ -137,7 +137,7 @@ func folder(path string) bool {
 func (d *driver) dir(id string) (string, error) {
 	dir := filepath.Join(d.options.Work, id)
 	if !named.MatchString(id) || !folder(dir) {
-		return "", lost("there is no container %q", id)
+		return "", sandboxError("there is no container %q", id)
 	}
 	return dir, nil
 }
@@ -218,7 +218,7 @@ func (d *driver) Destroy(ctx context.Context, id string) error {
 		err = os.RemoveAll(dir)
 	}
 	if err != nil {
-		return lost("%s was not removed: %w", id, err)
+		return sandboxError("%s was not removed: %w", id, err)
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func (d *driver) Destroy(ctx context.Context, id string) error {
 func (d *driver) Containers(context.Context) ([]sandbox.Container, error) {
 	list, err := os.ReadDir(d.options.Work)
 	if err != nil {
-		return nil, lost("%w", err)
+		return nil, sandboxError("%w", err)
 	}
 	var out []sandbox.Container
 	for _, e := range list {
@@ -265,7 +265,7 @@ func (d *driver) Images(context.Context) ([]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, lost("%w", err)
+		return nil, sandboxError("%w", err)
 	}
 	return out, nil
 }

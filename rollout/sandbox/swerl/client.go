@@ -177,7 +177,7 @@ func (c *client) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox
 		s.stop = func() { stop(); <-done }
 		go func() {
 			defer close(done)
-			s.beat(beat)
+			s.heartbeat(beat)
 		}()
 	}
 	return s, nil
@@ -193,8 +193,8 @@ type remote struct {
 	closed bool
 }
 
-// beat keeps the lease alive until ctx ends or the pool no longer knows the lease.
-func (s *remote) beat(ctx context.Context) {
+// heartbeat keeps the lease alive until ctx ends or the pool no longer knows the lease.
+func (s *remote) heartbeat(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	every(ctx, s.client.options.Heartbeat, func() {

@@ -92,7 +92,7 @@ func NewPool(ctx context.Context, o PoolOptions) (Server, error) {
 	for _, url := range o.Nodes {
 		p.nodes = append(p.nodes, &node{url: strings.TrimRight(url, "/")})
 	}
-	p.look(ctx)
+	p.checkNodes(ctx)
 	p.HandleFunc("GET /healthz", handle(func(*http.Request, request) (reply, error) { return nil, nil }))
 	p.HandleFunc("GET /status", handle(p.status))
 	p.HandleFunc("POST /allocate", handle(p.allocate))
@@ -106,7 +106,7 @@ func NewPool(ctx context.Context, o PoolOptions) (Server, error) {
 
 func (p *pool) Run(ctx context.Context) {
 	var looks sync.WaitGroup
-	looks.Go(func() { every(ctx, p.options.Health, func() { p.look(ctx) }) })
+	looks.Go(func() { every(ctx, p.options.Health, func() { p.checkNodes(ctx) }) })
 	every(ctx, min(p.options.TTL/4, 5*time.Second), func() {
 		p.mu.Lock()
 		for _, l := range p.leases {
@@ -211,8 +211,8 @@ func (p *pool) fetch(ctx context.Context, method, url string, q any) (reply, err
 	return out, nil
 }
 
-// look checks the health of every node, and looks for our containers on nodes that were not searched yet.
-func (p *pool) look(ctx context.Context) {
+// checkNodes checks the health of every node, and looks for our containers on nodes that were not searched yet.
+func (p *pool) checkNodes(ctx context.Context) {
 	_ = each(p.nodes, -1, func(n *node) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()

@@ -57,7 +57,7 @@ func Run(ctx context.Context, o Options) (sandbox.Result, error) {
 	abandon := func(err error) (sandbox.Result, error) {
 		for _, s := range streams {
 			s.started()
-			s.rest(0)
+			s.finish(0)
 		}
 		return sandbox.Result{}, lost(err)
 	}
@@ -93,7 +93,7 @@ func Run(ctx context.Context, o Options) (sandbox.Result, error) {
 	<-watched
 	until := time.Now().Add(patience)
 	for _, s := range streams {
-		s.rest(time.Until(until))
+		s.finish(time.Until(until))
 	}
 	r := sandbox.Result{ExitCode: exitCode(cmd), LeftOut: stdout.leftOut() + stderr.leftOut(), Peak: w.peak, End: w.end}
 	r.Stdout, r.Stderr = stdout.text(), stderr.text()

@@ -30,8 +30,8 @@ func openStream(to io.Writer) (*stream, error) {
 // started closes this process's end for writing, after the command has inherited it.
 func (s *stream) started() { s.in.Close() }
 
-// rest reads until no process holds the pipe or patience has passed, and then what is left in it.
-func (s *stream) rest(patience time.Duration) {
+// finish reads until no process holds the pipe or patience has passed, and then what is left in it.
+func (s *stream) finish(patience time.Duration) {
 	if s.out.SetReadDeadline(time.Now().Add(patience)) != nil { // pipes without deadlines
 		select {
 		case <-s.read:

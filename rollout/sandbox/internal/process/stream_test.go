@@ -40,7 +40,7 @@ func TestNothingIsLostOnABusyMachine(t *testing.T) {
 	require.NoError(t, err)
 	time.AfterFunc(50*time.Millisecond, func() { close(resume) })
 	began := time.Now()
-	s.rest(time.Millisecond)
+	s.finish(time.Millisecond)
 	require.Equal(t, "one two", to.text.String())
 	require.Less(t, time.Since(began), 10*time.Second)
 }
