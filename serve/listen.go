@@ -79,31 +79,31 @@ const takeTime = 5 * time.Minute
 // patient restarts the write deadline d at each write, so that the time to produce the data does not count.
 func patient(h http.Handler, d time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(&taken{w, http.NewResponseController(w), d}, r)
+		h.ServeHTTP(&patientWriter{w, http.NewResponseController(w), d}, r)
 	})
 }
 
-type taken struct {
+type patientWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	time    time.Duration
 }
 
-func (t *taken) anew() {
+func (t *patientWriter) restartDeadline() {
 	_ = t.control.SetWriteDeadline(time.Now().Add(t.time)) // a writer that is not a connection needs no deadline
 }
 
-func (t *taken) WriteHeader(status int) {
-	t.anew()
+func (t *patientWriter) WriteHeader(status int) {
+	t.restartDeadline()
 	t.ResponseWriter.WriteHeader(status)
 }
 
-func (t *taken) Write(b []byte) (int, error) {
-	t.anew()
+func (t *patientWriter) Write(b []byte) (int, error) {
+	t.restartDeadline()
 	return t.ResponseWriter.Write(b)
 }
 
-func (t *taken) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+func (t *patientWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
 // agents serves agents, and harnesses that end rollouts: none of its endpoints steers the service, shows other
 // sessions' calls, or hands out batches.
