@@ -94,7 +94,7 @@ func New(o Options) (*Agent, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Agent{o: o, h: blocks{}}
+	a := &Agent{o: o, h: textHarness{}}
 	if o.Harness != "" {
 		a.h = harnesses[o.Harness]
 	}
@@ -198,7 +198,7 @@ func (a *Agent) Run(ctx context.Context, t Task) (*Attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.say(opening...)
+	x.appendMessages(opening...)
 
 	if e, ok := a.o.Model.(Engine); ok {
 		defer e.forget(ctx, t.Session)

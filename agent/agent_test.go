@@ -426,7 +426,7 @@ func TestPatchesOfUnknownVerbsAreAnswered(t *testing.T) {
 	for _, rest := range []string{"", "*** Delete File: b\n"} {
 		out, err := (&run{}).applyPatch(t.Context(), "*** Begin Patch\n*** Rename File: a\n"+rest+"*** End Patch")
 		require.NoError(t, err)
-		require.Equal(t, done{-1, `"*** Rename" is not known`}, out)
+		require.Equal(t, actionResult{-1, `"*** Rename" is not known`}, out)
 	}
 }
 

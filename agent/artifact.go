@@ -41,9 +41,9 @@ func (a *Attempt) Save(dir string, o Artifact) (string, error) {
 	if r.Instance == "" {
 		return "", rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID, Field: "Instance.InstanceID"}, "an attempt without the name of its instance has no folder")
 	}
-	name := clean(r.Instance)
+	name := folderName(r.Instance)
 	x := trajectory{Messages: engine.AppendMessages(nil, r.Messages), Commands: a.Commands, Format: "slime-mini-swe-remote-eval-1",
-		Info: info{Instance: r.Instance, ExitStatus: nilOr(r.ExitStatus), Error: nilOr(a.Error), Steps: len(r.Turns), PatchSource: nilOr(a.PatchSource), Evaluation: a.Evaluation}}
+		Info: info{Instance: r.Instance, ExitStatus: nilIfEmpty(r.ExitStatus), Error: nilIfEmpty(a.Error), Steps: len(r.Turns), PatchSource: nilIfEmpty(a.PatchSource), Evaluation: a.Evaluation}}
 	if x.Commands == nil {
 		x.Commands = []Command{}
 	}
@@ -60,7 +60,7 @@ func (a *Attempt) Save(dir string, o Artifact) (string, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return "", rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "%w", err)
 	}
-	traj, err := document(x)
+	traj, err := pythonJSON(x)
 	if err != nil {
 		return "", err
 	}
@@ -107,8 +107,8 @@ type info struct {
 	Index       *int        `json:"index,omitempty"`
 }
 
-// clean returns a valid folder name for an instance.
-func clean(s string) string {
+// folderName returns a valid folder name for an instance.
+func folderName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r) {
 			return r
@@ -117,15 +117,15 @@ func clean(s string) string {
 	}, s)
 }
 
-func nilOr(s string) *string {
+func nilIfEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-// document encodes an object as Python does: indented by two spaces, in ASCII.
-func document(o any) ([]byte, error) {
+// pythonJSON encodes an object as Python does: indented by two spaces, in ASCII.
+func pythonJSON(o any) ([]byte, error) {
 	var plain bytes.Buffer
 	e := json.NewEncoder(&plain)
 	e.SetEscapeHTML(false)

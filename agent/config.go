@@ -128,7 +128,7 @@ func (t *templates) opening(ctx context.Context, h harness, task string) ([]roll
 }
 
 // observe returns what the policy reads of a result.
-func (t *templates) observe(ctx context.Context, d done) (string, error) {
+func (t *templates) observe(ctx context.Context, d actionResult) (string, error) {
 	return render(ctx, t.observation, chat.Member{Key: "output", Value: chat.Object(
 		chat.Member{Key: "returncode", Value: chat.Int(int64(d.code))}, chat.Member{Key: "output", Value: chat.String(d.output)})})
 }
@@ -141,7 +141,7 @@ func (t *templates) formatError(ctx context.Context, c *Config, fault string) (s
 		return fault, nil
 	}
 	if c.FirstBlock {
-		return t.observe(ctx, done{code: -1, output: "No valid bash command found in response."})
+		return t.observe(ctx, actionResult{code: -1, output: "No valid bash command found in response."})
 	}
 	actions := make([]chat.Value, n)
 	for i := range actions {

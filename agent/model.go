@@ -61,22 +61,22 @@ func (m Engine) Reply(ctx context.Context, r Request) (live.Reply, error) {
 				err = errors.Join(err, r.Call.Append(k.IDs, k.Logprobs, k.Version))
 			}
 			if parser != nil {
-				say(out.Message, parser.Push(k.Text))
+				appendDelta(out.Message, parser.Push(k.Text))
 			} else {
-				say(out.Message, *k)
+				appendDelta(out.Message, *k)
 			}
 			out.FinishReason, out.StopString = cmp.Or(k.Finish, out.FinishReason), cmp.Or(k.Stop, out.StopString)
 		}
 		return err
 	})
 	if parser != nil {
-		say(out.Message, parser.Close())
+		appendDelta(out.Message, parser.Close())
 	}
 	return out, err
 }
 
-// say appends the parts that arrived to a message.
-func say(m *rollout.Message, c engine.Choice) {
+// appendDelta appends the parts that arrived to a message.
+func appendDelta(m *rollout.Message, c engine.Choice) {
 	m.Content += c.Text
 	m.Reasoning += c.Reasoning
 	for _, d := range c.Calls {

@@ -39,8 +39,8 @@ func (b *broken) Error() string { return b.what + ": " + b.err.Error() }
 
 func (b *broken) Unwrap() error { return b.err }
 
-// say appends messages to the conversation.
-func (x *run) say(messages ...rollout.Message) {
+// appendMessages appends messages to the conversation.
+func (x *run) appendMessages(messages ...rollout.Message) {
 	x.r.Messages = append(x.r.Messages, messages...)
 	x.window.Append(messages...)
 }
@@ -55,7 +55,7 @@ func (x *run) steps(ctx context.Context) error {
 		}
 		actions, fault := x.h.read(reply, &x.o.Config)
 		if len(actions) == 0 && fault == "" { // a reply without actions ends the work in this harness
-			x.end(submitted)
+			x.setEnd(submitted)
 			return nil
 		}
 		if fault != "" && len(actions) == 0 {
@@ -63,7 +63,7 @@ func (x *run) steps(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			x.say(rollout.Message{Role: rollout.RoleUser, Content: text})
+			x.appendMessages(rollout.Message{Role: rollout.RoleUser, Content: text})
 			continue
 		}
 		var done bool
@@ -83,7 +83,7 @@ func (x *run) steps(ctx context.Context) error {
 			if i == len(actions)-1 {
 				text += reminder(most - step - 1)
 			}
-			x.say(x.h.observation(act, text))
+			x.appendMessages(x.h.observation(act, text))
 		}
 		if x.judge != nil {
 			so := *x.r
@@ -95,12 +95,12 @@ func (x *run) steps(ctx context.Context) error {
 			return nil
 		}
 	}
-	x.end(maxSteps)
+	x.setEnd(maxSteps)
 	return nil
 }
 
-// end ends the attempt without a patch from the policy: git diff supplies the changes.
-func (x *run) end(status string) {
+// setEnd ends the attempt without a patch from the policy: git diff supplies the changes.
+func (x *run) setEnd(status string) {
 	x.r.ExitStatus = status
 	if x.r.Status = rollout.StatusTruncated; status == submitted {
 		x.r.Status = rollout.StatusCompleted
@@ -153,7 +153,7 @@ func (x *run) ask(ctx context.Context, step int) (*rollout.Message, error) {
 		return nil, err
 	}
 	x.r.Turns = append(x.r.Turns, turn)
-	x.say(m)
+	x.appendMessages(m)
 	return &m, nil
 }
 
@@ -178,15 +178,15 @@ func (x *run) sampled(t *rollout.Turn, call string) error {
 }
 
 // act performs an action and records it.
-func (x *run) act(ctx context.Context, step int, act action) (done, error) {
+func (x *run) act(ctx context.Context, step int, act action) (actionResult, error) {
 	start := time.Now()
 	out, err := x.h.do(ctx, x, act)
 	if err != nil {
 		var e *rollout.Error
 		if errors.As(err, &e) && e.Kind == rollout.KindInput { // a command that no shell accepts
-			out = done{code: -1, output: e.Error()}
+			out = actionResult{code: -1, output: e.Error()}
 		} else {
-			return done{}, &broken{"infra_error", "SWE exec failed", err}
+			return actionResult{}, &broken{"infra_error", "SWE exec failed", err}
 		}
 	}
 	out.output = strings.ToValidUTF8(out.output, "\uFFFD")
@@ -201,7 +201,7 @@ func (x *run) act(ctx context.Context, step int, act action) (done, error) {
 	if t := &x.r.Turns[len(x.r.Turns)-1]; t.Extra == nil {
 		b, err := json.Marshal(c)
 		if err != nil {
-			return done{}, err
+			return actionResult{}, err
 		}
 		t.Extra = map[string]json.RawMessage{"step_debug": b}
 	}
@@ -211,16 +211,16 @@ func (x *run) act(ctx context.Context, step int, act action) (done, error) {
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // command runs a text in the sandbox.
-func (x *run) command(ctx context.Context, text string) (done, error) {
+func (x *run) command(ctx context.Context, text string) (actionResult, error) {
 	c := &x.o.Config
 	if answer, ok := x.o.Blocklist.Check(text); !ok {
-		return done{code: 1, output: answer}, nil
+		return actionResult{code: 1, output: answer}, nil
 	}
 	r, err := x.task.Sandbox.Exec(ctx, sandbox.Command{Text: text, Dir: c.Dir, Timeout: c.Timeout, Env: c.Env})
 	if err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
-	out := done{code: r.ExitCode, output: r.Output()}
+	out := actionResult{code: r.ExitCode, output: r.Output()}
 	if r.End != sandbox.EndExited {
 		out.output += fmt.Sprintf("\n[the command was ended: %s]", r.End)
 	}
@@ -228,17 +228,17 @@ func (x *run) command(ctx context.Context, text string) (done, error) {
 }
 
 // submitted takes the patch that a submission printed.
-func (x *run) submitted(act action, out done) {
-	x.end(submitted)
+func (x *run) submitted(act action, out actionResult) {
+	x.setEnd(submitted)
 	if act.kind != finish && !x.o.NoPatch {
 		text := strings.TrimLeft(out.output, "\n")
 		text = strings.TrimLeft(strings.TrimPrefix(text, SubmitMark), "\n")
-		x.take(text, "submission")
+		x.takePatch(text, "submission")
 	}
 }
 
-// take takes a text if it is a patch.
-func (x *run) take(text, source string) {
+// takePatch keeps a text as the patch if it is one.
+func (x *run) takePatch(text, source string) {
 	if !strings.Contains(text, "diff --git ") {
 		return
 	}
@@ -259,6 +259,6 @@ func (x *run) fallback(ctx context.Context) error {
 		x.r.ExitStatus = ""
 		return &broken{"diff_failed", "diff failed", err}
 	}
-	x.take(strings.ToValidUTF8(text, "\uFFFD"), "git_diff_fallback")
+	x.takePatch(strings.ToValidUTF8(text, "\uFFFD"), "git_diff_fallback")
 	return nil
 }

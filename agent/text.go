@@ -14,7 +14,7 @@ type harness interface {
 	tools() []rollout.Tool
 	// read returns the actions of a reply, or what is wrong with it. If both are empty, the work has ended.
 	read(m *rollout.Message, c *Config) (actions []action, fault string)
-	do(ctx context.Context, x *run, a action) (done, error)
+	do(ctx context.Context, x *run, a action) (actionResult, error)
 	observation(a action, text string) rollout.Message
 }
 
@@ -39,20 +39,20 @@ func (a action) submits() bool {
 	return a.kind == finish || a.kind == shell && strings.Contains(a.text, SubmitMark)
 }
 
-// done is the result of an action.
-type done struct {
+// actionResult is the result of an action.
+type actionResult struct {
 	code   int
 	output string
 }
 
-// blocks is the harness without tools: replies contain commands.
-type blocks struct{}
+// textHarness is the harness without tools: replies contain commands.
+type textHarness struct{}
 
 var block = regexp.MustCompile("(?s)```bash[ \\t\\r\\f\\v]*\\n(.*?)```")
 
-func (blocks) tools() []rollout.Tool { return nil }
+func (textHarness) tools() []rollout.Tool { return nil }
 
-func (blocks) read(m *rollout.Message, c *Config) ([]action, string) {
+func (textHarness) read(m *rollout.Message, c *Config) ([]action, string) {
 	var commands []string
 	for _, b := range block.FindAllStringSubmatch(m.Content, -1) {
 		commands = append(commands, strings.TrimSpace(b[1]))
@@ -69,8 +69,10 @@ func (blocks) read(m *rollout.Message, c *Config) ([]action, string) {
 	return []action{{text: commands[0]}}, ""
 }
 
-func (blocks) do(ctx context.Context, x *run, a action) (done, error) { return x.command(ctx, a.text) }
+func (textHarness) do(ctx context.Context, x *run, a action) (actionResult, error) {
+	return x.command(ctx, a.text)
+}
 
-func (blocks) observation(_ action, s string) rollout.Message {
+func (textHarness) observation(_ action, s string) rollout.Message {
 	return rollout.Message{Role: rollout.RoleUser, Content: s}
 }
