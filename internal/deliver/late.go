@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// late ends a rollout that was running when the deadline closed its group.
-func (q *Queue) late(ctx context.Context, s *live.Session, digest string, e Ending) (bool, Answer, error) {
+// endLate ends a rollout that was running when the deadline closed its group.
+func (q *Queue) endLate(ctx context.Context, s *live.Session, digest string, e Ending) (bool, Answer, error) {
 	q.mu.Lock()
 	at := q.names.get(e.Group).short
 	q.mu.Unlock()
@@ -30,7 +30,7 @@ func (q *Queue) late(ctx context.Context, s *live.Session, digest string, e Endi
 	defer q.mu.Unlock()
 	if err == nil {
 		q.leftOut(reasonLate)
-		q.keep(s.ID(), pastAnswer{digest, answer})
+		q.keepAnswer(s.ID(), pastAnswer{digest, answer})
 	}
 	return true, answer, err
 }

@@ -100,14 +100,14 @@ func (q *Queue) resume(open []*group) error {
 			g.made, g.batch = true, b
 			continue
 		}
-		q.begin(g)
+		q.startMaking(g)
 	}
 	var full []*group
 	for _, g := range open {
 		if len(g.members) >= q.opts.Size {
 			full = append(full, g)
 		} else {
-			q.limit(g)
+			q.startDeadline(g)
 		}
 	}
 	q.mu.Unlock()
@@ -155,7 +155,7 @@ func (q *Queue) remember(b *stream.Batch) {
 		q.names.set(b.Group, func(x *name) { x.short = time.Unix(0, n.Short) })
 	}
 	for i, s := range n.Sessions {
-		q.keep(s.ID, pastAnswer{s.Ending, q.answer(b.Group, i, b, "")})
+		q.keepAnswer(s.ID, pastAnswer{s.Ending, q.answer(b.Group, i, b, "")})
 	}
 }
 
@@ -163,7 +163,7 @@ func (q *Queue) remember(b *stream.Batch) {
 // reading the record.
 const maxAnswers = 100_000
 
-func (q *Queue) keep(id string, a pastAnswer) {
+func (q *Queue) keepAnswer(id string, a pastAnswer) {
 	q.past[id] = a
 	if q.order = append(q.order, id); len(q.order) > maxAnswers {
 		delete(q.past, q.order[0])

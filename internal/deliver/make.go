@@ -48,9 +48,9 @@ func (q *Queue) rollout(m *member) (*rollout.Rollout, error) {
 	return s.Rollout()
 }
 
-// begin starts to make the batch of a group, and retries after errors that may pass. The caller holds the lock,
-// or has the only reference to the queue.
-func (q *Queue) begin(g *group) {
+// startMaking begins to make the batch of a group, and retries after errors that may pass. The caller holds the
+// lock, or has the only reference to the queue.
+func (q *Queue) startMaking(g *group) {
 	if q.closed { // the batch is made after a restart
 		g.fault = rollout.Errorf(rollout.KindInput, rollout.Where{}, "the queue is closed: %w", live.ErrUnavailable)
 		return
@@ -65,7 +65,7 @@ func (q *Queue) begin(g *group) {
 			q.mu.Lock()
 			closed := q.closed
 			g.fault = err
-			q.tell()
+			q.wake()
 			q.mu.Unlock()
 			if closed {
 				return // the batch is made after a restart
@@ -91,7 +91,7 @@ func (q *Queue) make(g *group) error {
 	defer q.making.Unlock()
 	var leftOut []string
 	b, err := q.add(g, &leftOut)
-	if err != nil && (q.ctx.Err() != nil || passing(err)) {
+	if err != nil && (q.ctx.Err() != nil || transient(err)) {
 		return err
 	}
 	if err != nil {
@@ -123,7 +123,7 @@ func (q *Queue) make(g *group) error {
 	for _, reason := range leftOut {
 		q.leftOut(reason)
 	}
-	q.tell()
+	q.wake()
 	return nil
 }
 
@@ -138,8 +138,8 @@ func (q *Queue) leftOut(reason string) {
 	q.stats.LeftOut[reason]++
 }
 
-// passing reports whether an error comes from the machine and not from the group.
-func passing(err error) bool {
+// transient reports whether an error comes from the machine and not from the group.
+func transient(err error) bool {
 	_, path := errors.AsType[*fs.PathError](err)
 	_, number := errors.AsType[syscall.Errno](err)
 	return path || number || errors.Is(err, live.ErrUnavailable) || errors.Is(err, export.ErrClosed)
@@ -168,7 +168,7 @@ func (q *Queue) add(g *group, leftOut *[]string) (stream.Batch, error) {
 				return err
 			}
 			if r.Steps = append(slices.Clip(r.Steps), m.steps...); m.err != nil {
-				leave(r, "not_scored", m.err.Error())
+				markLeftOut(r, "not_scored", m.err.Error())
 			}
 			rollouts[i] = r
 		}
@@ -192,8 +192,8 @@ func guarded(what string, do func() error) (err error) {
 	return do()
 }
 
-// leave marks a rollout as not trained.
-func leave(r *rollout.Rollout, reason, detail string) {
+// markLeftOut marks a rollout as not trained.
+func markLeftOut(r *rollout.Rollout, reason, detail string) {
 	if r.Failure == nil {
 		r.Status, r.Failure = rollout.StatusFailed, &rollout.Failure{Reason: reason, Detail: detail}
 	}
@@ -220,10 +220,10 @@ func (q *Queue) leaveOut(rollouts []*rollout.Rollout) {
 	}
 	for i, r := range rollouts {
 		if len(rollouts) < q.opts.Least {
-			leave(r, "too_few", fmt.Sprintf("%d of the group's rollouts ended in time, %d are needed", len(rollouts), q.opts.Least))
+			markLeftOut(r, "too_few", fmt.Sprintf("%d of the group's rollouts ended in time, %d are needed", len(rollouts), q.opts.Least))
 		}
 		if q.opts.MaxAge != nil && now != nil && oldest[i] != nil && int64(*now)-int64(*oldest[i]) > int64(*q.opts.MaxAge) {
-			leave(r, "stale", fmt.Sprintf("it has tokens of version %d, the policy is at %d, and %d is the most between them", *oldest[i], *now, *q.opts.MaxAge))
+			markLeftOut(r, "stale", fmt.Sprintf("it has tokens of version %d, the policy is at %d, and %d is the most between them", *oldest[i], *now, *q.opts.MaxAge))
 		}
 	}
 }
@@ -323,10 +323,10 @@ func (q *Queue) deliver(ctx context.Context, g *group) error {
 	q.pending = slices.DeleteFunc(q.pending, func(x *group) bool { return x == g })
 	for _, m := range g.members {
 		delete(q.members, m.id)
-		q.keep(m.id, pastAnswer{m.ending, q.answer(g.name, m.index, &g.batch, g.why)})
+		q.keepAnswer(m.id, pastAnswer{m.ending, q.answer(g.name, m.index, &g.batch, g.why)})
 	}
 	q.acked = max(q.acked, g.batch.Seq)
-	q.tell()
+	q.wake()
 	return nil
 }
 

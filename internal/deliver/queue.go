@@ -130,13 +130,13 @@ func (q *Queue) groupOf(name string) *group {
 	if g == nil {
 		g = &group{name: name}
 		q.open[name] = g
-		q.limit(g)
+		q.startDeadline(g)
 	}
 	return g
 }
 
-// limit starts the deadline of a group. The caller holds the lock.
-func (q *Queue) limit(g *group) {
+// startDeadline starts the timer of a group. The caller holds the lock.
+func (q *Queue) startDeadline(g *group) {
 	if d := q.opts.Deadline; d > 0 {
 		g.timer = time.AfterFunc(d, func() { q.expire(g) })
 	}
@@ -209,7 +209,7 @@ func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, 
 		_, err := s.End(ctx, ended(s, e, 0))
 		return nil, Answer{Group: e.Group}, err
 	}
-	if late, answer, err := q.late(ctx, s, digest, e); late || err != nil {
+	if late, answer, err := q.endLate(ctx, s, digest, e); late || err != nil {
 		q.dropEmpty(g)
 		return nil, answer, err
 	}
@@ -362,7 +362,7 @@ func (q *Queue) complete(ctx context.Context, g *group) error {
 	q.names.atLeast(g.name, key.Step+1)
 	delete(q.open, g.name)
 	q.pending = append(q.pending, g)
-	q.begin(g)
+	q.startMaking(g)
 	return nil
 }
 
@@ -390,8 +390,8 @@ func (q *Queue) wait(ctx context.Context, m *member) (Answer, error) {
 	}
 }
 
-// tell wakes all waiters. The caller holds the lock.
-func (q *Queue) tell() {
+// wake notifies all waiters. The caller holds the lock.
+func (q *Queue) wake() {
 	close(q.changed)
 	q.changed = make(chan struct{})
 }
