@@ -35,6 +35,7 @@ type Options struct {
 // driver is a sandbox.Driver. New makes one.
 type driver struct {
 	options  Options
+	patience time.Duration // limit of a call that only manages
 	table    process.Table
 	commands atomic.Int64 // identifies the processes of a command
 }
@@ -49,7 +50,7 @@ func New(o Options) (sandbox.Driver, error) {
 	if o.Limits, err = process.Limits(o.Limits); err != nil {
 		return nil, err
 	}
-	return &driver{options: o}, nil
+	return &driver{options: o, patience: time.Minute}, nil
 }
 
 // label holds the Spec of a container as JSON.
@@ -59,13 +60,23 @@ func sandboxError(format string, args ...any) error {
 	return rollout.Errorf(rollout.KindSandbox, rollout.Where{}, format, args...)
 }
 
-// cli runs the engine's program until it ends or ctx ends.
-func (d *driver) cli(ctx context.Context, args ...string) (sandbox.Result, error) {
-	r, err := process.Run(ctx, process.Options{Args: append([]string{d.options.Engine}, args...), MaxOutput: 16 << 20})
-	if err == nil && r.ExitCode != 0 {
+// cli runs the engine's program until it ends or ctx ends, and kills it after timeout, 0 = never.
+func (d *driver) cli(ctx context.Context, timeout time.Duration, args ...string) (sandbox.Result, error) {
+	r, err := process.Run(ctx, process.Options{Args: append([]string{d.options.Engine}, args...), Timeout: timeout, MaxOutput: 16 << 20})
+	switch {
+	case err != nil:
+	case r.End == sandbox.EndTimeout:
+		err = sandboxError("%s %s: expected an end within %s, found none: see whether the engine answers", d.options.Engine, args[0], timeout)
+	case r.ExitCode != 0:
 		err = sandboxError("%s %s: %s", d.options.Engine, args[0], strings.TrimSpace(r.Stderr))
 	}
 	return r, err
+}
+
+// manage is cli for a call that neither pulls an image nor runs an agent's command: a program that hangs must
+// not hang its caller.
+func (d *driver) manage(ctx context.Context, args ...string) (sandbox.Result, error) {
+	return d.cli(ctx, d.patience, args...)
 }
 
 // Create starts a container.
@@ -87,7 +98,7 @@ func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (st
 			"--memory", size(d.options.Limits.Memory), "--label", label + "=" + string(note)}, d.options.Args...)
 		args = append(args, spec.Image, "sleep", "infinity")
 	}
-	r, err := d.cli(ctx, args...)
+	r, err := d.cli(ctx, 0, args...)
 	if err != nil {
 		// A container that was begun under an unknown name must not remain.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
@@ -165,7 +176,7 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	if d.options.Engine != apptainer && (err != nil || r.End != sandbox.EndExited) {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
-		if _, gone := d.cli(end, "exec", id, "sh", "-c", killAll, "sh", mark); gone != nil && err == nil {
+		if _, gone := d.manage(end, "exec", id, "sh", "-c", killAll, "sh", mark); gone != nil && err == nil {
 			if running, _ := d.state(end, id); !running {
 				return r, sandboxError("the container %s is lost: %w", id, gone)
 			}
@@ -202,7 +213,7 @@ func (d *driver) state(ctx context.Context, id string) (running, oom bool) {
 		list, err := d.Containers(ctx)
 		return err == nil && slices.ContainsFunc(list, func(c sandbox.Container) bool { return c.ID == id }), false
 	}
-	r, err := d.cli(ctx, "inspect", "--format", "{{.State.Running}} {{.State.OOMKilled}}", id)
+	r, err := d.manage(ctx, "inspect", "--format", "{{.State.Running}} {{.State.OOMKilled}}", id)
 	f := strings.Fields(r.Stdout)
 	if err != nil || len(f) != 2 {
 		return false, false
@@ -219,7 +230,7 @@ func (d *driver) Destroy(ctx context.Context, id string) error {
 	if d.options.Engine == apptainer {
 		args, gone = []string{"instance", "stop", id}, "no instance found"
 	}
-	r, err := d.cli(ctx, args...)
+	r, err := d.manage(ctx, args...)
 	low := strings.ToLower(r.Stderr)
 	if err != nil && (strings.Contains(low, gone) || strings.Contains(low, "no container with")) {
 		return nil
@@ -230,7 +241,7 @@ func (d *driver) Destroy(ctx context.Context, id string) error {
 // Containers lists the containers with our label, or with our names for apptainer.
 func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err error) {
 	if d.options.Engine == apptainer {
-		r, err := d.cli(ctx, "instance", "list", "--json")
+		r, err := d.manage(ctx, "instance", "list", "--json")
 		var list struct {
 			Instances []struct{ Instance, Img string }
 		}
@@ -247,12 +258,12 @@ func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err e
 		}
 		return out, nil
 	}
-	r, err := d.cli(ctx, "ps", "-aq", "--no-trunc", "--filter", "label="+label)
+	r, err := d.manage(ctx, "ps", "-aq", "--no-trunc", "--filter", "label="+label)
 	ids := strings.Fields(r.Stdout)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	r, err = d.cli(ctx, append([]string{"inspect", "--format", `{{.Id}} {{.Name}} {{index .Config.Labels "` + label + `"}}`}, ids...)...)
+	r, err = d.manage(ctx, append([]string{"inspect", "--format", `{{.Id}} {{.Name}} {{index .Config.Labels "` + label + `"}}`}, ids...)...)
 	for _, line := range strings.Split(r.Stdout, "\n") { // a container removed meanwhile is an error, but the others are listed
 		f := strings.SplitN(line, " ", 3)
 		c := sandbox.Container{ID: f[0]}
@@ -280,6 +291,6 @@ func (d *driver) Images(ctx context.Context) ([]string, error) {
 		}
 		return files, nil
 	}
-	r, err := d.cli(ctx, "images", "--format", "{{.Repository}}:{{.Tag}}")
+	r, err := d.manage(ctx, "images", "--format", "{{.Repository}}:{{.Tag}}")
 	return strings.Fields(r.Stdout), err
 }

@@ -24,6 +24,7 @@ dir=$(dirname "$0")
 for a in "$@"; do printf '<%s>' "$a" >> "$dir/calls"; done; echo >> "$dir/calls"
 env | grep '^APPTAINERENV_' | grep -v SANDBOX | sort >> "$dir/env"
 [ -e "$dir/broken" ] && { echo "Cannot connect to the daemon" >&2; exit 125; }
+[ -e "$dir/hung" ] && sleep 30
 case "$1 $2" in
 "run "*) echo "Pulling from library"; echo 0123abc ;;
 "inspect --format") case "$3" in
@@ -141,6 +142,22 @@ func TestFailuresHaveTheirOwner(t *testing.T) {
 	require.Equal(t, "<rm><-f><swe-2>", p.lines(t, "calls")[1], "what was begun is removed")
 	_, err = d.Create(ctx, "swe-3", sandbox.Spec{Image: "--privileged"})
 	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+// A program that hangs does not hang its caller, whose context has no deadline.
+func TestHungProgram(t *testing.T) {
+	for engine, remove := range map[string]string{"docker": "rm", "apptainer": "instance"} {
+		d, p := driver(t, container.Options{Engine: engine})
+		container.SetPatience(d, 50*time.Millisecond)
+		p.set(t, "hung", "")
+		began := time.Now()
+		err := d.Destroy(context.Background(), "c")
+		require.ErrorIs(t, err, rollout.KindSandbox)
+		require.ErrorContains(t, err, engine+" "+remove+": expected an end within 50ms")
+		_, err = d.Containers(context.Background())
+		require.ErrorIs(t, err, rollout.KindSandbox)
+		require.Less(t, time.Since(began), 10*time.Second)
+	}
 }
 
 func TestApptainer(t *testing.T) {

@@ -6,4 +6,6 @@
 // which needs no cgroups.
 //
 // A command that exceeds its time is killed inside its container: ending docker exec alone leaves it running.
+//
+// A call of the program that only manages (to remove, kill, inspect or list) is ended after a minute.
 package container
