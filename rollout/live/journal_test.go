@@ -356,6 +356,7 @@ func TestLagIsBounded(t *testing.T) {
 	require.ErrorIs(t, refused, rollout.KindLimit)
 	require.ErrorIs(t, refused, live.ErrUnavailable, "which is 503 to a client")
 	require.Contains(t, refused.Error(), "wait for the disk")
+	require.Contains(t, refused.Error(), "raise live.JournalOptions.MaxQueued")
 	_, err = rec.Begin(t.Context(), live.Start{ID: "b", Instance: strings.Repeat("x", 8<<10)})
 	require.ErrorIs(t, err, live.ErrUnavailable)
 	most := j.Stats().Queued

@@ -233,7 +233,7 @@ func (j *Log) Enqueue(frame []byte, newWork bool) (segment.Place, *Ticket, error
 	case newWork && j.stats.Queued+int64(len(frame)) > j.opts.MaxQueued && j.stats.Queued > 0:
 		e := rollout.Errorf(rollout.KindLimit, rollout.Where{Field: "MaxQueued"}, "%d bytes wait for the disk, at most %d may", j.stats.Queued, j.opts.MaxQueued)
 		e.Err = ErrUnavailable
-		return segment.Place{}, nil, e.WithFix("raise Options.MaxQueued, or ask for less")
+		return segment.Place{}, nil, e.WithFix("raise live.JournalOptions.MaxQueued, or ask for less")
 	}
 	if j.next.Offset >= j.opts.SegmentBytes {
 		j.next = segment.Place{Segment: j.next.Segment + 1, Offset: segment.HeadSize}
