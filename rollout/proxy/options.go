@@ -59,8 +59,14 @@ func (o Options) validate() error {
 	if o.Engine == nil {
 		fault("Engine", "is nil: make one with engine.New")
 	}
-	if o.KeepAlive < 0 || o.MaxBody < 0 || o.MaxCalls < 0 {
-		fault("MaxBody", "a bound is negative, expected 0 for the default or more")
+	if o.KeepAlive < 0 {
+		fault("KeepAlive", "is %s, expected 0 for the default or more", o.KeepAlive)
+	}
+	if o.MaxBody < 0 {
+		fault("MaxBody", "is %d, expected 0 for the default or more", o.MaxBody)
+	}
+	if o.MaxCalls < 0 {
+		fault("MaxCalls", "is %d, expected 0 for the default or more", o.MaxCalls)
 	}
 	return errors.Join(errs...)
 }

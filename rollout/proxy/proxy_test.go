@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -325,4 +326,20 @@ func told(t *testing.T, dialect string, stream bool, body string) (text, reasoni
 	last := map[string]string{"chat": "[DONE]", "responses": "response.completed", "anthropic": "message_stop"}[dialect]
 	require.Equal(t, last, names[len(names)-1])
 	return text, reasoning, calls
+}
+
+// Each fault of the options is reported under the field that has it.
+func TestFaultsOfOptions(t *testing.T) {
+	e, err := engine.New(engine.Options{URL: "http://localhost"})
+	require.NoError(t, err)
+	recorder, err := live.New(live.Options{})
+	require.NoError(t, err)
+	for field, o := range map[string]proxy.Options{"KeepAlive": {KeepAlive: -1}, "MaxBody": {MaxBody: -1}, "MaxCalls": {MaxCalls: -1}} {
+		o.Recorder, o.Engine = recorder, e
+		_, err := proxy.New(o)
+		fault, ok := errors.AsType[*rollout.Error](err)
+		require.True(t, ok, field)
+		require.Equal(t, field, fault.Where.Field)
+		require.NotContains(t, err.Error(), "\n", "one fault")
+	}
 }

@@ -54,8 +54,11 @@ func (o Options) validate() error {
 	if o.Kind != "" && o.Kind != kindVLLM && o.Kind != kindVLLMTokens && o.Kind != kindSGLang {
 		errs = append(errs, optionError("Kind", "is %q, expected vllm, vllm-tokens or sglang", o.Kind))
 	}
-	if o.MaxReply < 0 || o.Silence < 0 {
-		errs = append(errs, optionError("MaxReply", "a bound is negative, expected 0 for the default or more"))
+	if o.MaxReply < 0 {
+		errs = append(errs, optionError("MaxReply", "is %d, expected 0 for the default or more", o.MaxReply))
+	}
+	if o.Silence < 0 {
+		errs = append(errs, optionError("Silence", "is %s, expected 0 for the default or more", o.Silence))
 	}
 	return errors.Join(errs...)
 }

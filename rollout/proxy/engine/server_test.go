@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -44,6 +45,18 @@ func TestNoReply(t *testing.T) {
 		require.Contains(t, broken.Message, what)
 		e.Close()
 		server.Close()
+	}
+}
+
+// Each fault of the options is reported under the field that has it.
+func TestFaultsOfOptions(t *testing.T) {
+	for field, o := range map[string]engine.Options{"MaxReply": {MaxReply: -1}, "Silence": {Silence: -1}} {
+		o.URL = "http://localhost"
+		_, err := engine.New(o)
+		fault, ok := errors.AsType[*rollout.Error](err)
+		require.True(t, ok, field)
+		require.Equal(t, field, fault.Where.Field)
+		require.NotContains(t, err.Error(), "\n", "one fault")
 	}
 }
 
