@@ -164,6 +164,10 @@ func (q *Queue) remember(b *stream.Batch) {
 const maxAnswers = 100_000
 
 func (q *Queue) keepAnswer(id string, a pastAnswer) {
+	if _, again := q.past[id]; again {
+		i := slices.Index(q.order, id)
+		q.order = slices.Delete(q.order, i, i+1)
+	}
 	q.past[id] = a
 	if q.order = append(q.order, id); len(q.order) > maxAnswers {
 		delete(q.past, q.order[0])
