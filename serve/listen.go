@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -73,14 +74,37 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	return err
 }
 
-// takeTime is how long a client may accept no data before its connection is closed.
+// takeTime is how long a client may accept no data, and how long it may send a body, before its connection is
+// closed.
 const takeTime = 5 * time.Minute
 
-// patient restarts the write deadline d at each write, so that the time to produce the data does not count.
+// patient limits the time for the body of a request to d, and restarts the write deadline d at each write, so
+// that the time to produce the data does not count.
 func patient(h http.Handler, d time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(&patientWriter{w, http.NewResponseController(w), d}, r)
+		control := http.NewResponseController(w)
+		if r.Body != nil && r.Body != http.NoBody {
+			_ = control.SetReadDeadline(time.Now().Add(d)) // a reader that is not a connection needs no deadline
+			r = r.WithContext(r.Context())
+			r.Body = &patientBody{r.Body, control}
+		}
+		h.ServeHTTP(&patientWriter{w, control, d}, r)
 	})
+}
+
+// patientBody removes the read deadline at the end of the body, since at the deadline net/http ends the context
+// of a request whose reply is still being made.
+type patientBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *patientBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
 }
 
 type patientWriter struct {

@@ -105,3 +105,40 @@ func TestClientsThatTakeNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, <-ended, os.ErrDeadlineExceeded)
 }
+
+// A client that stops within its body does not occupy its connection forever, whether the body is read or not;
+// one that sent all of it may wait longer than that for the reply.
+func TestClientsThatSendNothing(t *testing.T) {
+	const patience = 300 * time.Millisecond
+	server := httptest.NewServer(serve.Patient(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/unread" {
+			return
+		}
+		if _, err := io.ReadAll(r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		select {
+		case <-r.Context().Done():
+		case <-time.After(2 * patience):
+			_, _ = w.Write([]byte("it came"))
+		}
+	}), patience))
+	defer server.Close()
+	res, err := http.Post(server.URL, "text/plain", strings.NewReader("whole"))
+	require.NoError(t, err)
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, "it came", string(text))
+	for _, path := range []string{"/", "/unread"} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = conn.Write([]byte("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf"))
+		require.NoError(t, err)
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+		_, err = io.ReadAll(conn)
+		require.NoError(t, err, "%s: the server closes the connection", path)
+	}
+}
