@@ -13,6 +13,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
 	"github.com/turnpack/turnpack/rollout/live/internal/record"
+	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
 // Start describes a session when it begins.
@@ -323,20 +324,37 @@ func (s *Session) Recall(messages []rollout.Message) []rollout.Message {
 
 // Blob returns the opaque blob of a call, nil if it has none. The caller owns the bytes.
 func (s *Session) Blob(id string) ([]byte, error) {
+	var durable segment.Place
+	for {
+		text, at, last, err := s.blob(id, durable)
+		if last == nil || err != nil {
+			return text, err
+		}
+		if err := last.Wait(context.Background()); err != nil { // without the lock: a full disk may take its time
+			return nil, err
+		}
+		durable = at
+	}
+}
+
+// blob returns the blob of a call if its record is known to be durable, and else the place of that record and a
+// ticket to wait for. It reads under the lock, since records move when the journal is compacted.
+func (s *Session) blob(id string, durable segment.Place) (text []byte, at segment.Place, last *log.Ticket, err error) {
 	g, err := s.lock()
 	if err != nil {
-		return nil, err
+		return nil, at, nil, err
 	}
 	defer g.mu.Unlock()
 	c := g.calls[id]
 	if c == nil {
-		return nil, input(ErrUnknown, g.where(), "call %q: %w", id, ErrUnknown)
+		return nil, at, nil, input(ErrUnknown, g.where(), "call %q: %w", id, ErrUnknown)
 	}
 	if c.BlobBytes == 0 || c.blob != nil {
-		return slices.Clone(c.blob), nil
+		return slices.Clone(c.blob), at, nil, nil
 	}
-	if err := g.last.Wait(context.Background()); err != nil {
-		return nil, err
+	if c.from != durable && g.last != nil && !g.last.Durable() {
+		return nil, c.from, g.last, nil
 	}
-	return g.rec.opts.Journal.blob(c.from)
+	text, err = g.rec.opts.Journal.blob(c.from)
+	return text, at, nil, err
 }
