@@ -315,6 +315,9 @@ func (g *Gate) Pause(ctx context.Context, p string) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
+		g.lock()
+		defer g.mu.Unlock()
+		g.idle = slices.DeleteFunc(g.idle, func(x chan struct{}) bool { return x == done })
 		return ctx.Err()
 	}
 }
