@@ -184,8 +184,10 @@ func (c *Call) Append(ids []rollout.TokenID, logprobs []float32, version *int32)
 }
 
 func (p *partial) take(g *run, prompt, ids []rollout.TokenID, logprobs []float32, version *int32) error {
-	if n, most := max(len(p.prompt), len(prompt))+len(p.output)+len(ids), g.rec.opts.MaxTokens; n > most || len(logprobs) > most {
+	if n, most := max(len(p.prompt), len(prompt))+len(p.output)+len(ids), g.rec.opts.MaxTokens; n > most {
 		return limit("MaxTokens", "the call has %d ids, at most %d are allowed", n, most)
+	} else if n := len(p.logprobs) + len(logprobs); n > most {
+		return limit("MaxTokens", "the call has %d log probabilities, at most %d are allowed", n, most)
 	}
 	switch {
 	case len(prompt) == 0:

@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -171,4 +172,21 @@ func TestBeginIsWritten(t *testing.T) {
 	require.True(t, ok)
 	require.Len(t, s.Calls(), 1)
 	require.Equal(t, c.ID(), s.Calls()[0].ID)
+}
+
+// Log probabilities have the limit of ids, and their excess is not told as that of ids.
+func TestLogprobsAreBounded(t *testing.T) {
+	rec, err := live.New(live.Options{MaxTokens: 100})
+	require.NoError(t, err)
+	for _, each := range []int{101, 40} {
+		s := begin(t, rec, live.Start{})
+		c, err := s.Begin(t.Context(), live.Request{Prompt: ids{1}})
+		require.NoError(t, err)
+		n := 0
+		for err = nil; err == nil && n <= 200; n += each {
+			err = c.Append(nil, make([]float32, each), nil)
+		}
+		require.ErrorIs(t, err, rollout.KindLimit)
+		require.ErrorContains(t, err, fmt.Sprintf("MaxTokens: the call has %d log probabilities, at most 100 are allowed", n))
+	}
 }
