@@ -19,48 +19,46 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
 
-// Model answers requests: an inference engine (Engine), or a script. It is called by many
-// goroutines.
+// Model answers requests: an inference engine (Engine), or a script. It must be safe for concurrent use.
 type Model interface {
-	// Reply returns the reply; Message is needed. An error is of the infrastructure.
+	// Reply returns the reply; Message is required. An error counts as an infrastructure failure.
 	Reply(ctx context.Context, r Request) (live.Reply, error)
 }
 
-// Request is one call of a Model. It must not be kept or changed.
+// Request is one call of a Model, which must not keep or change it.
 type Request struct {
 	Session  string // the attempt's id: its calls go to one engine
 	Step     int    // 0-based
 	Messages []rollout.Message
 	Tools    []rollout.Tool
 	Record   *live.Session // of the attempt so far
-	Call     *live.Call    // of this request, which may be told what comes; the reply then is without it
+	Call     *live.Call    // of this request; ids reported to it are not repeated in the reply
 }
 
-// Options of an Agent. Model is needed.
+// Options configures an Agent. Model is required.
 type Options struct {
 	Model   Model
-	Config  Config // zero fields are those of the package's own templates
-	Harness string // of Harnesses, "" = the text loop
-	// Window says what the model sees, nil = everything. Counter counts for it, for one
-	// attempt at a time, as Encoder.Counter of package tokenize does.
+	Config  Config // zero fields take the package's own templates
+	Harness string // one of Harnesses, "" = the text loop
+	// Window decides what the model sees, nil = everything. Counter makes its token counter for one attempt at
+	// a time, as Encoder.Counter of package tokenize does.
 	Window  ctxwindow.Policy
 	Counter func(*rollout.Rollout) ctxwindow.Counter
-	// Judge, when set, is asked about each step as it happens. Its scores are those that
-	// it gives the whole rollout. Judged rollouts record the instance's
-	// problem statement (metadata problem_statement), which is the issue that it is shown.
+	// Judge, if set, scores each step as it happens, with the same scores as for the whole rollout. Judged
+	// rollouts record the instance's problem statement (metadata problem_statement), the issue that the judge
+	// sees.
 	Judge *prm.Scorer
-	// Sampling is recorded with each call, for a Model that samples so.
+	// Sampling is recorded with each call, for a Model that samples with it.
 	Sampling *rollout.Sampling
 	Timeout  time.Duration // of an attempt; 0 = 30 min
-	// Blocklist answers commands that it names in place of the sandbox. It is advice to
-	// the model, not security.
+	// Blocklist answers the commands that it names in place of the sandbox. It is advice to the model, not
+	// security.
 	Blocklist sandbox.Blocklist
-	// NoPatch takes no patch, for work that is something else: the caller looks at the
-	// sandbox and gives the outcome.
+	// NoPatch takes no patch, for other kinds of work: the caller inspects the sandbox and sets the outcome.
 	NoPatch bool
 }
 
-// Validate reports all faults at once.
+// Validate reports all invalid fields at once.
 func (o Options) Validate() error {
 	var errs []error
 	fault := func(field, format string, args ...any) {
@@ -96,7 +94,7 @@ func New(o Options) (*Agent, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Agent{o: o, h: blocks{}}
+	a := &Agent{o: o, h: textHarness{}}
 	if o.Harness != "" {
 		a.h = harnesses[o.Harness]
 	}
@@ -112,29 +110,29 @@ func New(o Options) (*Agent, error) {
 	return a, err
 }
 
-// Task is one attempt to make.
+// Task describes one attempt.
 type Task struct {
 	ID       string // of the rollout
 	Group    string
-	Index    int // in its group
+	Index    int // in the group
 	Instance swebench.Instance
 	Sandbox  sandbox.Sandbox
 	Metadata map[string]json.RawMessage // of the rollout
-	Session  *live.Session              // records calls as they are made; nil = one in memory
+	Session  *live.Session              // records calls as they are made; nil = a session in memory
 }
 
-// Attempt is what came of a Task.
+// Attempt is the result of a Task.
 type Attempt struct {
 	Rollout     *rollout.Rollout
-	Patch       *string // nil = none was made
-	PatchSource string  // submission or git_diff_fallback, "" = there is no patch
+	Patch       *string // nil = no patch
+	PatchSource string  // submission or git_diff_fallback, "" = no patch
 	Error       string  // of the infrastructure, "" = none
 	Commands    []Command
-	Evaluation  *Evaluation      // nil = there was none
-	Report      *swebench.Report // of the evaluation, as the harness of SWE-bench has it
+	Evaluation  *Evaluation      // nil = not evaluated
+	Report      *swebench.Report // of the evaluation, in the format of SWE-bench's harness
 }
 
-// Command is what a step ran, as traj.json has it.
+// Command is a command that a step ran, in the format of traj.json.
 type Command struct {
 	Step       int     `json:"step_idx"`
 	Action     string  `json:"action"`
@@ -147,18 +145,18 @@ type Command struct {
 	OK         bool    `json:"ok"`
 }
 
-// The ends of an attempt, as swe-rl names them. A failed one has none.
+// Exit statuses of an attempt, named as in swe-rl. A failed attempt has none.
 const (
 	submitted = "submitted"
 	maxSteps  = "max_steps"
 	timedOut  = "timeout"
 )
 
-// SubmitMark is what a command that hands in the work prints first.
+// SubmitMark is the first line printed by a command that submits the work.
 const SubmitMark = "COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 
-// Run makes an attempt. What the infrastructure did wrong is in the attempt: an error is
-// of the task, or the end of ctx.
+// Run makes an attempt. Infrastructure failures are recorded in the attempt: an error is a fault of the task,
+// or means that ctx ended.
 func (a *Agent) Run(ctx context.Context, t Task) (*Attempt, error) {
 	switch {
 	case a.h == nil:
@@ -200,7 +198,7 @@ func (a *Agent) Run(ctx context.Context, t Task) (*Attempt, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.say(opening...)
+	x.appendMessages(opening...)
 
 	if e, ok := a.o.Model.(Engine); ok {
 		defer e.forget(ctx, t.Session)
@@ -236,8 +234,8 @@ func (a *Agent) Run(ctx context.Context, t Task) (*Attempt, error) {
 	return x.out, x.r.Validate()
 }
 
-// Fail records that the infrastructure failed, in the words that swe-rl stores:
-// "SWE allocate failed: …". The attempt has no outcome then.
+// Fail records an infrastructure failure in the wording of swe-rl: "SWE allocate failed: …". The attempt then
+// has no outcome.
 func (a *Attempt) Fail(reason, detail string) {
 	detail = strings.ToValidUTF8(detail, "\uFFFD")
 	a.Error = detail

@@ -30,7 +30,7 @@ import (
 
 const aPatch = "diff --git a/pager.py b/pager.py\nindex 1111111..2222222 100644\n--- a/pager.py\n+++ b/pager.py\n@@ -1 +1 @@\n-a\n+b\n"
 
-// box is a sandbox of answers by command.
+// box is a sandbox with fixed answers by command.
 type box struct {
 	answers map[string]sandbox.Result
 	fails   map[string]error
@@ -55,7 +55,7 @@ func (b *box) Evaluate(context.Context, sandbox.Evaluation) (sandbox.Verdict, er
 }
 func (b *box) Close(context.Context) error { return nil }
 
-// script is a Model of fixed replies, with what it was sent.
+// script is a Model of fixed replies that records its requests.
 type script struct {
 	replies []rollout.Message
 	sent    [][]rollout.Message
@@ -112,7 +112,7 @@ func TestTextLoop(t *testing.T) {
 	require.Contains(t, r.Messages[1].Content, "Fix the pager.")
 	require.Len(t, r.Messages, 9)
 	require.NoError(t, r.Validate())
-	for i, turn := range r.Turns { // what was sent is what the turn holds
+	for i, turn := range r.Turns { // each turn's context is what was sent
 		require.Equal(t, r.Messages[:turn.Message], m.sent[i])
 	}
 }
@@ -270,7 +270,7 @@ func TestGradeAndSave(t *testing.T) {
 			require.NoError(t, out.Grade(t.Context(), b, c.in, c.options))
 			require.Equal(t, c.want, out.Rollout.Outcome.Verdict)
 			if c.want == rollout.VerdictOOM || name == "not by tests" {
-				return // swe-rl has no word for these
+				return // swe-rl has no representation for these
 			}
 			again(t, out)
 		})
@@ -305,8 +305,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// A reply whose log probabilities do not come is kept, and not trained, whether somebody
-// records the attempt or not.
+// A reply without log probabilities is kept and not trained, whether the attempt is recorded elsewhere or not.
 func TestUncounted(t *testing.T) {
 	a, err := New(Options{Model: bare{ids{&script{replies: says("ls", submit)}}}})
 	require.NoError(t, err)
@@ -327,7 +326,7 @@ func (m bare) Reply(ctx context.Context, r Request) (live.Reply, error) {
 	return out, err
 }
 
-// ids is a model that tells ids.
+// ids is a model that returns ids.
 type ids struct{ Model }
 
 func (m ids) Reply(ctx context.Context, r Request) (live.Reply, error) {
@@ -339,7 +338,7 @@ func (m ids) Reply(ctx context.Context, r Request) (live.Reply, error) {
 	return out, err
 }
 
-// TestEngine: ids, log probabilities and prompts of an engine of vLLM's shape.
+// TestEngine: ids, log probabilities and prompts of an engine with vLLM's format.
 func TestEngine(t *testing.T) {
 	var replies []fakeengine.Reply
 	for _, m := range says("vim a.py", submit) {
@@ -365,7 +364,7 @@ func TestEngine(t *testing.T) {
 	}
 }
 
-// Weights that change while a reply is sampled: each id has its version, and is trained.
+// Weights that change while a reply is sampled: each id has its version and is trained.
 func TestVersions(t *testing.T) {
 	out := attempt(t, Options{Model: Engine{Engine: changing{}}}, &box{})
 	require.Len(t, out.Rollout.Turns, 2)
@@ -379,8 +378,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// changing is an engine whose weights change in each reply, which hands in the work at the
-// second.
+// changing is an engine whose weights change in each reply, which submits the work in its second reply.
 type changing struct{ engine.Engine }
 
 func (changing) Generate(_ context.Context, r *engine.Request, yield func(*engine.Chunk) error) error {
@@ -403,7 +401,7 @@ func TestJudge(t *testing.T) {
 	require.NotEmpty(t, out.Rollout.Metadata["problem_statement"], "the issue that the judge is shown")
 }
 
-// Patches of Codex change what they name, not what looks like it before that.
+// Codex patches change the lines that they name, not similar earlier ones.
 func TestHunks(t *testing.T) {
 	const before = "class A:\n    x = 1\n\nclass B:\n    x = 1 \nend\n"
 	for patch, want := range map[string]string{
@@ -429,7 +427,7 @@ func TestPatchesOfUnknownVerbsAreAnswered(t *testing.T) {
 	for _, rest := range []string{"", "*** Delete File: b\n"} {
 		out, err := (&run{}).applyPatch(t.Context(), "*** Begin Patch\n*** Rename File: a\n"+rest+"*** End Patch")
 		require.NoError(t, err)
-		require.Equal(t, done{-1, `"*** Rename" is not known`}, out)
+		require.Equal(t, actionResult{-1, `"*** Rename" is not known`}, out)
 	}
 }
 
@@ -439,7 +437,7 @@ func TestHarnesses(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		replies []rollout.Message
-		want    []string // texts that the observations hold
+		want    []string // texts that the observations contain
 	}{
 		"openhands": {[]rollout.Message{call("execute_bash", `{"command":"ls"}`), call("str_replace_editor", `{"command":"str_replace","path":"/testbed/a.py","old_str":"a","new_str":"b"}`), call("str_replace_editor", `{"command":"insert","path":"/testbed/a.py","insert_line":1,"new_str":"c"}`), call("nothing", `{}`), {Content: "hm"}, call("finish", "")},
 			[]string{"pager.py", "changed /testbed/a.py", "inserted into", "there is no tool", "call finish"}},
@@ -502,7 +500,7 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, "[codex opencode openhands]", fmt.Sprint(Harnesses()))
 }
 
-// TestExact: prompts in ids go on from what was sampled, and calls are read from the text.
+// TestExact: prompts of ids continue the sampled ids, and calls are parsed from the text.
 func TestExact(t *testing.T) {
 	model, err := embedded.Model()
 	require.NoError(t, err)

@@ -18,18 +18,17 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// Artifact says how the folder of an attempt is written.
+// Artifact configures the folder of an attempt.
 type Artifact struct {
 	// Evaluation writes the folder of an evaluation, without group and index.
 	Evaluation bool
 	Group      int // group_index of a training run
-	Index      int // over all groups, as swe-rl counts
+	Index      int // over all groups, as in swe-rl
 	Meta       any // meta.json: an object
 	Time       time.Time
-	// Native is a folder that gets a file with the name of the attempt's folder and
-	// .jsonl, in the native format: all of the attempt, contexts, ids and log
-	// probabilities too, which traj.json does not hold. It is written last: where it is,
-	// the attempt is whole. "" = none.
+	// Native is a folder for a file named like the attempt's folder with .jsonl, in the native format: the
+	// whole attempt, including contexts, ids and log probabilities, which traj.json does not hold. It is
+	// written last: if it exists, the attempt is complete. "" = none.
 	Native string
 }
 
@@ -42,9 +41,9 @@ func (a *Attempt) Save(dir string, o Artifact) (string, error) {
 	if r.Instance == "" {
 		return "", rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID, Field: "Instance.InstanceID"}, "an attempt without the name of its instance has no folder")
 	}
-	name := clean(r.Instance)
+	name := folderName(r.Instance)
 	x := trajectory{Messages: engine.AppendMessages(nil, r.Messages), Commands: a.Commands, Format: "slime-mini-swe-remote-eval-1",
-		Info: info{Instance: r.Instance, ExitStatus: nilOr(r.ExitStatus), Error: nilOr(a.Error), Steps: len(r.Turns), PatchSource: nilOr(a.PatchSource), Evaluation: a.Evaluation}}
+		Info: info{Instance: r.Instance, ExitStatus: nilIfEmpty(r.ExitStatus), Error: nilIfEmpty(a.Error), Steps: len(r.Turns), PatchSource: nilIfEmpty(a.PatchSource), Evaluation: a.Evaluation}}
 	if x.Commands == nil {
 		x.Commands = []Command{}
 	}
@@ -61,7 +60,7 @@ func (a *Attempt) Save(dir string, o Artifact) (string, error) {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return "", rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "%w", err)
 	}
-	traj, err := document(x)
+	traj, err := pythonJSON(x)
 	if err != nil {
 		return "", err
 	}
@@ -88,7 +87,7 @@ func (a *Attempt) Save(dir string, o Artifact) (string, error) {
 	return path, atomic.WriteFile(filepath.Join(o.Native, name+".jsonl"), append(native, '\n'), true)
 }
 
-// trajectory is traj.json.
+// trajectory is the content of traj.json.
 type trajectory struct {
 	Messages json.RawMessage `json:"messages"`
 	Commands []Command       `json:"step_debug"`
@@ -102,14 +101,14 @@ type info struct {
 	Error       *string     `json:"error"`
 	Steps       int         `json:"steps"`
 	PatchSource *string     `json:"patch_source"`
-	Reward      int         `json:"reward"` // 1 where an evaluation says resolved
+	Reward      int         `json:"reward"` // 1 if the evaluation resolved the task
 	Evaluation  *Evaluation `json:"eval_result"`
 	Group       *int        `json:"group_index,omitempty"`
 	Index       *int        `json:"index,omitempty"`
 }
 
-// clean is a name of a folder of an instance.
-func clean(s string) string {
+// folderName returns a valid folder name for an instance.
+func folderName(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r) {
 			return r
@@ -118,15 +117,15 @@ func clean(s string) string {
 	}, s)
 }
 
-func nilOr(s string) *string {
+func nilIfEmpty(s string) *string {
 	if s == "" {
 		return nil
 	}
 	return &s
 }
 
-// document is an object as Python writes it: two spaces, and ASCII alone.
-func document(o any) ([]byte, error) {
+// pythonJSON encodes an object as Python does: indented by two spaces, in ASCII.
+func pythonJSON(o any) ([]byte, error) {
 	var plain bytes.Buffer
 	e := json.NewEncoder(&plain)
 	e.SetEscapeHTML(false)

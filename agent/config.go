@@ -3,7 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
-	_ "embed" // the templates
+	_ "embed" // for the templates
 	"io"
 	"strconv"
 	"strings"
@@ -16,20 +16,20 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// Config is what the policy is told, and the bounds of its steps. Templates are in the
-// language of chat templates; System is shown as it stands.
+// Config holds the texts for the policy and the limits of its steps. Texts are chat templates, except System,
+// which is used literally.
 type Config struct {
 	System      string
-	Instance    string // of task
-	Observation string // of output.returncode and output.output
-	FormatError string // of actions, a list as long as the commands found
-	// FirstBlock runs the first of several commands of a reply, and answers a reply
-	// without one by an observation of return code −1, as swe-rl@0d034dd does.
+	Instance    string // variable: task
+	Observation string // variables: output.returncode and output.output
+	FormatError string // variable: actions, a list with one element per command found
+	// FirstBlock runs the first of several commands of a reply, and answers a reply without a command by an
+	// observation of return code −1, as swe-rl@0d034dd does.
 	FirstBlock bool
 
-	StepLimit int           // replies; 20
-	Dir       string        // of the repository; sandbox.DefaultDir
-	Timeout   time.Duration // of a command; 180 s
+	StepLimit int           // replies; default 20
+	Dir       string        // of the repository; default sandbox.DefaultDir
+	Timeout   time.Duration // of a command; default 180 s
 	Env       map[string]string
 }
 
@@ -46,7 +46,7 @@ var (
 	toolsText string
 )
 
-// defaultConfig is the configuration that stands for zero fields.
+// defaultConfig returns the defaults of zero fields.
 func defaultConfig() Config {
 	return Config{
 		System: systemText, Instance: instanceText, Observation: observationText, FormatError: formatErrorText,
@@ -65,8 +65,8 @@ func (c Config) with(d Config) Config {
 	return c
 }
 
-// ReadConfig reads a swebench.yaml of mini-SWE-agent as swe-rl uses it. What a file leaves
-// out is a zero field. It sets FirstBlock, as that system does.
+// ReadConfig reads a swebench.yaml of mini-SWE-agent as used by swe-rl. Fields missing from the file are zero.
+// It sets FirstBlock, as swe-rl does.
 func ReadConfig(r io.Reader) (Config, error) {
 	var file struct {
 		Agent struct {
@@ -90,7 +90,7 @@ func ReadConfig(r io.Reader) (Config, error) {
 		StepLimit: a.StepLimit, Dir: e.Dir, Timeout: time.Duration(e.Timeout * float64(time.Second)), Env: e.Env}, nil
 }
 
-// templates are those of a Config, compiled.
+// templates are the compiled templates of a Config.
 type templates struct {
 	system                        string
 	instance, observation, format *chat.Template
@@ -117,7 +117,7 @@ func render(ctx context.Context, t *chat.Template, vars ...chat.Member) (string,
 	return out.Text, nil
 }
 
-// opening are the messages that an attempt begins with.
+// opening returns the first messages of an attempt.
 func (t *templates) opening(ctx context.Context, h harness, task string) ([]rollout.Message, error) {
 	text, err := render(ctx, t.instance, chat.Member{Key: "task", Value: chat.String(task)}, chat.Member{Key: "tools", Value: chat.Bool(h.tools() != nil)})
 	system := t.system
@@ -127,21 +127,21 @@ func (t *templates) opening(ctx context.Context, h harness, task string) ([]roll
 	return []rollout.Message{{Role: rollout.RoleSystem, Content: system}, {Role: rollout.RoleUser, Content: text}}, err
 }
 
-// observe is what the policy reads of a command.
-func (t *templates) observe(ctx context.Context, d done) (string, error) {
+// observe returns what the policy reads of a result.
+func (t *templates) observe(ctx context.Context, d actionResult) (string, error) {
 	return render(ctx, t.observation, chat.Member{Key: "output", Value: chat.Object(
 		chat.Member{Key: "returncode", Value: chat.Int(int64(d.code))}, chat.Member{Key: "output", Value: chat.String(d.output)})})
 }
 
-// formatError answers a reply that holds no command, or several; fault is their number,
-// or a sentence.
+// formatError returns the answer to a reply with no command, or with several; fault is their number, or a
+// sentence to return as it is.
 func (t *templates) formatError(ctx context.Context, c *Config, fault string) (string, error) {
 	n, err := strconv.Atoi(fault)
 	if err != nil {
 		return fault, nil
 	}
 	if c.FirstBlock {
-		return t.observe(ctx, done{code: -1, output: "No valid bash command found in response."})
+		return t.observe(ctx, actionResult{code: -1, output: "No valid bash command found in response."})
 	}
 	actions := make([]chat.Value, n)
 	for i := range actions {

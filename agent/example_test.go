@@ -18,7 +18,7 @@ func (s scripted) Reply(_ context.Context, r agent.Request) (live.Reply, error) 
 	return live.Reply{Message: &rollout.Message{Content: s[r.Step]}}, nil
 }
 
-// toy is a sandbox with one file, whose tests pass when it is changed.
+// toy is a sandbox with one file, whose tests pass once the file is changed.
 type toy struct{}
 
 func (toy) Container() sandbox.Container { return sandbox.Container{ID: "toy"} }
@@ -33,8 +33,7 @@ func (toy) Evaluate(context.Context, sandbox.Evaluation) (sandbox.Verdict, error
 	return sandbox.Verdict{Resolved: true}, nil
 }
 
-// An attempt of two commands. The second hands the work in; it prints no patch, so git is
-// asked for it.
+// An attempt of two commands. The second submits the work; it prints no patch, so git diff supplies it.
 func Example() {
 	ctx := context.Background()
 	a, err := agent.New(agent.Options{Model: scripted{

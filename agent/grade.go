@@ -12,16 +12,15 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
 
-// GradeOptions say how a patch is judged. The zero value is the default.
+// GradeOptions configures how a patch is graded. The zero value is the default.
 type GradeOptions struct {
-	// ExitCode judges by the exit code of the script alone, as swe-rl does, also where
-	// the instance names its tests.
+	// ExitCode grades by the script's exit code alone, as swe-rl does, even if the instance names its tests.
 	ExitCode bool
-	Dir      string        // of the repository; sandbox.DefaultDir
-	Timeout  time.Duration // of the script; an hour
+	Dir      string        // of the repository; default sandbox.DefaultDir
+	Timeout  time.Duration // of the script; default an hour
 }
 
-// Evaluation is the answer of an evaluation as traj.json keeps it.
+// Evaluation is the result of an evaluation in traj.json.
 type Evaluation struct {
 	OK         bool   `json:"ok"`
 	Resolved   bool   `json:"resolved"`
@@ -30,13 +29,12 @@ type Evaluation struct {
 	Error      string `json:"error,omitempty"`
 }
 
-// gradeOutput is how much of a log is asked for: test lists are graded by all of it.
+// gradeOutput is the maximum length of a requested log: test lists need the whole log.
 const gradeOutput = 16 << 20
 
-// Grade judges the patch of an attempt in a sandbox in which no agent was: by the test
-// lists of the instance where it has some and the log tells them, else by the exit code
-// of its script. An attempt without a patch stays as it is. What the infrastructure did
-// wrong is in the attempt; an error is the end of ctx.
+// Grade evaluates the patch of an attempt in a sandbox that no agent has used: by the test lists of the
+// instance if it has some and the log covers them, otherwise by the exit code of its script. An attempt without
+// a patch is unchanged. Infrastructure failures are recorded in the attempt; an error means that ctx ended.
 func (a *Attempt) Grade(ctx context.Context, box sandbox.Sandbox, in swebench.Instance, o GradeOptions) error {
 	if a.Patch == nil || a.Rollout == nil || a.Rollout.Failure != nil {
 		return nil
@@ -89,8 +87,8 @@ func (a *Attempt) Grade(ctx context.Context, box sandbox.Sandbox, in swebench.In
 	return nil
 }
 
-// byTests grades a log by the lists of the instance. Not ok: the instance names no way to
-// read its log, or the log is cut, and the exit code tells.
+// byTests grades a log by the test lists of the instance. If ok is false, the instance names no parser for its
+// log, or the log is truncated, and the exit code decides.
 func byTests(in swebench.Instance, patch string, v sandbox.Verdict) (r swebench.Result, ok bool, err error) {
 	spec, err := in.Spec()
 	if err != nil {
@@ -102,7 +100,7 @@ func byTests(in swebench.Instance, patch string, v sandbox.Verdict) (r swebench.
 	const start, end = ">>>>> Start Test Output", ">>>>> End Test Output"
 	log := v.Output
 	if marked := strings.Contains(log, start) && strings.Contains(log, end); !marked {
-		// A script of one's own prints no marks, and a server of swe-rl cuts them off.
+		// Custom scripts print no marks, and a server of swe-rl cuts them off.
 		if utf8.RuneCountInString(log) >= sandbox.EvaluateOutput && utf8.RuneCountInString(log) <= sandbox.EvaluateOutput+64 {
 			return r, false, nil
 		}

@@ -14,17 +14,17 @@ import (
 	"github.com/turnpack/turnpack/tokenize/exact"
 )
 
-// Engine is a Model that an inference engine answers: vLLM and SGLang with the ids and log
-// probabilities that they sampled, others of OpenAI's shape with text alone.
+// Engine is a Model backed by an inference engine: vLLM and SGLang return the sampled ids and log
+// probabilities, other engines with OpenAI's API text alone.
 type Engine struct {
 	Engine engine.Engine
-	Fields map[string]json.RawMessage // asked with each call: model, temperature, max_tokens …
-	// Exact makes the prompts in ids, with what was sampled before as it was sampled; nil =
-	// the engine makes them of the messages.
+	Fields map[string]json.RawMessage // sent with each call: model, temperature, max_tokens …
+	// Exact makes prompts of ids that contain earlier replies as they were sampled; nil = the engine renders
+	// the messages.
 	Exact *exact.Prompts
 }
 
-// Reply asks the engine, and tells the call what it samples as it comes.
+// Reply calls the engine, and reports sampled ids to the call as they arrive.
 func (m Engine) Reply(ctx context.Context, r Request) (live.Reply, error) {
 	if m.Engine == nil || r.Call == nil {
 		return live.Reply{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Engine"}, "there is none, or no call: an Agent asks it")
@@ -45,7 +45,7 @@ func (m Engine) Reply(ctx context.Context, r Request) (live.Reply, error) {
 		if ask.Fields == nil {
 			ask.Fields = map[string]json.RawMessage{}
 		}
-		for _, name := range []string{"skip_special_tokens", "spaces_between_special_tokens"} { // marks are read here
+		for _, name := range []string{"skip_special_tokens", "spaces_between_special_tokens"} { // special tokens are parsed here
 			ask.Fields[name] = json.RawMessage("false")
 		}
 	}
@@ -57,26 +57,26 @@ func (m Engine) Reply(ctx context.Context, r Request) (live.Reply, error) {
 		err := r.Call.Prompt(c.Prompt)
 		for i := range c.Choices {
 			k := &c.Choices[i]
-			if len(k.IDs) > 0 { // else it tells text alone
+			if len(k.IDs) > 0 { // otherwise the engine returns text alone
 				err = errors.Join(err, r.Call.Append(k.IDs, k.Logprobs, k.Version))
 			}
 			if parser != nil {
-				say(out.Message, parser.Push(k.Text))
+				appendDelta(out.Message, parser.Push(k.Text))
 			} else {
-				say(out.Message, *k)
+				appendDelta(out.Message, *k)
 			}
 			out.FinishReason, out.StopString = cmp.Or(k.Finish, out.FinishReason), cmp.Or(k.Stop, out.StopString)
 		}
 		return err
 	})
 	if parser != nil {
-		say(out.Message, parser.Close())
+		appendDelta(out.Message, parser.Close())
 	}
 	return out, err
 }
 
-// say adds what came to a message.
-func say(m *rollout.Message, c engine.Choice) {
+// appendDelta appends the parts that arrived to a message.
+func appendDelta(m *rollout.Message, c engine.Choice) {
 	m.Content += c.Text
 	m.Reasoning += c.Reasoning
 	for _, d := range c.Calls {
@@ -89,18 +89,18 @@ func say(m *rollout.Message, c engine.Choice) {
 	}
 }
 
-// forget lets go what is held of an attempt for its next prompt.
+// forget releases what is held of an attempt for its next prompt.
 func (m Engine) forget(ctx context.Context, s *live.Session) {
 	if m.Exact == nil {
 		return
 	}
 	if r, err := s.Rollout(); err == nil {
-		_, _ = m.Exact.End(context.WithoutCancel(ctx), r) // what was counted of it is all that may be lost
+		_, _ = m.Exact.End(context.WithoutCancel(ctx), r) // an error loses only its counts
 	}
 }
 
-// Abandon ends the sessions of a process that was killed, whose attempts are made again,
-// and lets go of those that had ended, whose attempts are kept elsewhere.
+// Abandon ends the open sessions of a killed process, whose attempts are repeated, and releases the ended ones,
+// whose attempts are kept elsewhere.
 func Abandon(ctx context.Context, r *live.Recorder) error {
 	if r == nil {
 		return nil

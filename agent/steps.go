@@ -17,7 +17,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
 
-// run is an attempt under way.
+// run is an attempt in progress.
 type run struct {
 	*Agent
 	task   Task
@@ -29,7 +29,7 @@ type run struct {
 	tools  []rollout.Tool
 }
 
-// broken is what the infrastructure did wrong.
+// broken is an infrastructure failure.
 type broken struct {
 	reason, what string
 	err          error
@@ -39,13 +39,13 @@ func (b *broken) Error() string { return b.what + ": " + b.err.Error() }
 
 func (b *broken) Unwrap() error { return b.err }
 
-// say adds messages to the conversation.
-func (x *run) say(messages ...rollout.Message) {
+// appendMessages appends messages to the conversation.
+func (x *run) appendMessages(messages ...rollout.Message) {
 	x.r.Messages = append(x.r.Messages, messages...)
 	x.window.Append(messages...)
 }
 
-// steps asks and acts until the work is handed in or the turns are over.
+// steps calls the model and performs its actions until the work is submitted or the turns are used up.
 func (x *run) steps(ctx context.Context) error {
 	most := x.o.Config.StepLimit
 	for step := range most {
@@ -54,8 +54,8 @@ func (x *run) steps(ctx context.Context) error {
 			return err
 		}
 		actions, fault := x.h.read(reply, &x.o.Config)
-		if len(actions) == 0 && fault == "" { // a harness whose model ends by saying so
-			x.end(submitted)
+		if len(actions) == 0 && fault == "" { // a reply without actions ends the work in this harness
+			x.setEnd(submitted)
 			return nil
 		}
 		if fault != "" && len(actions) == 0 {
@@ -63,7 +63,7 @@ func (x *run) steps(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			x.say(rollout.Message{Role: rollout.RoleUser, Content: text})
+			x.appendMessages(rollout.Message{Role: rollout.RoleUser, Content: text})
 			continue
 		}
 		var done bool
@@ -83,7 +83,7 @@ func (x *run) steps(ctx context.Context) error {
 			if i == len(actions)-1 {
 				text += reminder(most - step - 1)
 			}
-			x.say(x.h.observation(act, text))
+			x.appendMessages(x.h.observation(act, text))
 		}
 		if x.judge != nil {
 			so := *x.r
@@ -95,12 +95,12 @@ func (x *run) steps(ctx context.Context) error {
 			return nil
 		}
 	}
-	x.end(maxSteps)
+	x.setEnd(maxSteps)
 	return nil
 }
 
-// end is the end without a patch of the policy's own: git tells what was changed.
-func (x *run) end(status string) {
+// setEnd ends the attempt without a patch from the policy: git diff supplies the changes.
+func (x *run) setEnd(status string) {
 	x.r.ExitStatus = status
 	if x.r.Status = rollout.StatusTruncated; status == submitted {
 		x.r.Status = rollout.StatusCompleted
@@ -133,7 +133,7 @@ func (x *run) ask(ctx context.Context, step int) (*rollout.Message, error) {
 	}
 	if err != nil {
 		_, _ = call.Prompt(reply.Prompt), call.Append(reply.Output, reply.Logprobs, reply.Version)
-		_ = call.Abort(context.WithoutCancel(ctx), "no reply came") // the model's error is the one to tell
+		_ = call.Abort(context.WithoutCancel(ctx), "no reply came") // the model's error is the one to return
 		x.r.ExitStatus = maxSteps                                   // as swe-rl stores it
 		return nil, &broken{"llm_failed", fmt.Sprintf("LLM call failed at step %d", step), err}
 	}
@@ -146,18 +146,18 @@ func (x *run) ask(ctx context.Context, step int) (*rollout.Message, error) {
 		StopString: reply.StopString, Version: reply.Version, Sampling: x.o.Sampling, Incomplete: reply.Incomplete}
 	for i := range x.r.Turns {
 		if x.r.Turns[i].ID == turn.ID {
-			turn.ID = "" // a server that gives one id twice gives none
+			turn.ID = "" // ignore ids that a server repeats
 		}
 	}
 	if err := x.sampled(&turn, call.ID()); err != nil {
 		return nil, err
 	}
 	x.r.Turns = append(x.r.Turns, turn)
-	x.say(m)
+	x.appendMessages(m)
 	return &m, nil
 }
 
-// sampled gives a turn the ids of its call, as the record has them.
+// sampled copies the recorded ids of a call to a turn.
 func (x *run) sampled(t *rollout.Turn, call string) error {
 	record, err := x.task.Session.Rollout()
 	if err != nil {
@@ -177,16 +177,16 @@ func (x *run) sampled(t *rollout.Turn, call string) error {
 	return nil
 }
 
-// act does what an action says, and records it.
-func (x *run) act(ctx context.Context, step int, act action) (done, error) {
+// act performs an action and records it.
+func (x *run) act(ctx context.Context, step int, act action) (actionResult, error) {
 	start := time.Now()
 	out, err := x.h.do(ctx, x, act)
 	if err != nil {
 		var e *rollout.Error
-		if errors.As(err, &e) && e.Kind == rollout.KindInput { // a command that no shell takes
-			out = done{code: -1, output: e.Error()}
+		if errors.As(err, &e) && e.Kind == rollout.KindInput { // a command that no shell accepts
+			out = actionResult{code: -1, output: e.Error()}
 		} else {
-			return done{}, &broken{"infra_error", "SWE exec failed", err}
+			return actionResult{}, &broken{"infra_error", "SWE exec failed", err}
 		}
 	}
 	out.output = strings.ToValidUTF8(out.output, "\uFFFD")
@@ -201,7 +201,7 @@ func (x *run) act(ctx context.Context, step int, act action) (done, error) {
 	if t := &x.r.Turns[len(x.r.Turns)-1]; t.Extra == nil {
 		b, err := json.Marshal(c)
 		if err != nil {
-			return done{}, err
+			return actionResult{}, err
 		}
 		t.Extra = map[string]json.RawMessage{"step_debug": b}
 	}
@@ -211,16 +211,16 @@ func (x *run) act(ctx context.Context, step int, act action) (done, error) {
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // command runs a text in the sandbox.
-func (x *run) command(ctx context.Context, text string) (done, error) {
+func (x *run) command(ctx context.Context, text string) (actionResult, error) {
 	c := &x.o.Config
 	if answer, ok := x.o.Blocklist.Check(text); !ok {
-		return done{code: 1, output: answer}, nil
+		return actionResult{code: 1, output: answer}, nil
 	}
 	r, err := x.task.Sandbox.Exec(ctx, sandbox.Command{Text: text, Dir: c.Dir, Timeout: c.Timeout, Env: c.Env})
 	if err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
-	out := done{code: r.ExitCode, output: r.Output()}
+	out := actionResult{code: r.ExitCode, output: r.Output()}
 	if r.End != sandbox.EndExited {
 		out.output += fmt.Sprintf("\n[the command was ended: %s]", r.End)
 	}
@@ -228,17 +228,17 @@ func (x *run) command(ctx context.Context, text string) (done, error) {
 }
 
 // submitted takes the patch that a submission printed.
-func (x *run) submitted(act action, out done) {
-	x.end(submitted)
+func (x *run) submitted(act action, out actionResult) {
+	x.setEnd(submitted)
 	if act.kind != finish && !x.o.NoPatch {
 		text := strings.TrimLeft(out.output, "\n")
 		text = strings.TrimLeft(strings.TrimPrefix(text, SubmitMark), "\n")
-		x.take(text, "submission")
+		x.takePatch(text, "submission")
 	}
 }
 
-// take takes a text that is a patch.
-func (x *run) take(text, source string) {
+// takePatch keeps a text as the patch if it is one.
+func (x *run) takePatch(text, source string) {
 	if !strings.Contains(text, "diff --git ") {
 		return
 	}
@@ -248,17 +248,17 @@ func (x *run) take(text, source string) {
 	x.out.Patch, x.out.PatchSource, x.r.Outcome.Submission = &text, source, &text
 }
 
-// fallback asks git for what was changed.
+// fallback takes the changes from git diff.
 func (x *run) fallback(ctx context.Context) error {
 	text, err := x.task.Sandbox.Diff(ctx, x.o.Config.Dir)
 	var e *rollout.Error
 	if errors.As(err, &e) && e.Kind == rollout.KindLimit {
-		return nil // more than any patch: it is none
+		return nil // too large for a patch
 	}
 	if err != nil {
 		x.r.ExitStatus = ""
 		return &broken{"diff_failed", "diff failed", err}
 	}
-	x.take(strings.ToValidUTF8(text, "\uFFFD"), "git_diff_fallback")
+	x.takePatch(strings.ToValidUTF8(text, "\uFFFD"), "git_diff_fallback")
 	return nil
 }

@@ -9,30 +9,29 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// harness is how a model says what to do, and how it is told what came of it.
+// harness defines how a model expresses its actions and receives their results.
 type harness interface {
 	tools() []rollout.Tool
-	// read finds the actions of a reply, or says what is wrong with it. Neither is the
-	// end of the work.
+	// read returns the actions of a reply, or what is wrong with it. If both are empty, the work has ended.
 	read(m *rollout.Message, c *Config) (actions []action, fault string)
-	do(ctx context.Context, x *run, a action) (done, error)
+	do(ctx context.Context, x *run, a action) (actionResult, error)
 	observation(a action, text string) rollout.Message
 }
 
-// kind is what an action does.
+// kind is the kind of an action.
 type kind uint8
 
 const (
 	shell  kind = iota
-	edit        // a file changes, or is shown
-	finish      // the work is handed in, without a patch of its own
-	refuse      // it cannot be done, and is answered so
+	edit        // a file is changed or shown
+	finish      // the work is submitted, without a patch in the reply
+	refuse      // it cannot be performed, and the model is told why
 )
 
-// action is one thing to do.
+// action is one action of a reply.
 type action struct {
 	work
-	text string // the command, or what stands for it in records
+	text string // the command, or its equivalent in records
 	call *rollout.ToolCall
 }
 
@@ -40,20 +39,20 @@ func (a action) submits() bool {
 	return a.kind == finish || a.kind == shell && strings.Contains(a.text, SubmitMark)
 }
 
-// done is what came of an action.
-type done struct {
+// actionResult is the result of an action.
+type actionResult struct {
 	code   int
 	output string
 }
 
-// blocks is the harness without tools: commands stand in the reply.
-type blocks struct{}
+// textHarness is the harness without tools: replies contain commands.
+type textHarness struct{}
 
 var block = regexp.MustCompile("(?s)```bash[ \\t\\r\\f\\v]*\\n(.*?)```")
 
-func (blocks) tools() []rollout.Tool { return nil }
+func (textHarness) tools() []rollout.Tool { return nil }
 
-func (blocks) read(m *rollout.Message, c *Config) ([]action, string) {
+func (textHarness) read(m *rollout.Message, c *Config) ([]action, string) {
 	var commands []string
 	for _, b := range block.FindAllStringSubmatch(m.Content, -1) {
 		commands = append(commands, strings.TrimSpace(b[1]))
@@ -70,8 +69,10 @@ func (blocks) read(m *rollout.Message, c *Config) ([]action, string) {
 	return []action{{text: commands[0]}}, ""
 }
 
-func (blocks) do(ctx context.Context, x *run, a action) (done, error) { return x.command(ctx, a.text) }
+func (textHarness) do(ctx context.Context, x *run, a action) (actionResult, error) {
+	return x.command(ctx, a.text)
+}
 
-func (blocks) observation(_ action, s string) rollout.Message {
+func (textHarness) observation(_ action, s string) rollout.Message {
 	return rollout.Message{Role: rollout.RoleUser, Content: s}
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// harnesses are the tools that coding harnesses give their models, by their names and
-// arguments; descriptions are ours. OpenHands@1.0, OpenCode@0.6, Codex CLI@0.40.
-var harnesses = map[string]*calls{
+// harnesses are the tools that coding harnesses give their models, with the same names and arguments; the
+// descriptions are ours. OpenHands@1.0, OpenCode@0.6, Codex CLI@0.40.
+var harnesses = map[string]*toolHarness{
 	"openhands": {mustFinish: true, list: []tool{
-		{"execute_bash", "Run a command in a shell.", fields{"command": str}, []string{"command"}, run1("command")},
+		{"execute_bash", "Run a command in a shell.", fields{"command": str}, []string{"command"}, shellTool("command")},
 		{"str_replace_editor", "Show, create or change a file.", fields{"command": `{"type":"string","enum":["view","create","str_replace","insert"]}`, "path": str, "file_text": str, "old_str": str, "new_str": str, "insert_line": num, "view_range": `{"type":"array","items":{"type":"integer"}}`},
 			[]string{"command", "path"}, openHandsEdit},
 		{"finish", "The work is done.", fields{"message": str}, nil, func(arguments) (work, error) { return work{kind: finish}, nil }},
 	}},
 	"opencode": {list: []tool{
-		{"bash", "Run a command in a shell.", fields{"command": str, "description": str, "timeout": num}, []string{"command", "description"}, run1("command")},
+		{"bash", "Run a command in a shell.", fields{"command": str, "description": str, "timeout": num}, []string{"command", "description"}, shellTool("command")},
 		{"read", "Show a file.", fields{"filePath": str, "offset": num, "limit": num}, []string{"filePath"}, func(a arguments) (work, error) {
 			return work{kind: edit, path: a.text("filePath"), change: show(a.number("offset", 0)+1, a.number("limit", 2000))}, nil
 		}},
@@ -44,7 +44,7 @@ var harnesses = map[string]*calls{
 	}},
 }
 
-// Harnesses are the names that Options.Harness takes.
+// Harnesses returns the valid values of Options.Harness.
 func Harnesses() []string { return slices.Sorted(maps.Keys(harnesses)) }
 
 const (
@@ -62,21 +62,21 @@ type tool struct {
 	means       func(arguments) (work, error)
 }
 
-// work is what a call of a tool means.
+// work is the meaning of a tool call.
 type work struct {
 	kind
 	command string
-	path    string // of the file that an edit is of
-	fresh   bool   // it need not be there
+	path    string // the file to edit
+	fresh   bool   // the file may be missing
 	change  change
-	patch   string // of several files instead
+	patch   string // of several files, instead of path and change
 }
 
-// arguments are those of a call.
+// arguments are the arguments of a tool call.
 type arguments map[string]json.RawMessage
 
 func (a arguments) text(name string) (s string) {
-	_ = json.Unmarshal(a[name], &s) // what is no string is empty, which each tool answers
+	_ = json.Unmarshal(a[name], &s) // not a string = "", which each tool handles
 	return s
 }
 
@@ -88,20 +88,20 @@ func (a arguments) number(name string, other int) int {
 	return n
 }
 
-// calls is a harness whose model calls tools.
-type calls struct {
+// toolHarness is a harness whose model calls tools.
+type toolHarness struct {
 	list       []tool
-	mustFinish bool // a reply without a call is no end
+	mustFinish bool // a reply without a call does not end the work
 }
 
-func (h *calls) tools() []rollout.Tool {
+func (h *toolHarness) tools() []rollout.Tool {
 	var out []rollout.Tool
 	for _, t := range h.list {
 		properties := map[string]json.RawMessage{}
 		for name, schema := range t.fields {
 			properties[name] = json.RawMessage(schema)
 		}
-		required := append([]string{}, t.required...) // a list, also of none
+		required := append([]string{}, t.required...) // an empty list is not null
 		b, err := json.Marshal(map[string]any{"type": "function", "function": map[string]any{"name": t.name, "description": t.about,
 			"parameters": map[string]any{"type": "object", "properties": properties, "required": required}}})
 		if err == nil { // the table is JSON
@@ -111,14 +111,14 @@ func (h *calls) tools() []rollout.Tool {
 	return out
 }
 
-func (h *calls) read(m *rollout.Message, _ *Config) ([]action, string) {
+func (h *toolHarness) read(m *rollout.Message, _ *Config) ([]action, string) {
 	if len(m.ToolCalls) == 0 && h.mustFinish {
 		return nil, "No tool was called. Go on with a tool, or call finish when the work is done."
 	}
 	var out []action
 	for i := range m.ToolCalls {
 		c := &m.ToolCalls[i]
-		w, err := h.meaning(c)
+		w, err := h.resolve(c)
 		a := action{call: c, work: w, text: c.Name + " " + w.path}
 		switch {
 		case err != nil:
@@ -131,8 +131,8 @@ func (h *calls) read(m *rollout.Message, _ *Config) ([]action, string) {
 	return out, ""
 }
 
-// meaning is what a call asks for, or why it cannot be done.
-func (h *calls) meaning(c *rollout.ToolCall) (work, error) {
+// resolve returns what a call asks for, or why it cannot be done.
+func (h *toolHarness) resolve(c *rollout.ToolCall) (work, error) {
 	n := slices.IndexFunc(h.list, func(t tool) bool { return t.name == c.Name })
 	if n < 0 {
 		return work{}, fmt.Errorf("there is no tool %q", c.Name)
@@ -149,16 +149,16 @@ func (h *calls) meaning(c *rollout.ToolCall) (work, error) {
 	return h.list[n].means(args)
 }
 
-func (h *calls) observation(a action, s string) rollout.Message {
+func (h *toolHarness) observation(a action, s string) rollout.Message {
 	return rollout.Message{Role: rollout.RoleTool, Content: s, ToolCallID: a.call.ID, Name: a.call.Name}
 }
 
-func (h *calls) do(ctx context.Context, x *run, a action) (done, error) {
+func (h *toolHarness) do(ctx context.Context, x *run, a action) (actionResult, error) {
 	switch {
 	case a.kind == refuse:
-		return done{-1, a.text}, nil
+		return actionResult{-1, a.text}, nil
 	case a.kind == finish:
-		return done{}, nil
+		return actionResult{}, nil
 	case a.kind == shell:
 		return x.command(ctx, a.command)
 	case a.patch != "":
@@ -168,34 +168,34 @@ func (h *calls) do(ctx context.Context, x *run, a action) (done, error) {
 }
 
 // edit shows or changes one file.
-func (x *run) edit(ctx context.Context, w work) (done, error) {
+func (x *run) edit(ctx context.Context, w work) (actionResult, error) {
 	if w.path == "" {
-		return done{-1, "a path is needed"}, nil
+		return actionResult{-1, "a path is needed"}, nil
 	}
 	out, err := x.command(ctx, "if [ -d "+quoted(w.path)+" ]; then ls -a "+quoted(w.path)+" >&2; exit 3; fi; test -e "+quoted(w.path)+" || exit 4; base64 < "+quoted(w.path))
 	if err != nil {
-		return done{}, err
+		return actionResult{}, err
 	}
 	before := ""
 	switch {
 	case out.code == 3:
-		return done{0, out.output}, nil
+		return actionResult{0, out.output}, nil
 	case out.code == 4 && w.fresh:
 	case out.code == 4:
-		return done{-1, w.path + " is not there"}, nil
+		return actionResult{-1, w.path + " is not there"}, nil
 	default:
 		b, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(out.output), ""))
 		if err != nil || out.code != 0 {
-			return done{-1, w.path + " cannot be read"}, nil
+			return actionResult{-1, w.path + " cannot be read"}, nil
 		}
 		before = string(b)
 	}
 	after, write, say, err := w.change(w.path, before)
 	if err != nil {
-		return done{-1, err.Error()}, nil
+		return actionResult{-1, err.Error()}, nil
 	}
 	if !write {
-		return done{0, say}, nil
+		return actionResult{0, say}, nil
 	}
 	out, err = x.command(ctx, "mkdir -p "+quoted(path.Dir(w.path))+" && base64 -d > "+quoted(w.path)+" <<'TURNPACK'\n"+base64.StdEncoding.EncodeToString([]byte(after))+"\nTURNPACK")
 	if err == nil && out.code == 0 {
@@ -204,10 +204,10 @@ func (x *run) edit(ctx context.Context, w work) (done, error) {
 	return out, err
 }
 
-// quoted is s as one word of a shell.
+// quoted returns s as one word for a shell.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-func run1(name string) func(arguments) (work, error) {
+func shellTool(name string) func(arguments) (work, error) {
 	return func(a arguments) (work, error) {
 		if strings.TrimSpace(a.text(name)) == "" {
 			return work{}, fmt.Errorf("%s is empty", name)
@@ -260,7 +260,7 @@ func openHandsEdit(a arguments) (work, error) {
 				return "", false, "", fmt.Errorf("%s has no line %d", path, at)
 			}
 			head := strings.Join(lines[:at], "")
-			if head != "" && !strings.HasSuffix(head, "\n") { // the last line has no end
+			if head != "" && !strings.HasSuffix(head, "\n") { // the last line has no line end
 				head += "\n"
 			}
 			after := head + strings.TrimSuffix(text, "\n") + "\n" + strings.Join(lines[at:], "")
@@ -305,19 +305,19 @@ func replace(old, with string, all bool) change {
 	}
 }
 
-// applyPatch applies a patch of Codex: *** Begin Patch, then files, which are added,
-// deleted or updated by hunks of lines with ' ', '-' and '+' at the front.
-func (x *run) applyPatch(ctx context.Context, text string) (done, error) {
+// applyPatch applies a Codex patch: *** Begin Patch, then files, which are added, deleted or updated by hunks
+// of lines that begin with ' ', '-' and '+'.
+func (x *run) applyPatch(ctx context.Context, text string) (actionResult, error) {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	if len(lines) < 2 || lines[0] != "*** Begin Patch" || lines[len(lines)-1] != "*** End Patch" {
-		return done{-1, "a patch stands between *** Begin Patch and *** End Patch"}, nil
+		return actionResult{-1, "a patch stands between *** Begin Patch and *** End Patch"}, nil
 	}
 	lines = lines[1 : len(lines)-1]
 	var said []string
 	for len(lines) > 0 {
 		verb, name, ok := strings.Cut(lines[0], " File: ")
 		if !ok {
-			return done{-1, fmt.Sprintf("a file is expected, found %q", lines[0])}, nil
+			return actionResult{-1, fmt.Sprintf("a file is expected, found %q", lines[0])}, nil
 		}
 		end := 1
 		for end < len(lines) && !(strings.HasPrefix(lines[end], "*** ") && strings.Contains(lines[end], " File: ")) {
@@ -325,7 +325,7 @@ func (x *run) applyPatch(ctx context.Context, text string) (done, error) {
 		}
 		body := lines[1:end]
 		lines = lines[end:]
-		var out done
+		var out actionResult
 		var err error
 		switch verb {
 		case "*** Delete":
@@ -349,26 +349,25 @@ func (x *run) applyPatch(ctx context.Context, text string) (done, error) {
 				name += " to " + to
 			}
 		default:
-			out = done{-1, fmt.Sprintf("%q is not known", verb)}
+			out = actionResult{-1, fmt.Sprintf("%q is not known", verb)}
 		}
 		if err != nil || out.code != 0 {
 			return out, err
 		}
 		said = append(said, strings.TrimPrefix(verb, "*** ")+" "+name)
 	}
-	return done{0, strings.Join(said, "\n")}, nil
+	return actionResult{0, strings.Join(said, "\n")}, nil
 }
 
-// hunks changes a text where the old lines of each hunk stand: after the hunk before, after
-// the line that @@ names, and at the end of the file where *** End of File says so or the hunk
-// has no old lines.
+// hunks returns a change that applies each hunk where its old lines are: after the previous hunk, after the
+// line that @@ names, and at the end of the file if *** End of File says so or the hunk has no old lines.
 func hunks(body []string) change {
 	return func(path, before string) (string, bool, string, error) {
 		have, at := strings.Split(before, "\n"), 0
 		for len(body) > 0 {
 			if anchor, ok := strings.CutPrefix(body[0], "@@"); ok {
 				body = body[1:]
-				if anchor = strings.TrimSpace(anchor); anchor != "" && !strings.Contains(anchor, "@@") { // else of diff
+				if anchor = strings.TrimSpace(anchor); anchor != "" && !strings.Contains(anchor, "@@") { // otherwise as in a diff
 					n := seek(have, []string{anchor}, at)
 					if n < 0 {
 						return "", false, "", fmt.Errorf("%s does not hold the line %.200q", path, anchor)
@@ -414,8 +413,8 @@ func hunks(body []string) change {
 	}
 }
 
-// seek is where the lines stand from a place on, −1 nowhere: as they are, else but for white
-// space at their ends, else on both sides.
+// seek returns the first index from from on where the lines match, −1 if there is none: exactly, else without
+// trailing white space, else without white space on both sides.
 func seek(have, lines []string, from int) int {
 	for _, as := range []func(string) string{func(s string) string { return s }, func(s string) string { return strings.TrimRight(s, " \t\r") }, strings.TrimSpace} {
 		for n := from; n+len(lines) <= len(have); n++ {

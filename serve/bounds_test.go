@@ -25,21 +25,21 @@ var bodies = map[string]string{
 	"messages":         `{"model":"m","max_tokens":5000,"messages":[{"role":"user","content":"%v"}]}`,
 }
 
-// asks asks a service.
+// asks sends a request to a service.
 type asks = func(method, path, body string) (int, string)
 
-// bound is one, and how it is reached.
+// bound is a limit, and how a test reaches it.
 type bound struct {
 	options serve.Options
 	held    int                    // calls that the engine does not answer yet
-	fill    func(*testing.T, asks) // nil = nothing else
-	session string                 // that is beyond; "down" has no engine
-	text    string                 // it is told
-	room    func(*testing.T, asks) // nil = the calls that are held end
-	never   bool                   // there is no room later
+	fill    func(*testing.T, asks) // nil = nothing else is needed
+	session string                 // session that exceeds the limit; "down" has no engine
+	text    string                 // part of the error text
+	room    func(*testing.T, asks) // makes room; nil = the held calls end
+	never   bool                   // room never becomes free
 }
 
-// callOf makes a call of a session, endOf ends it.
+// callOf makes a call of a session, endOf ends the session.
 func callOf(t *testing.T, ask asks) {
 	code, text := ask("POST", "/rollouts/a/v1/chat/completions", fmt.Sprintf(bodies["chat/completions"], "one"))
 	require.Equal(t, 200, code, text)
@@ -50,7 +50,7 @@ func endOf(t *testing.T, ask asks) {
 	require.Equal(t, 200, code, text)
 }
 
-// post posts to a path.
+// post returns a function that posts to a path.
 func post(path, body string) func(*testing.T, asks) {
 	return func(t *testing.T, ask asks) {
 		code, text := ask("POST", path, body)
@@ -58,8 +58,8 @@ func post(path, body string) func(*testing.T, asks) {
 	}
 }
 
-// TestEachBound: a client beyond a bound is told so with 429 or 503 and Retry-After, in the
-// shape of its dialect, and goes on when there is room.
+// TestEachBound: a client beyond a limit gets 429 or 503 and Retry-After in the format of its dialect, and
+// succeeds when there is room.
 func TestEachBound(t *testing.T) {
 	for name, x := range map[string]bound{
 		"calls that run":         {options: serve.Options{Gate: gate.Options{MaxCalls: 1, MaxWaiting: 1}}, held: 2, session: "b", text: "calls wait"},
@@ -126,7 +126,7 @@ func (x *bound) test(t *testing.T) {
 		x.room(t, ask)
 	}
 	for path, body := range bodies {
-		for code := 0; !x.never && code != 200; { // a folder takes its batch a moment later
+		for code := 0; !x.never && code != 200; { // a folder receives its batch a moment later
 			var text string
 			code, text = ask("POST", "/rollouts/"+x.session+"/v1/"+path, fmt.Sprintf(body, "beyond"))
 			require.Contains(t, []int{200, 429}, code, text)
@@ -134,8 +134,7 @@ func (x *bound) test(t *testing.T) {
 	}
 }
 
-// TestReplyIsBounded: of an engine that does not stop talking, streamed or not, the client
-// is told an error.
+// TestReplyIsBounded: if an engine's reply never ends, streamed or not, the client gets an error.
 func TestReplyIsBounded(t *testing.T) {
 	fake := httptest.NewServer(fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{{Content: strings.Repeat("x", 4096)}}, Event: 8192}))
 	t.Cleanup(fake.Close)
@@ -157,7 +156,7 @@ func TestReplyIsBounded(t *testing.T) {
 	}
 }
 
-// TestSteeringIsBounded: what harnesses, trainers and operators send is bounded, too.
+// TestSteeringIsBounded: the requests of harnesses, trainers and operators are limited too.
 func TestSteeringIsBounded(t *testing.T) {
 	fake := httptest.NewServer(fakeengine.New(fakeengine.Options{Seed: 2}))
 	t.Cleanup(fake.Close)

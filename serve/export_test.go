@@ -1,4 +1,4 @@
 package serve
 
-// Patient is for tests, which have less time.
+// Patient lets tests use a shorter time.
 var Patient = patient

@@ -27,13 +27,13 @@ import (
 	"github.com/turnpack/turnpack/serve"
 )
 
-// on opens a service on an engine; ask asks it.
+// on opens a service on an engine; ask sends requests to it.
 func on(t *testing.T, url string, o serve.Options) (s *serve.Service, ask asks) {
 	t.Helper()
 	return opened(t, url, o, plainRows)
 }
 
-// plainRows are the rows of a group as they were recorded.
+// plainRows writes the rows of a group as recorded.
 func plainRows(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
 	_, err := turnpack.Pipeline{}.Run(ctx, turnpack.Slice(group), w)
 	return err
@@ -54,8 +54,8 @@ func opened(t *testing.T, url string, o serve.Options, rows func(context.Context
 	}
 }
 
-// TestGroupStartsAtOnce: the rollouts of a group begin together: the engine answers the
-// first call of none before it has those of all.
+// TestGroupStartsAtOnce: the rollouts of a group run concurrently: the engine answers no first call before it
+// has received all of them.
 func TestGroupStartsAtOnce(t *testing.T) {
 	const n = 16
 	fake := fakeengine.New(fakeengine.Options{Seed: 4})
@@ -63,7 +63,7 @@ func TestGroupStartsAtOnce(t *testing.T) {
 	all.Add(n)
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
-			all.Done() // each rollout asks once
+			all.Done() // each rollout makes one call
 			all.Wait()
 		}
 		fake.ServeHTTP(w, r)
@@ -96,9 +96,8 @@ func TestGroupStartsAtOnce(t *testing.T) {
 	require.Equal(t, n, answer.Batch.Rows)
 }
 
-// TestClockJumps: a clock that jumps both ways by hours ends at most a rollout whose time is
-// bounded, as truncated and with the reason; of what was recorded nothing is lost, and no
-// time that is told is negative.
+// TestClockJumps: a clock that jumps hours back and forth at most truncates a rollout with a time limit, with
+// the reason; no record is lost, and no reported time is negative.
 func TestClockJumps(t *testing.T) {
 	fake := httptest.NewServer(fakeengine.New(fakeengine.Options{Seed: 5}))
 	t.Cleanup(fake.Close)
@@ -174,8 +173,8 @@ func (s sink) Write(x rollout.Sample) error {
 	return s.Writer.Write(x)
 }
 
-// TestHooks: a reward function, a scorer of steps and an estimator of one's own make the
-// batch of a group, and what a scorer cannot score is left out with the reason.
+// TestHooks: the user's reward function, step scorer and estimator make the batch of a group, and rollouts that
+// a scorer cannot score are left out with the reason.
 func TestHooks(t *testing.T) {
 	fake := httptest.NewServer(fakeengine.New(fakeengine.Options{Seed: 6}))
 	t.Cleanup(fake.Close)

@@ -26,14 +26,14 @@ import (
 
 const hello = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`
 
-// answered is what a client of bytes is told.
+// answered is the raw answer that a client receives.
 type answered struct {
 	status int
 	header http.Header
 	text   string
 }
 
-// spied is a service, and how many calls its engine was asked for.
+// spied returns a service, and the number of calls that its engine received.
 func spied(t *testing.T) (*serve.Service, func() int64) {
 	t.Helper()
 	fake := fakeengine.New(fakeengine.Options{})
@@ -57,7 +57,7 @@ func spied(t *testing.T) (*serve.Service, func() int64) {
 	return s, asked.Load
 }
 
-// calls are those of a session, a JSON line each.
+// calls returns the calls of a session, one JSON line each.
 func calls(t *testing.T, s *serve.Service, session string) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -66,7 +66,7 @@ func calls(t *testing.T, s *serve.Service, session string) string {
 	return w.Body.String()
 }
 
-// dial opens a connection, for requests that no client library makes.
+// dial opens a connection, for requests that no client library can make.
 func dial(t *testing.T, addr string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -85,12 +85,12 @@ func read(t *testing.T, r *bufio.Reader, method string) answered {
 	return answered{res.StatusCode, res.Header, string(text)}
 }
 
-// plain is a request of hello as it goes over the wire.
+// plain returns a request with the body hello as it is sent over the wire.
 func plain(line string, headers ...string) string {
 	return fmt.Sprintf("%s\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n%s", line, len(hello), strings.Join(append(headers, ""), "\r\n"), hello)
 }
 
-// shape checks that an error has the shape of a dialect.
+// shape checks that an error has the format of a dialect.
 func shape(t *testing.T, text string, anthropic bool) {
 	t.Helper()
 	var x struct {
@@ -103,9 +103,8 @@ func shape(t *testing.T, text string, anthropic bool) {
 	require.Equal(t, anthropic, x.Type == "error", text)
 }
 
-// TestRequests: what clients and proxies make of HTTP is answered clearly, in the shape of
-// the dialect where it is one's path, and no path, header or form of address makes the
-// service call anything but its engine.
+// TestRequests: malformed and unusual HTTP is answered clearly, in the format of the dialect if the path has
+// one, and no path, header or form of address makes the service contact anything but its engine.
 func TestRequests(t *testing.T) {
 	s, asked := spied(t)
 	server := httptest.NewServer(s.Handler())
@@ -116,7 +115,7 @@ func TestRequests(t *testing.T) {
 	for _, x := range []struct {
 		request string
 		status  int
-		session string // that got the call
+		session string // session that received the call
 	}{
 		{plain(chat + " HTTP/1.1"), 200, "a"},
 		{plain(chat + " HTTP/1.0"), 200, "a"},
@@ -129,7 +128,7 @@ func TestRequests(t *testing.T) {
 		{plain("POST /rollouts/%2e%2e/v1/chat/completions HTTP/1.1"), 200, ".."},
 		{plain("POST /rollouts/a%2f..%2fb%3f%23/v1/chat/completions HTTP/1.1"), 200, "a/../b?#"},
 		{plain("POST /rollouts/%E4%BD%A0%20%22%27%3C%3E/v1/messages HTTP/1.1"), 200, "你 \"'<>"},
-		// Slashes that a base URL brings along lead to the one path.
+		// Extra slashes from a base URL redirect to the canonical path.
 		{plain("POST /rollouts/a//v1/chat/completions HTTP/1.1"), 307, ""},
 		{plain("POST //evil/rollouts/a/v1/chat/completions HTTP/1.1"), 307, ""},
 		{plain("POST /rollouts/a/../b/v1/chat/completions HTTP/1.1"), 307, ""},
@@ -177,7 +176,7 @@ func TestRequests(t *testing.T) {
 			require.Contains(t, []string{"POST", "GET"}, got.header.Get("Allow"))
 		}
 	}
-	for _, first := range []string{ // answered by the server before there is a path
+	for _, first := range []string{ // answered by the server before it knows a path
 		plain("CONNECT evil:443 HTTP/1.1"), plain("POST /rollouts/%zz/v1/chat/completions HTTP/1.1"), plain("POST /rollouts/a\tb/v1/messages HTTP/1.1"), plain("PRI * HTTP/2.0"), plain("POST evil HTTP/1.1"),
 		plain(chat+" HTTP/1.1", "X-Session-Id: a\x01b"), plain(chat+" HTTP/1.1", "Host: y"), plain(chat+" HTTP/1.1", "Content-Length: 7"),
 		plain(chat+" HTTP/1.1", "Transfer-Encoding: gzip, chunked"), "GARBAGE\r\n\r\n",
@@ -190,14 +189,14 @@ func TestRequests(t *testing.T) {
 	before := asked()
 	c, r := dial(t, addr)
 	go io.WriteString(c, plain(chat+" HTTP/1.1", "X: "+strings.Repeat("x", 8<<20)))
-	if res, err := http.ReadResponse(r, nil); err == nil { // the rest of the headers may cut it
+	if res, err := http.ReadResponse(r, nil); err == nil { // the remaining headers may cut the answer off
 		require.Equal(t, 431, res.StatusCode)
 	}
 	require.Equal(t, before, asked())
 }
 
-// TestWire: bodies in chunks, asked for before they are sent, one after another before the
-// first answer, streams to clients of HTTP/1.0.
+// TestWire: chunked bodies, bodies announced with Expect, pipelined requests, and streams to clients of
+// HTTP/1.0.
 func TestWire(t *testing.T) {
 	s, asked := spied(t)
 	server := httptest.NewServer(s.Handler())
@@ -231,7 +230,7 @@ func TestWire(t *testing.T) {
 			_, err = io.WriteString(c, hello)
 			require.NoError(t, err)
 		}
-		got := read(t, r, "POST") // refused, it is before the body
+		got := read(t, r, "POST") // refused before the body is read
 		require.Equal(t, x.status, got.status, got.text)
 	}
 

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"time"
@@ -11,19 +12,19 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Listen says where a service answers. Agents is needed.
+// Listen configures Serve. Agents is required.
 type Listen struct {
-	Agents string // address
-	// Admin is the address where alone is answered what steers and shows the service,
-	// and what hands batches to trainers: agents do not reach it. "" = all at Agents.
+	Agents string // address for agents
+	// Admin is a separate address, out of agents' reach, for the endpoints that steer and show the service and
+	// hand batches to trainers. "" = all endpoints are at Agents.
 	Admin string
-	Drain time.Duration // that calls have to end
-	// ErrorsAs has the ErrorLog of the servers, nil = that of net/http.
+	Drain time.Duration // time that calls have to end
+	// ErrorsAs supplies the ErrorLog of the servers, nil = that of net/http.
 	ErrorsAs *http.Server
-	Ready    func(a net.Addr) // told the address of agents, nil = nobody is told
+	Ready    func(a net.Addr) // called with the address for agents; may be nil
 }
 
-// Serve answers until ctx ends, then lets calls end, and closes the service.
+// Serve answers until ctx ends, then drains the calls and closes the service.
 func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	if s.proxy == nil {
 		return zero.Value("serve.Service", "Open")
@@ -31,7 +32,7 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	if o.Agents == "" {
 		return errors.Join(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Agents"}, "is empty, expected an address"), s.Close(ctx))
 	}
-	closing, cancel := context.WithCancel(context.Background()) // ends when the drain has taken too long
+	closing, cancel := context.WithCancel(context.Background()) // ends when draining takes too long
 	defer cancel()
 	defer func() { err = errors.Join(err, s.Close(closing)) }()
 	failed := make(chan error, 2)
@@ -73,41 +74,63 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	return err
 }
 
-// takeTime is how long a client may take nothing of what it is told, before its connection
-// ends.
+// takeTime is how long a client may accept no data, and how long it may send a body, before its connection is
+// closed.
 const takeTime = 5 * time.Minute
 
-// patient has each write begin that time anew, however long what is told took to come.
+// patient limits the time for the body of a request to d, and restarts the write deadline d at each write, so
+// that the time to produce the data does not count.
 func patient(h http.Handler, d time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.ServeHTTP(&taken{w, http.NewResponseController(w), d}, r)
+		control := http.NewResponseController(w)
+		if r.Body != nil && r.Body != http.NoBody {
+			_ = control.SetReadDeadline(time.Now().Add(d)) // a reader that is not a connection needs no deadline
+			r = r.WithContext(r.Context())
+			r.Body = &patientBody{r.Body, control}
+		}
+		h.ServeHTTP(&patientWriter{w, control, d}, r)
 	})
 }
 
-type taken struct {
+// patientBody removes the read deadline at the end of the body, since at the deadline net/http ends the context
+// of a request whose reply is still being made.
+type patientBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *patientBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
+type patientWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	time    time.Duration
 }
 
-func (t *taken) anew() {
-	_ = t.control.SetWriteDeadline(time.Now().Add(t.time)) // what is no connection needs none
+func (t *patientWriter) restartDeadline() {
+	_ = t.control.SetWriteDeadline(time.Now().Add(t.time)) // a writer that is not a connection needs no deadline
 }
 
-func (t *taken) WriteHeader(status int) {
-	t.anew()
+func (t *patientWriter) WriteHeader(status int) {
+	t.restartDeadline()
 	t.ResponseWriter.WriteHeader(status)
 }
 
-func (t *taken) Write(b []byte) (int, error) {
-	t.anew()
+func (t *patientWriter) Write(b []byte) (int, error) {
+	t.restartDeadline()
 	return t.ResponseWriter.Write(b)
 }
 
-func (t *taken) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+func (t *patientWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// agents answers agents, and harnesses that end rollouts, and nobody else: nothing there
-// steers the service, tells of other sessions' calls, or takes batches.
+// agents serves agents, and harnesses that end rollouts: none of its endpoints steers the service, shows other
+// sessions' calls, or hands out batches.
 func (s *Service) agents() http.Handler {
 	all := s.Handler()
 	mux := http.NewServeMux()

@@ -30,7 +30,7 @@ func open(t *testing.T) *serve.Service {
 	return s
 }
 
-// With an address of its own, what steers the service is not where agents are.
+// With a separate Admin address, the endpoints that steer the service are not on the agents' address.
 func TestAdmin(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -65,8 +65,8 @@ func TestAdmin(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// A client that takes nothing does not hold what tells it for ever; one that takes what
-// comes may wait longer than that for it.
+// A client that stops reading does not block its handler forever; one that keeps reading may wait longer than
+// that for the reply.
 func TestClientsThatTakeNothing(t *testing.T) {
 	const patience = time.Second
 	ended := make(chan error, 1)
@@ -104,4 +104,41 @@ func TestClientsThatTakeNothing(t *testing.T) {
 	_, err = conn.Write([]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"))
 	require.NoError(t, err)
 	require.ErrorIs(t, <-ended, os.ErrDeadlineExceeded)
+}
+
+// A client that stops within its body does not occupy its connection forever, whether the body is read or not;
+// one that sent all of it may wait longer than that for the reply.
+func TestClientsThatSendNothing(t *testing.T) {
+	const patience = 300 * time.Millisecond
+	server := httptest.NewServer(serve.Patient(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/unread" {
+			return
+		}
+		if _, err := io.ReadAll(r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		select {
+		case <-r.Context().Done():
+		case <-time.After(2 * patience):
+			_, _ = w.Write([]byte("it came"))
+		}
+	}), patience))
+	defer server.Close()
+	res, err := http.Post(server.URL, "text/plain", strings.NewReader("whole"))
+	require.NoError(t, err)
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, "it came", string(text))
+	for _, path := range []string{"/", "/unread"} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = conn.Write([]byte("POST " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf"))
+		require.NoError(t, err)
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+		_, err = io.ReadAll(conn)
+		require.NoError(t, err, "%s: the server closes the connection", path)
+	}
 }

@@ -24,19 +24,19 @@ import (
 	"github.com/turnpack/turnpack/tokenize/prompt"
 )
 
-// Options of Open. Engines, Journal, Out and Groups.Rows are needed.
+// Options configures Open. Engines, Journal, Out and Groups.Rows are required.
 type Options struct {
 	Engines []engine.Options
-	Journal string // folder of the record
+	Journal string // folder of the journal
 	Out     string // folder of the batches
-	// Model makes the prompts, with Exact, and says which ids are none of its tokens:
-	// calls that have such are not trained. nil = neither.
+	// Model makes the prompts if Exact is set, and its vocabulary decides which ids are invalid: calls with
+	// such ids are not trained. nil = neither.
 	Model  *tokenize.Model
 	Exact  bool
 	Prompt prompt.Options
 
-	// The options of the parts. What Open makes itself (Record.Journal, Gate.Full,
-	// and of Proxy all but bounds and the keys of clients) is not looked at.
+	// The options of the parts. Open sets some fields itself (Record.Journal, Gate.Full, and all of Proxy but
+	// limits and the keys of clients) and ignores their values here.
 	Record live.Options
 	Export export.Options
 	Gate   gate.Options
@@ -44,41 +44,40 @@ type Options struct {
 	Proxy  proxy.Options
 }
 
-// Groups says how groups of rollouts become batches. Rows is needed.
+// Groups configures how groups of rollouts become batches. Rows is required.
 type Groups struct {
-	// Rows writes the rows of a group. Rollouts that are left out have a Failure. It is
-	// called for one group at a time.
+	// Rows writes the rows of a group. Rollouts that are left out have a Failure. It is called for one group at
+	// a time.
 	Rows func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error
-	// Score gives the process rewards of a rollout that ended, nil = none are made. An
-	// error leaves the rollout out, with the reason. Eight run at a time.
+	// Score returns the process rewards of a rollout that ended, nil = there are none. An error leaves the
+	// rollout out, with the reason. Up to eight calls run concurrently.
 	Score func(ctx context.Context, r *rollout.Rollout) ([]rollout.StepScore, error)
 
 	Size     int           // rollouts of a group, 0 = 8
 	Deadline time.Duration // of a group, from the end of its first rollout; 0 = none
-	// Least is how many rollouts a group has to have at its deadline, 0 = 1. One with
-	// fewer gives no batch.
+	// Least is the minimum number of rollouts of a group at its deadline, 0 = 1. A group with fewer gives no
+	// batch.
 	Least int
-	// MaxAge leaves out rollouts with tokens of a policy more versions old; nil = none.
+	// MaxAge leaves out rollouts with tokens of a policy that is more versions old; nil = no limit.
 	MaxAge *int32
-	// Folder: a batch is delivered when its file is in the folder of the stream, where the
-	// trainer takes it, and acknowledged by nobody.
+	// Folder: a batch counts as delivered once its file is in the stream's folder, where the trainer reads it;
+	// there are no acknowledgements.
 	Folder bool
-	// StepGroups is how many groups make a step, which is written as a file of its own,
-	// in place of those of its batches (stream.Stream.Steps), for trainers that read one
-	// for each step; 0 = none are. It implies Folder, and stays as it is for a stream.
+	// StepGroups is the number of groups of a step. Each step is written as one file in place of the files of
+	// its batches (stream.Stream.Steps), for trainers that read a file per step; 0 = no step files. It implies
+	// Folder, and must not change for a stream.
 	StepGroups int
-	// MaxUndelivered is the number of complete groups, not acknowledged, at which no
-	// session may begin; 0 = 64.
+	// MaxUndelivered is the number of complete, unacknowledged groups at which no session may begin; 0 = 64.
 	MaxUndelivered int
-	// Refused is told of each group of which no batch can be made, and of each failure
-	// after which making one is tried again; nil = nobody.
+	// Refused is called for each group of which no batch can be made, and for each failed attempt that will be
+	// repeated; may be nil.
 	Refused func(key stream.Key, err error)
 	Now     func() time.Time // nil = time.Now
 }
 
 // Service is a rollout service. Its methods are safe for concurrent use.
 type Service struct {
-	ctx     context.Context // ends when it stops
+	ctx     context.Context // ends when the service stops
 	stop    context.CancelFunc
 	journal *live.Journal
 	record  *live.Recorder
@@ -91,7 +90,7 @@ type Service struct {
 	watch   sync.WaitGroup
 }
 
-// Open makes a service, which goes on with what its folders hold.
+// Open makes a service that continues from the contents of its folders.
 func Open(o Options) (_ *Service, err error) {
 	s := &Service{}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -133,7 +132,7 @@ func Open(o Options) (_ *Service, err error) {
 	return s, s.serve(o)
 }
 
-// deliver makes the part that a trainer sees.
+// deliver makes the part that trainers use.
 func (s *Service) deliver(groups Groups) (err error) {
 	o := deliver.Options{Recorder: s.record, Stream: s.batches, Settings: deliver.Settings(groups)}
 	if o.MaxAge != nil {
@@ -153,7 +152,7 @@ func (s *Service) deliver(groups Groups) (err error) {
 	return err
 }
 
-// serve makes the part that agents see.
+// serve makes the part that agents use.
 func (s *Service) serve(o Options) (err error) {
 	if s.engines, err = engine.NewPool(o.Engines...); err != nil {
 		return err
@@ -183,8 +182,8 @@ func (s *Service) serve(o Options) (err error) {
 	return nil
 }
 
-// secret is kept beside the record, so that the tokens of sessions outlive the process. A
-// kill or a full disk may have left it empty: no token was made with it then.
+// secret returns the secret kept beside the record, so that the sessions' tokens outlive the process. An empty
+// file, as left by a kill or a full disk, is replaced: no token was made with it.
 func secret(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(text) == 0 {
@@ -200,7 +199,7 @@ func secret(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Handler answers agents, harnesses, trainers and operators.
+// Handler serves agents, harnesses, trainers and operators.
 func (s *Service) Handler() http.Handler {
 	metrics := func() []control.Metric {
 		all := append(control.Metrics("turnpack_proxy", "", s.proxy.Stats()), control.Metrics("turnpack_delivery", "reason", s.queue.Stats())...)
@@ -227,24 +226,24 @@ func (s *Service) Handler() http.Handler {
 	mux.Handle("POST /rollouts/{id}/end", batches)
 	mux.Handle("POST /batches/ack", batches)
 	mux.HandleFunc("GET /batches", func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithCancel(r.Context()) // who waits for a batch does not hold up the end
+		ctx, cancel := context.WithCancel(r.Context()) // a trainer that waits for a batch does not delay the end
 		defer context.AfterFunc(s.ctx, cancel)()
 		defer cancel()
 		batches.ServeHTTP(w, r.WithContext(ctx))
 	})
 	mux.Handle("/v1/", s.proxy)
-	mux.Handle("/rollouts/{id}/", s.proxy) // what is none of its paths is refused in the words of the dialect
+	mux.Handle("/rollouts/{id}/", s.proxy) // unknown paths are refused in the dialect's format
 	return mux
 }
 
-// Stop refuses sessions that begin, and answers trainers that wait.
+// Stop refuses new sessions, and answers waiting trainers.
 func (s *Service) Stop() {
 	if s.stop != nil {
 		s.stop()
 	}
 }
 
-// Close ends what runs, in the order in which each needs the next, at most until ctx ends.
+// Close closes the parts, each before those it depends on, and waits for them at most until ctx ends.
 func (s *Service) Close(ctx context.Context) (err error) {
 	s.Stop()
 	s.watch.Wait()

@@ -26,13 +26,13 @@ import (
 	"github.com/turnpack/turnpack/tokenize/prompt"
 )
 
-// service asks a service of the embedded model, with an engine of that.
+// service starts a service with the embedded model and a fake engine for it.
 func service(t *testing.T, o serve.Options, f fakeengine.Options) (ask func(method, path, body string) (int, string)) {
 	t.Helper()
 	return serviceOf(t, o, f, nil)
 }
 
-// serviceOf also counts what the engine sends.
+// serviceOf also counts the bytes that the engine sends.
 func serviceOf(t *testing.T, o serve.Options, f fakeengine.Options, sent *atomic.Int64) (ask func(method, path, body string) (int, string)) {
 	t.Helper()
 	m, err := embedded.Model()
@@ -56,7 +56,7 @@ func serviceOf(t *testing.T, o serve.Options, f fakeengine.Options, sent *atomic
 	}
 }
 
-// flushes counts those of a reply, if it is to.
+// flushes counts the flushes of a reply.
 type flushes struct {
 	http.ResponseWriter
 	n *atomic.Int64
@@ -69,7 +69,7 @@ func (f flushes) Flush() {
 	}
 }
 
-// Ids that are none of the model's: the call is not trained, and the session goes on.
+// Ids outside the model's vocabulary: the call is not trained, and the session continues.
 func TestIDsOfNoToken(t *testing.T) {
 	for _, exact := range []bool{false, true} {
 		ask := service(t, serve.Options{Exact: exact}, fakeengine.Options{Faults: fakeengine.Faults{Beyond: true}, Script: []fakeengine.Reply{{Content: "hello"}}})
@@ -84,8 +84,8 @@ func TestIDsOfNoToken(t *testing.T) {
 	}
 }
 
-// A secret that a kill or a full disk left empty is made anew, and a cut one is refused:
-// with either anybody could make tokens.
+// A secret file that a kill or a full disk left empty is written anew, and a truncated one is refused: with
+// either, anybody could make tokens.
 func TestSecret(t *testing.T) {
 	for text, fine := range map[string]bool{"": true, "cut": false, "a secret of somebody's own": true} {
 		o := serve.Options{Engines: []engine.Options{{URL: "http://127.0.0.1:1"}}, Journal: t.TempDir(), Out: t.TempDir(),
@@ -106,8 +106,8 @@ func TestSecret(t *testing.T) {
 	}
 }
 
-// Arguments that the model spaces as the template does not: one row for all turns where
-// their spelling is kept, one for each where it is not.
+// Arguments whose spacing differs from the template's: one row for all turns if the spelling is kept, one for
+// each turn if not.
 func TestKeptSpelling(t *testing.T) {
 	for keep, rows := range map[string]int{"": 4, "spelling": 1} {
 		var script []fakeengine.Reply
@@ -141,8 +141,8 @@ func TestKeptSpelling(t *testing.T) {
 	}
 }
 
-// A trainer changes the weights while replies are sampled: what is recorded is what one
-// reply without a pause would be, and says which weights sampled what.
+// A trainer changes the weights while replies are sampled: the record is that of one uninterrupted reply, and
+// holds which weights sampled what.
 func TestContinue(t *testing.T) {
 	reply := fakeengine.Reply{Text: "<think>\n" + strings.Repeat("naïve 🙂 ", 20) + "\n</think>\n\nIt is 你好."}
 	var turns [2]rollout.Turn

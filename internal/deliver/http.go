@@ -15,13 +15,13 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/gate"
 )
 
-// Bounds of the requests.
+// Limits of the requests.
 const (
 	maxEnding = 16 << 20
 	maxWait   = 5 * time.Minute
 )
 
-// Handler serves
+// Handler returns a handler that serves
 //
 //	POST /rollouts/{id}/end      an Ending → an Answer
 //	GET  /batches?after=N&wait=D the next batch as an Arrow IPC stream; 204 when none came
@@ -78,7 +78,7 @@ func (q *Queue) serveNext(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
-	var out bytes.Buffer // whole, or an error
+	var out bytes.Buffer // the whole batch, or an error
 	if err == nil {
 		err = q.opts.Stream.WriteArrow(&out, b.Seq)
 	}
@@ -107,8 +107,7 @@ func decode(w http.ResponseWriter, r *http.Request, to any) bool {
 	return err == nil
 }
 
-// Reply answers with JSON: with what there is to tell, or with an error in the status of
-// gate.Answer.
+// Reply answers with JSON: with answer, or with an error and its status from gate.Answer.
 func Reply(w http.ResponseWriter, answer any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {

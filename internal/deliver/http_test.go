@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/internal/deliver"
 )
 
-// What harnesses say wrongly is refused with what was expected, and leaves nothing.
+// Invalid requests of harnesses are refused with what was expected, and leave no trace.
 func TestHostileEndings(t *testing.T) {
 	s := start(t, t.TempDir(), deliver.Settings{Size: 2})
 	defer s.close(t)
@@ -56,7 +56,7 @@ func TestHostileEndings(t *testing.T) {
 	require.Contains(t, said, `"waiting":1`)
 }
 
-// Failures are in the words of harnesses: what counts them is bounded.
+// Failures are free text of harnesses: the number of distinct reasons counted is limited.
 func TestReasonsAreBounded(t *testing.T) {
 	s := start(t, t.TempDir(), deliver.Settings{Size: 1})
 	defer s.close(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// late ends a rollout that ran when the deadline closed its group.
-func (q *Queue) late(ctx context.Context, s *live.Session, digest string, e Ending) (bool, Answer, error) {
+// endLate ends a rollout that was running when the deadline closed its group.
+func (q *Queue) endLate(ctx context.Context, s *live.Session, digest string, e Ending) (bool, Answer, error) {
 	q.mu.Lock()
 	at := q.names.get(e.Group).short
 	q.mu.Unlock()
@@ -30,27 +30,27 @@ func (q *Queue) late(ctx context.Context, s *live.Session, digest string, e Endi
 	defer q.mu.Unlock()
 	if err == nil {
 		q.leftOut(reasonLate)
-		q.keep(s.ID(), pastAnswer{digest, answer})
+		q.keepAnswer(s.ID(), pastAnswer{digest, answer})
 	}
 	return true, answer, err
 }
 
-// deliverLate has the recorder forget a rollout that is in no group.
+// deliverLate makes the recorder drop a rollout that is in no group.
 func (q *Queue) deliverLate(ctx context.Context, id, digest string) error {
 	return q.opts.Recorder.Deliver(ctx, live.Batch{Key: lateKey(id), Digest: digest, Sessions: []string{id}})
 }
 
 func lateKey(id string) string { return "late/" + id }
 
-// forgotten is the answer for a rollout that got into no batch, and that the recorder has
-// let go: its record tells as long as the journal has it.
+// forgotten returns the answer for a rollout in no batch that the recorder has dropped, as long as the journal
+// holds its delivery.
 func (q *Queue) forgotten(id, digest, group string) (answer Answer, ok bool, err error) {
 	ending, ok := q.opts.Recorder.Delivered(lateKey(id))
 	answer = Answer{Group: group, LeftOut: detailLate}
 	q.mu.Lock()
 	k := stream.Key{Group: group, Step: q.names.get(group).step}
 	q.mu.Unlock()
-	for delivered := !ok; delivered; k.Step++ { // those without a batch count only there
+	for delivered := !ok; delivered; k.Step++ { // groups without a batch have their step recorded only there
 		_, delivered = q.opts.Recorder.Delivered(recordKey(k))
 	}
 	for !ok {
@@ -60,7 +60,7 @@ func (q *Queue) forgotten(id, digest, group string) (answer Answer, ok bool, err
 		text, _ := q.opts.Recorder.Delivered(recordKey(k))
 		var n note
 		if json.Unmarshal([]byte(text), &n) != nil {
-			continue // the digest of a batch
+			continue // the digest of a batch, not a note
 		}
 		i := slices.IndexFunc(n.Sessions, func(x noted) bool { return x.ID == id })
 		if ok = i >= 0; ok {

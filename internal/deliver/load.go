@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// load takes up what an earlier process left.
+// load restores the state that an earlier process left.
 func (q *Queue) load() error {
 	o := &q.opts
 	complete := map[string]live.Group{}
@@ -61,7 +61,7 @@ func (q *Queue) load() error {
 			return err
 		}
 		if r.Failure != nil && r.Failure.Reason == reasonLate {
-			digest := "" // of one that had failed besides nothing is known
+			digest := "" // of a rollout that had also failed nothing is known
 			if e := endingOf(r); e.Resolved != nil || e.Reward != nil {
 				if digest, err = e.digest(); err != nil {
 					return err
@@ -91,8 +91,8 @@ func (q *Queue) load() error {
 	return q.resume(open)
 }
 
-// resume goes on with what was taken up, of which nothing ran before: batches are made, and
-// deadlines begin.
+// resume continues with the restored groups, none of which is in progress: batches are made, and deadlines
+// begin.
 func (q *Queue) resume(open []*group) error {
 	q.mu.Lock()
 	for _, g := range q.pending {
@@ -100,14 +100,14 @@ func (q *Queue) resume(open []*group) error {
 			g.made, g.batch = true, b
 			continue
 		}
-		q.begin(g)
+		q.startMaking(g)
 	}
 	var full []*group
 	for _, g := range open {
 		if len(g.members) >= q.opts.Size {
 			full = append(full, g)
 		} else {
-			q.limit(g)
+			q.startDeadline(g)
 		}
 	}
 	q.mu.Unlock()
@@ -119,12 +119,12 @@ func (q *Queue) resume(open []*group) error {
 	return nil
 }
 
-// endingOf is the ending of a rollout that did not fail.
+// endingOf returns the ending of a rollout that did not fail.
 func endingOf(r *rollout.Rollout) Ending {
 	return Ending{Group: r.Group, Resolved: r.Outcome.Resolved, Reward: r.Outcome.Reward, Metadata: r.Metadata}
 }
 
-// adopt knows the members of a group of an earlier process, and scores them.
+// adopt registers and scores the members of a group of an earlier process.
 func (q *Queue) adopt(g *group) error {
 	for _, m := range g.members {
 		r, err := q.rollout(m)
@@ -144,8 +144,8 @@ func (q *Queue) adopt(g *group) error {
 	return nil
 }
 
-// remember keeps the answers of a batch that was delivered. The lock is held, or nobody
-// else knows the queue.
+// remember keeps the answers for a delivered batch. The caller holds the lock, or has the only reference to the
+// queue.
 func (q *Queue) remember(b *stream.Batch) {
 	var n note
 	if json.Unmarshal(b.Note, &n) != nil {
@@ -155,15 +155,19 @@ func (q *Queue) remember(b *stream.Batch) {
 		q.names.set(b.Group, func(x *name) { x.short = time.Unix(0, n.Short) })
 	}
 	for i, s := range n.Sessions {
-		q.keep(s.ID, pastAnswer{s.Ending, q.answer(b.Group, i, b, "")})
+		q.keepAnswer(s.ID, pastAnswer{s.Ending, q.answer(b.Group, i, b, "")})
 	}
 }
 
-// maxAnswers is how many answers are kept of rollouts that are delivered, so that an end
-// that is told again has the same answer without a look into the record.
+// maxAnswers is how many answers for delivered rollouts are kept, so that a repeated ending is answered without
+// reading the record.
 const maxAnswers = 100_000
 
-func (q *Queue) keep(id string, a pastAnswer) {
+func (q *Queue) keepAnswer(id string, a pastAnswer) {
+	if _, again := q.past[id]; again {
+		i := slices.Index(q.order, id)
+		q.order = slices.Delete(q.order, i, i+1)
+	}
 	q.past[id] = a
 	if q.order = append(q.order, id); len(q.order) > maxAnswers {
 		delete(q.past, q.order[0])

@@ -16,8 +16,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// score begins to make the process rewards of a rollout. The lock is held, or nobody else
-// knows the queue.
+// score starts to make the process rewards of a rollout. The caller holds the lock, or has the only reference
+// to the queue.
 func (q *Queue) score(m *member) {
 	if q.opts.Score == nil || q.closed {
 		return
@@ -48,10 +48,10 @@ func (q *Queue) rollout(m *member) (*rollout.Rollout, error) {
 	return s.Rollout()
 }
 
-// begin makes the batch of a group, and tries again where that may help. The lock is
-// held, or nobody else knows the queue.
-func (q *Queue) begin(g *group) {
-	if q.closed { // it is made after a restart
+// startMaking begins to make the batch of a group, and retries after errors that may pass. The caller holds the
+// lock, or has the only reference to the queue.
+func (q *Queue) startMaking(g *group) {
+	if q.closed { // the batch is made after a restart
 		g.fault = rollout.Errorf(rollout.KindInput, rollout.Where{}, "the queue is closed: %w", live.ErrUnavailable)
 		return
 	}
@@ -65,10 +65,10 @@ func (q *Queue) begin(g *group) {
 			q.mu.Lock()
 			closed := q.closed
 			g.fault = err
-			q.tell()
+			q.wake()
 			q.mu.Unlock()
 			if closed {
-				return // it is made after a restart
+				return // the batch is made after a restart
 			}
 			select {
 			case <-time.After(pause):
@@ -79,8 +79,8 @@ func (q *Queue) begin(g *group) {
 	})
 }
 
-// make makes the batch of a group. An error is one of the machine, after which to try
-// again; a group of which no batch can be made is refused.
+// make makes the batch of a group. An error comes from the machine and may pass; a group of which no batch can
+// be made is refused.
 func (q *Queue) make(g *group) error {
 	for _, m := range g.members {
 		if m.scored != nil {
@@ -91,7 +91,7 @@ func (q *Queue) make(g *group) error {
 	defer q.making.Unlock()
 	var leftOut []string
 	b, err := q.add(g, &leftOut)
-	if err != nil && (q.ctx.Err() != nil || passing(err)) {
+	if err != nil && (q.ctx.Err() != nil || transient(err)) {
 		return err
 	}
 	if err != nil {
@@ -100,7 +100,7 @@ func (q *Queue) make(g *group) error {
 	defer func() {
 		if q.forgetEmpty(); q.opts.Folder && b.Seq > 0 {
 			if err := errors.Join(q.Ack(q.ctx, b.Seq), q.steps()); err != nil {
-				q.opts.Refused(g.key, err) // it goes with the next one
+				q.opts.Refused(g.key, err) // it is delivered with the next batch
 			}
 		}
 	}()
@@ -123,15 +123,14 @@ func (q *Queue) make(g *group) error {
 	for _, reason := range leftOut {
 		q.leftOut(reason)
 	}
-	q.tell()
+	q.wake()
 	return nil
 }
 
-// maxReasons is how many reasons are counted apart: failures are told in the words of
-// their harness.
+// maxReasons is how many reasons are counted separately: failures are free text of harnesses.
 const maxReasons = 64
 
-// leftOut counts a rollout that is left out. The lock is held.
+// leftOut counts a rollout that is left out. The caller holds the lock.
 func (q *Queue) leftOut(reason string) {
 	if _, there := q.stats.LeftOut[reason]; !there && (len(q.stats.LeftOut) >= maxReasons || len(reason) > maxName) {
 		reason = "other"
@@ -139,14 +138,14 @@ func (q *Queue) leftOut(reason string) {
 	q.stats.LeftOut[reason]++
 }
 
-// passing says that an error is of the machine, and no fault of the group.
-func passing(err error) bool {
+// transient reports whether an error comes from the machine and not from the group.
+func transient(err error) bool {
 	_, path := errors.AsType[*fs.PathError](err)
 	_, number := errors.AsType[syscall.Errno](err)
 	return path || number || errors.Is(err, live.ErrUnavailable) || errors.Is(err, export.ErrClosed)
 }
 
-// add makes the batch, or finds it. Reasons of rollouts that are left out are added.
+// add makes the batch, or finds it, and appends the reasons of rollouts that are left out.
 func (q *Queue) add(g *group, leftOut *[]string) (stream.Batch, error) {
 	var n note
 	q.mu.Lock()
@@ -169,7 +168,7 @@ func (q *Queue) add(g *group, leftOut *[]string) (stream.Batch, error) {
 				return err
 			}
 			if r.Steps = append(slices.Clip(r.Steps), m.steps...); m.err != nil {
-				leave(r, "not_scored", m.err.Error())
+				markLeftOut(r, "not_scored", m.err.Error())
 			}
 			rollouts[i] = r
 		}
@@ -183,7 +182,7 @@ func (q *Queue) add(g *group, leftOut *[]string) (stream.Batch, error) {
 	})
 }
 
-// guarded makes an error of a panic of the user's functions.
+// guarded converts a panic of a user's function to an error.
 func guarded(what string, do func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -193,14 +192,14 @@ func guarded(what string, do func() error) (err error) {
 	return do()
 }
 
-// leave makes a rollout one that is not trained.
-func leave(r *rollout.Rollout, reason, detail string) {
+// markLeftOut marks a rollout as not trained.
+func markLeftOut(r *rollout.Rollout, reason, detail string) {
 	if r.Failure == nil {
 		r.Status, r.Failure = rollout.StatusFailed, &rollout.Failure{Reason: reason, Detail: detail}
 	}
 }
 
-// leaveOut leaves out the rollouts of too old a policy, and all of a group with too few.
+// leaveOut leaves out the rollouts of a policy that is too old, and all of a group with too few.
 func (q *Queue) leaveOut(rollouts []*rollout.Rollout) {
 	var now *int32
 	if q.opts.Version != nil {
@@ -221,10 +220,10 @@ func (q *Queue) leaveOut(rollouts []*rollout.Rollout) {
 	}
 	for i, r := range rollouts {
 		if len(rollouts) < q.opts.Least {
-			leave(r, "too_few", fmt.Sprintf("%d of the group's rollouts ended in time, %d are needed", len(rollouts), q.opts.Least))
+			markLeftOut(r, "too_few", fmt.Sprintf("%d of the group's rollouts ended in time, %d are needed", len(rollouts), q.opts.Least))
 		}
 		if q.opts.MaxAge != nil && now != nil && oldest[i] != nil && int64(*now)-int64(*oldest[i]) > int64(*q.opts.MaxAge) {
-			leave(r, "stale", fmt.Sprintf("it has tokens of version %d, the policy is at %d, and %d is the most between them", *oldest[i], *now, *q.opts.MaxAge))
+			markLeftOut(r, "stale", fmt.Sprintf("it has tokens of version %d, the policy is at %d, and %d is the most between them", *oldest[i], *now, *q.opts.MaxAge))
 		}
 	}
 }
@@ -240,8 +239,8 @@ func versions(t *rollout.Turn) []int32 {
 	return out
 }
 
-// Next waits for the first batch after that number which is not acknowledged. It is the
-// context's error when none came.
+// Next waits for the first unacknowledged batch after that number. It returns the context's error if that ends
+// first.
 func (q *Queue) Next(ctx context.Context, after int) (stream.Batch, error) {
 	if q.open == nil {
 		return stream.Batch{}, zeroValue()
@@ -271,9 +270,8 @@ func (q *Queue) Next(ctx context.Context, after int) (stream.Batch, error) {
 	}
 }
 
-// Ack records, durably, that the trainer has all batches up to that number: they are not
-// handed out again, and their rollouts are forgotten. Asked again it does nothing; a
-// number that no batch has is live.ErrUnknown.
+// Ack records durably that the trainer has all batches up to that number: they are not handed out again, and
+// their rollouts are dropped. Repeating it does nothing; a number without a batch is live.ErrUnknown.
 func (q *Queue) Ack(ctx context.Context, seq int) error {
 	if q.open == nil {
 		return zeroValue()
@@ -283,7 +281,7 @@ func (q *Queue) Ack(ctx context.Context, seq int) error {
 	q.mu.Lock()
 	var done []*group
 	for _, g := range q.pending {
-		if g.made && g.batch.Seq <= seq { // groups without a batch go with the next one
+		if g.made && g.batch.Seq <= seq { // groups without a batch are delivered with the next batch
 			done = append(done, g)
 		}
 	}
@@ -301,7 +299,7 @@ func (q *Queue) Ack(ctx context.Context, seq int) error {
 	return nil
 }
 
-// deliver records that a group is done with.
+// deliver records that a group is delivered.
 func (q *Queue) deliver(ctx context.Context, g *group) error {
 	b := live.Batch{Key: recordKey(g.key), Digest: g.batch.Digest, Group: recordKey(g.key)}
 	var n note
@@ -309,7 +307,7 @@ func (q *Queue) deliver(ctx context.Context, g *group) error {
 		b.Sessions = append(b.Sessions, m.id)
 		n.Sessions = append(n.Sessions, noted{m.id, m.ending})
 	}
-	if g.empty() { // what answers its rollouts after a restart
+	if g.empty() { // the note answers its rollouts after a restart
 		n.Why = rollout.Printable(g.why)
 		text, err := json.Marshal(n)
 		if err != nil {
@@ -325,14 +323,14 @@ func (q *Queue) deliver(ctx context.Context, g *group) error {
 	q.pending = slices.DeleteFunc(q.pending, func(x *group) bool { return x == g })
 	for _, m := range g.members {
 		delete(q.members, m.id)
-		q.keep(m.id, pastAnswer{m.ending, q.answer(g.name, m.index, &g.batch, g.why)})
+		q.keepAnswer(m.id, pastAnswer{m.ending, q.answer(g.name, m.index, &g.batch, g.why)})
 	}
 	q.acked = max(q.acked, g.batch.Seq)
-	q.tell()
+	q.wake()
 	return nil
 }
 
-// steps writes those whose groups are delivered.
+// steps writes the steps whose groups are delivered.
 func (q *Queue) steps() error {
 	q.mu.Lock()
 	acked := q.acked
@@ -340,14 +338,14 @@ func (q *Queue) steps() error {
 	return q.opts.Stream.Steps(q.opts.StepGroups, acked)
 }
 
-// empty says that a group gave no batch.
+// empty reports whether a group gave no batch.
 func (g *group) empty() bool { return g.made && g.batch.Seq == 0 }
 
-// emptyHeld is how many groups without a batch wait for an acknowledgement, so that their
-// answers outlive a kill.
+// emptyHeld is how many groups without a batch wait for an acknowledgement, so that their answers survive a
+// kill.
 const emptyHeld = 16
 
-// forgetEmpty delivers the oldest groups without a batch beyond those.
+// forgetEmpty delivers the oldest groups without a batch beyond emptyHeld.
 func (q *Queue) forgetEmpty() {
 	for {
 		q.mu.Lock()

@@ -2,20 +2,20 @@ package deliver
 
 import "time"
 
-// maxNames is how many names of groups are remembered at least, those used last.
+// maxNames is the minimum number of group names remembered, those used last.
 const maxNames = 50_000
 
-// names remembers groups by name. A name that is not remembered begins at a step that no
-// forgotten one had, so that no key comes twice.
+// names remembers the next step of groups by name. A forgotten name resumes at a step above those of all
+// forgotten names, so that no key repeats.
 type names struct {
 	most        int
 	now, before map[string]name
-	floor       int // above the steps of those forgotten
+	floor       int // above the steps of the forgotten names
 }
 
 type name struct {
-	step  int       // next one of the group
-	short time.Time // when a deadline closed it last; zero = none did
+	step  int       // next step of the group
+	short time.Time // when a deadline last closed the group; zero = never
 }
 
 func newNames(most int) *names { return &names{most: most, now: map[string]name{}} }
@@ -30,7 +30,7 @@ func (n *names) get(group string) name {
 	return name{step: n.floor}
 }
 
-// set changes what is remembered of a group.
+// set changes the entry of a group.
 func (n *names) set(group string, change func(*name)) {
 	x := n.get(group)
 	change(&x)
@@ -43,7 +43,7 @@ func (n *names) set(group string, change func(*name)) {
 	n.now, n.before = map[string]name{}, n.now
 }
 
-// atLeast has the group go on at that step, or a later one.
+// atLeast makes the group continue at that step, or a later one.
 func (n *names) atLeast(group string, step int) {
 	n.set(group, func(x *name) { x.step = max(x.step, step) })
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// However few names are remembered, no group has a step twice, and those used lately go on.
+// However few names are remembered, no group repeats a step, and recently used groups continue theirs.
 func TestNamesAreBounded(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	n, seen := newNames(50), map[string]bool{}

@@ -15,16 +15,16 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// Options of New. Recorder, Stream and Rows are needed.
+// Options configures New. Recorder, Stream and Rows are required.
 type Options struct {
 	Recorder *live.Recorder
 	Stream   *stream.Stream
-	// Version is that of the policy now, for MaxAge; nil = the newest that the group has.
+	// Version returns the current policy version, for MaxAge; nil = the newest version in the group.
 	Version func() *int32
 	Settings
 }
 
-// Settings are serve.Groups.
+// Settings are documented at serve.Groups.
 type Settings struct {
 	Rows  func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error
 	Score func(ctx context.Context, r *rollout.Rollout) ([]rollout.StepScore, error)
@@ -40,7 +40,7 @@ type Settings struct {
 	Now            func() time.Time
 }
 
-// Validate reports all faults at once.
+// Validate reports all invalid fields at once.
 func (o Options) Validate() error {
 	var errs []error
 	bad := func(field, format string, args ...any) {
@@ -86,16 +86,16 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Ending is how a rollout ended, in the words of its harness.
+// Ending describes how a rollout ended, as its harness reports it.
 type Ending struct {
 	Group    string                     `json:"group"`
 	Resolved *bool                      `json:"resolved,omitempty"`
 	Reward   *float64                   `json:"reward,omitempty"`
-	Failure  string                     `json:"failure,omitempty"` // a fault that is not the policy's
+	Failure  string                     `json:"failure,omitempty"` // a failure that the policy did not cause
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty"`
 }
 
-// maxName is the length of the names of groups, and of rollouts that begin with their end.
+// maxName is the maximum length of a group's name, and of a rollout's that begins with its end.
 const maxName = 256
 
 func (e Ending) validate() error {
@@ -108,7 +108,7 @@ func (e Ending) validate() error {
 	return nil
 }
 
-// digest tells endings apart.
+// digest identifies an ending.
 func (e Ending) digest() (string, error) {
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -118,17 +118,16 @@ func (e Ending) digest() (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// Answer is what the harness is told. It is the same each time.
+// Answer is the answer to a harness. Repeating the request returns the same answer.
 type Answer struct {
 	Group   string   `json:"group"`
-	Waiting int      `json:"waiting"` // rollouts that the group lacked after this one
-	Batch   *Written `json:"batch"`   // of the rollout that made the group complete
-	// LeftOut says why the rollout is in no batch, where it came too late, and why the
-	// group has none.
+	Waiting int      `json:"waiting"` // rollouts that the group still lacked after this one
+	Batch   *Written `json:"batch"`   // if this rollout completed the group
+	// LeftOut is the reason why the rollout is in no batch if it came too late, or why the group has no batch.
 	LeftOut string `json:"left_out,omitempty"`
 }
 
-// Written is a batch that was made.
+// Written describes a batch that was made.
 type Written struct {
 	Seq     int    `json:"seq"`
 	Path    string `json:"path"`
@@ -137,14 +136,14 @@ type Written struct {
 	Trained int64  `json:"trained"`
 }
 
-// Stats says what a queue holds and did.
+// Stats describes the contents and activity of a queue.
 type Stats struct {
-	Open        int            `json:"open"`        // groups that lack rollouts
+	Open        int            `json:"open"`        // incomplete groups
 	Waiting     int            `json:"waiting"`     // rollouts in them
-	Making      int            `json:"making"`      // groups that are complete and have no batch yet
-	Undelivered int            `json:"undelivered"` // complete groups, not acknowledged, those included
+	Making      int            `json:"making"`      // complete groups without a batch so far
+	Undelivered int            `json:"undelivered"` // complete, unacknowledged groups, including those of Making
 	Last        int            `json:"last"`        // number of the last batch
-	Acked       int            `json:"acked"`       // of the last one that is acknowledged
+	Acked       int            `json:"acked"`       // number of the last acknowledged batch
 	Groups      int64          `json:"groups"`      // made since the start, as the counts below
 	Rows        int64          `json:"rows"`
 	Tokens      int64          `json:"tokens"`

@@ -16,44 +16,44 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/gate"
 )
 
-// Queue holds the groups from the end of their first rollout until a trainer has
-// acknowledged them. Its methods are safe for concurrent use.
+// Queue holds the groups from the end of their first rollout until a trainer has acknowledged them. Its methods
+// are safe for concurrent use.
 type Queue struct {
 	opts    Options
-	ctx     context.Context // of what is made
+	ctx     context.Context // of the background work
 	stop    context.CancelFunc
 	work    sync.WaitGroup
-	scoring chan struct{} // a place for each that runs
-	making  sync.Mutex    // one batch at a time, whose numbers become known in their order
+	scoring chan struct{} // limits concurrent scoring
+	making  sync.Mutex    // one batch at a time, so that batches become known in the order of their numbers
 	acking  sync.Mutex
 
 	mu      sync.Mutex
-	changed chan struct{}      // closed at each change that somebody may wait for
-	open    map[string]*group  // by name: lacks rollouts
-	pending []*group           // complete, not acknowledged
-	members map[string]*member // by rollout, of both
+	changed chan struct{}      // closed at each change that a caller may wait for
+	open    map[string]*group  // incomplete groups by name
+	pending []*group           // complete, unacknowledged
+	members map[string]*member // by rollout, of open and pending groups
 	names   *names
 	past    map[string]pastAnswer // of delivered rollouts
-	order   []string              // of past
+	order   []string              // keys of past, oldest first
 	acked   int
 	stats   Stats
 	closed  bool
 }
 
-// group is one that is not delivered.
+// group is an undelivered group.
 type group struct {
 	name   string
-	ending sync.Mutex // held while a rollout of it ends, so that each has its place
+	ending sync.Mutex // held while a rollout of the group ends, so that each gets its own place
 
 	// under Queue.mu
 	key     stream.Key
 	members []*member
-	closed  bool // takes no more
+	closed  bool // accepts no more rollouts
 	timer   *time.Timer
 	made    bool
-	batch   stream.Batch // Seq 0 = it gave none
-	why     string       // it gave none
-	fault   error        // of the last attempt to make it
+	batch   stream.Batch // Seq 0 = there is none
+	why     string       // why there is no batch
+	fault   error        // of the last attempt to make the batch
 }
 
 type member struct {
@@ -71,12 +71,12 @@ type pastAnswer struct {
 	answer Answer
 }
 
-// note is what the stream keeps with a batch.
+// note is stored with a batch in the stream.
 type note struct {
 	Sessions []noted `json:"sessions"`
 	// Short is when a deadline closed the group, in nanoseconds since 1970; 0 = it was full.
 	Short int64 `json:"short,omitempty"`
-	// Why is that of a group without a batch, whose note is the digest of its delivery.
+	// Why is the reason for a group without a batch, whose delivery has the note as its digest.
 	Why string `json:"why,omitempty"`
 }
 
@@ -85,10 +85,10 @@ type noted struct {
 	Ending string `json:"ending"`
 }
 
-// maxScoring is how many rollouts are scored at a time.
+// maxScoring is how many rollouts are scored concurrently.
 const maxScoring = 8
 
-// New makes a queue, which goes on with what the recorder and the stream hold.
+// New makes a queue that continues from the contents of the recorder and the stream.
 func New(o Options) (*Queue, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func (q *Queue) answer(name string, index int, b *stream.Batch, why string) Answ
 	return a
 }
 
-// recordKey is the key of a group in the journal.
+// recordKey returns the key of a group in the journal.
 func recordKey(k stream.Key) string { return fmt.Sprintf("%s@%d", k.Group, k.Step) }
 
 func keyOf(record, name string) stream.Key {
@@ -124,19 +124,19 @@ func keyOf(record, name string) stream.Key {
 	return k
 }
 
-// groupOf is the group of that name that lacks rollouts. The lock is held.
+// groupOf returns the incomplete group of that name. The caller holds the lock.
 func (q *Queue) groupOf(name string) *group {
 	g := q.open[name]
 	if g == nil {
 		g = &group{name: name}
 		q.open[name] = g
-		q.limit(g)
+		q.startDeadline(g)
 	}
 	return g
 }
 
-// limit begins the time of a group. The lock is held.
-func (q *Queue) limit(g *group) {
+// startDeadline starts the timer of a group. The caller holds the lock.
+func (q *Queue) startDeadline(g *group) {
 	if d := q.opts.Deadline; d > 0 {
 		g.timer = time.AfterFunc(d, func() { q.expire(g) })
 	}
@@ -147,10 +147,9 @@ const (
 	detailLate = "it ended after the deadline of its group"
 )
 
-// End records how a rollout ended and puts it into its group. The rollout that makes the
-// group complete is answered when the batch is there. The same ending again has the same
-// answer; another is live.ErrConflict, and a rollout that nobody knows live.ErrUnknown,
-// unless it failed before its first call. It goes on when ctx ends.
+// End records how a rollout ended and adds it to its group. For the rollout that completes the group it returns
+// when the batch is there. Repeating an ending returns the same answer; another ending is live.ErrConflict, and
+// an unknown rollout live.ErrUnknown, unless it failed before its first call. The work continues if ctx ends.
 func (q *Queue) End(ctx context.Context, id string, e Ending) (Answer, error) {
 	if q.open == nil {
 		return Answer{}, zeroValue()
@@ -166,7 +165,7 @@ func (q *Queue) End(ctx context.Context, id string, e Ending) (Answer, error) {
 		m, answer, err := q.end(context.WithoutCancel(ctx), id, digest, e)
 		switch {
 		case errors.Is(err, errClosed):
-			continue // the deadline came in between
+			continue // the deadline closed the group meanwhile
 		case err != nil || m == nil:
 			return answer, err
 		}
@@ -176,7 +175,7 @@ func (q *Queue) End(ctx context.Context, id string, e Ending) (Answer, error) {
 
 var errClosed = errors.New("the group was closed")
 
-// end returns the place of the rollout in its group, or an answer without one.
+// end returns the member of the rollout in its group, or an answer if it has none.
 func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, Answer, error) {
 	q.mu.Lock()
 	m, known := q.members[id]
@@ -210,7 +209,7 @@ func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, 
 		_, err := s.End(ctx, ended(s, e, 0))
 		return nil, Answer{Group: e.Group}, err
 	}
-	if late, answer, err := q.late(ctx, s, digest, e); late || err != nil {
+	if late, answer, err := q.endLate(ctx, s, digest, e); late || err != nil {
 		q.dropEmpty(g)
 		return nil, answer, err
 	}
@@ -222,7 +221,7 @@ func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, 
 	index := len(g.members)
 	q.mu.Unlock()
 	switch {
-	case known: // the same, told twice at one time
+	case known: // the same ending, sent twice concurrently
 		return m, Answer{}, q.repeat(ctx, m, e)
 	case closed:
 		return nil, Answer{}, errClosed
@@ -243,17 +242,17 @@ func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, 
 	return m, Answer{}, q.complete(ctx, g)
 }
 
-// repeat is an ending that is told again.
+// repeat checks an ending that is sent again.
 func (q *Queue) repeat(ctx context.Context, m *member, e Ending) error {
 	s, ok := q.opts.Recorder.Session(m.id)
 	if !ok {
-		return nil // it was delivered in between
+		return nil // it was delivered meanwhile
 	}
 	_, err := s.End(ctx, ended(s, e, m.index))
 	return err
 }
 
-// session is that of a rollout, begun where it failed before its first call.
+// session returns the session of a rollout, and begins it if the rollout failed before its first call.
 func (q *Queue) session(ctx context.Context, id string, e Ending) (*live.Session, error) {
 	s, ok := q.opts.Recorder.Session(id)
 	if ok {
@@ -268,7 +267,7 @@ func (q *Queue) session(ctx context.Context, id string, e Ending) (*live.Session
 	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "no call of it is recorded: %w", live.ErrUnknown)
 }
 
-// ended is an ending in the words of the recorder.
+// ended converts an ending for the recorder.
 func ended(s *live.Session, e Ending, index int) live.Ending {
 	x := live.Ending{Group: e.Group, Index: index, Status: rollout.StatusCompleted, Metadata: e.Metadata,
 		Outcome: rollout.Outcome{Resolved: e.Resolved, Reward: e.Reward}}
@@ -281,7 +280,7 @@ func ended(s *live.Session, e Ending, index int) live.Ending {
 	return x
 }
 
-// dropEmpty forgets a group that got no rollout.
+// dropEmpty drops a group that got no rollout.
 func (q *Queue) dropEmpty(g *group) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -323,7 +322,7 @@ func (q *Queue) expire(g *group) {
 	}
 }
 
-// completed completes a group for which the journal could not record that before.
+// completed completes a full group that the journal could not record earlier.
 func (q *Queue) completed(ctx context.Context, g *group) error {
 	g.ending.Lock()
 	defer g.ending.Unlock()
@@ -336,8 +335,7 @@ func (q *Queue) completed(ctx context.Context, g *group) error {
 	return q.complete(ctx, g)
 }
 
-// complete records that a group takes no more, and begins to make its batch. Group.ending
-// is held.
+// complete records that a group is complete, and begins to make its batch. The caller holds Group.ending.
 func (q *Queue) complete(ctx context.Context, g *group) error {
 	q.mu.Lock()
 	key := stream.Key{Group: g.name, Step: q.names.get(g.name).step}
@@ -364,11 +362,11 @@ func (q *Queue) complete(ctx context.Context, g *group) error {
 	q.names.atLeast(g.name, key.Step+1)
 	delete(q.open, g.name)
 	q.pending = append(q.pending, g)
-	q.begin(g)
+	q.startMaking(g)
 	return nil
 }
 
-// wait returns the answer of a rollout of a group, when it is known.
+// wait returns the answer for a rollout of a group, once it is known.
 func (q *Queue) wait(ctx context.Context, m *member) (Answer, error) {
 	for {
 		q.mu.Lock()
@@ -392,14 +390,13 @@ func (q *Queue) wait(ctx context.Context, m *member) (Answer, error) {
 	}
 }
 
-// tell wakes all that wait. The lock is held.
-func (q *Queue) tell() {
+// wake notifies all waiters. The caller holds the lock.
+func (q *Queue) wake() {
 	close(q.changed)
 	q.changed = make(chan struct{})
 }
 
-// Full says why no session should begin now, "" if one may: as many groups as allowed
-// wait for the trainer.
+// Full returns why no session should begin now, "" if one may: MaxUndelivered groups await the trainer.
 func (q *Queue) Full() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -415,7 +412,7 @@ func (q *Queue) Full() string {
 	return ""
 }
 
-// Stats counts so far.
+// Stats returns the current counts.
 func (q *Queue) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()

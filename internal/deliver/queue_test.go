@@ -33,7 +33,7 @@ func rows(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error
 	return err
 }
 
-// service is what a process has.
+// service holds the parts of a process.
 type service struct {
 	journal *live.Journal
 	rec     *live.Recorder
@@ -70,7 +70,7 @@ func (s *service) close(t testing.TB) {
 	require.NoError(t, errors.Join(s.Queue.Close(ctx), s.stream.Close(), s.journal.Close()))
 }
 
-// play records a rollout of a call.
+// play records a rollout of one call.
 func (s *service) play(t testing.TB, id string, version int32) {
 	t.Helper()
 	x, err := s.rec.Begin(t.Context(), live.Start{ID: id})
@@ -91,7 +91,7 @@ func Example() {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	rec, err := live.New(live.Options{}) // in memory; a service gives it a journal
+	rec, err := live.New(live.Options{}) // in memory; a service uses a journal
 	if err != nil {
 		panic(err)
 	}
@@ -141,7 +141,7 @@ func Example() {
 	// <nil>
 }
 
-// Answers are the same each time: at once, after a restart, after delivery, after both.
+// Answers stay the same: at once, after a restart, after delivery, and after both.
 func TestEndIsIdempotent(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir, deliver.Settings{Size: 2})
@@ -190,7 +190,7 @@ func TestEndIsIdempotent(t *testing.T) {
 	require.Equal(t, 1, s.Stats().Waiting)
 }
 
-// Two trainers that are killed and a service that is: each batch once, the same bytes.
+// Trainers and a service that are killed: each batch is delivered once, with the same bytes.
 func TestOnce(t *testing.T) {
 	dir := t.TempDir()
 	ctx := t.Context()
@@ -315,8 +315,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// A deadline that is shorter than it takes to read the record closes no group before all that
-// ended is in it again.
+// A deadline shorter than the time to read the record closes no group before all its ended rollouts are loaded.
 func TestDeadlineAfterAKill(t *testing.T) {
 	dir, groups := t.TempDir(), 20
 	s := start(t, dir, deliver.Settings{Size: 4})
@@ -337,8 +336,7 @@ func TestDeadlineAfterAKill(t *testing.T) {
 	}
 }
 
-// Rollouts that are left out say why, and a group of which nothing can be made is
-// refused alone.
+// Rollouts that are left out have a reason, and a group of which no batch can be made is refused alone.
 func TestLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	var refused []string
@@ -400,8 +398,8 @@ func TestLeftOut(t *testing.T) {
 	require.Zero(t, s.rec.Stats().Sessions, "the refused group is forgotten with it")
 }
 
-// Rollouts that got into no batch, late ones and those of a refused group, have the same
-// answer after they were forgotten and the service began again, and another ending none.
+// Rollouts in no batch, late ones and those of a refused group, get the same answer after they were forgotten
+// and the service restarted; another ending is refused.
 func TestForgottenAnswers(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
@@ -452,7 +450,7 @@ func TestForgottenAnswers(t *testing.T) {
 	s.close(t)
 }
 
-// A full disk fails no group: it is made when there is room.
+// A full disk fails no group: the batch is made when there is space.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir, deliver.Settings{Size: 1})
@@ -468,7 +466,7 @@ func TestFullDisk(t *testing.T) {
 	require.Equal(t, 1, b.Seq)
 }
 
-// Groups that wait for the trainer stop new sessions; those without a batch do not.
+// Groups that await the trainer stop new sessions; groups without a batch do not.
 func TestFull(t *testing.T) {
 	s := start(t, t.TempDir(), deliver.Settings{Size: 1, MaxUndelivered: 2})
 	defer s.close(t)
@@ -491,7 +489,7 @@ func TestFull(t *testing.T) {
 	require.Empty(t, s.Full())
 }
 
-// Many harnesses end at one time, some twice.
+// Many harnesses end rollouts concurrently, some twice.
 func TestConcurrent(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s := start(t, t.TempDir(), deliver.Settings{Size: 4, Score: func(context.Context, *rollout.Rollout) ([]rollout.StepScore, error) { return nil, nil }})
@@ -574,7 +572,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Where the trainer reads the folder, a batch is delivered when it is there.
+// If the trainer reads the folder, a batch counts as delivered once its file is there.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	s := start(t, dir, deliver.Settings{Size: 1})

@@ -20,8 +20,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// Groups become files of steps as they are complete, with the rewards that their
-// rollouts ended with and the version of each token, after a restart too.
+// Completed groups become step files with the rewards of their rollouts and the version of each token, also
+// after a restart.
 func TestStepFiles(t *testing.T) {
 	dir := t.TempDir()
 	o := deliver.Settings{Size: 2, StepGroups: 2, Refused: func(_ stream.Key, err error) { t.Error(err) }}
@@ -70,7 +70,7 @@ func TestStepFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 
-	// No trainer takes batches of this folder one by one.
+	// No trainer can take the batches of this folder one by one.
 	o.StepGroups = 0
 	rec, err := live.New(live.Options{})
 	require.NoError(t, err)

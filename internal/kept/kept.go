@@ -1,4 +1,4 @@
-// Package kept holds the rollouts of a small input for a second reading.
+// Package kept keeps the rollouts of a small input for a second reading.
 package kept
 
 import (
@@ -8,19 +8,19 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Limit is about how many bytes of rollouts are held.
+// Limit is the approximate number of bytes of rollouts kept.
 const Limit = 64 << 20
 
-// Rollouts are those of an input, or none where they take more memory than the limit.
+// Rollouts holds the rollouts of an input, or none if they exceed the limit.
 type Rollouts struct {
-	Limit int64 // bytes, < 0 for none; 0 = 64 MiB
+	Limit int64 // bytes, < 0 = keep none; 0 = 64 MiB
 
 	held []*rollout.Rollout
 	size int64
 	over bool
 }
 
-// Add holds r, or lets go of all where that is too much.
+// Add keeps r, or drops all rollouts if r exceeds the limit.
 func (k *Rollouts) Add(r *rollout.Rollout) {
 	if k.over {
 		return
@@ -36,7 +36,7 @@ func (k *Rollouts) Add(r *rollout.Rollout) {
 	k.held = append(k.held, r)
 }
 
-// All yields the rollouts and lets go of each, or is nil where they are not held.
+// All yields the rollouts and releases each, or returns nil if none are kept.
 func (k *Rollouts) All() iter.Seq2[*rollout.Rollout, error] {
 	if k.held == nil {
 		return nil
@@ -51,7 +51,7 @@ func (k *Rollouts) All() iter.Seq2[*rollout.Rollout, error] {
 	}
 }
 
-// Size is about the memory that r takes.
+// Size returns the approximate memory of r in bytes.
 func Size(r *rollout.Rollout) int64 {
 	n := 1024 + mapped(r.Extra) + mapped(r.Metadata) + mapped(r.TemplateKwargs) + 128*len(r.Notes)
 	for _, t := range r.Tools {

@@ -1,22 +1,22 @@
-// Package keys remembers the keys of very many groups or rollouts, without a pointer for
-// each: the collector follows every string of a map, over and over.
+// Package keys stores the keys of very many groups or rollouts without a pointer for each, since the garbage
+// collector follows every string of a map again and again.
 package keys
 
 import "hash/maphash"
 
-// Keys are numbered from 0 in the order they were added. The zero value is empty; several
-// goroutines may read it.
+// Keys numbers keys from 0 in the order in which they were added. The zero value is empty. Concurrent reads are
+// safe.
 type Keys struct {
-	text    []byte // one key after the other
-	ends    []int  // of each, in text
+	text    []byte // the concatenated keys
+	ends    []int  // end of each key in text
 	numbers map[uint64]int32
 	seed    maphash.Seed
 }
 
-// Len is how many keys there are.
+// Len returns the number of keys.
 func (k *Keys) Len() int { return len(k.ends) }
 
-// At is the key of a number.
+// At returns the key with that number.
 func (k *Keys) At(number int) string { return string(k.at(number)) }
 
 func (k *Keys) at(number int) []byte {
@@ -27,7 +27,7 @@ func (k *Keys) at(number int) []byte {
 	return k.text[from:k.ends[number]]
 }
 
-// Of is the number of a key; known is false where it was not added, as in a nil Keys.
+// Of returns the number of a key; known is false if the key was not added, or k is nil.
 func (k *Keys) Of(key string) (number int, known bool) {
 	if k == nil || len(k.ends) == 0 {
 		return 0, false
@@ -36,8 +36,8 @@ func (k *Keys) Of(key string) (number int, known bool) {
 	return number, known
 }
 
-// find is the number of a key, or the hash that is free for it: its own, or where that is
-// another key's the next one.
+// find returns the number of a key, or the free hash for it: its own, or the next free one if another key has
+// that.
 func (k *Keys) find(key string) (hash uint64, number int, known bool) {
 	for hash = maphash.String(k.seed, key); ; hash++ {
 		n, taken := k.numbers[hash]
@@ -47,7 +47,7 @@ func (k *Keys) find(key string) (hash uint64, number int, known bool) {
 	}
 }
 
-// Add is the number of a key; added says that it had none yet.
+// Add returns the number of a key; added reports whether the key was new.
 func (k *Keys) Add(key string) (number int, added bool) {
 	if k.numbers == nil {
 		k.numbers, k.seed = map[uint64]int32{}, maphash.MakeSeed()
@@ -61,18 +61,17 @@ func (k *Keys) Add(key string) (number int, added bool) {
 	return number, !known
 }
 
-// Table holds a value for each of very many keys, which it knows by their 64-bit hash alone:
-// of two keys of one hash the second counts as the first. The zero value is empty; several
-// goroutines may read it.
+// Table holds a value for each of very many keys, identified by their 64-bit hash alone: of two keys with the
+// same hash the second counts as the first. The zero value is empty. Concurrent reads are safe.
 type Table[V any] struct {
 	values map[uint64]V
 	seed   maphash.Seed
 }
 
-// Len is how many keys there are.
+// Len returns the number of keys.
 func (t *Table[V]) Len() int { return len(t.values) }
 
-// Of is the value of a key; known is false where it was not added.
+// Of returns the value of a key; known is false if the key was not added.
 func (t *Table[V]) Of(key string) (value V, known bool) {
 	if len(t.values) == 0 {
 		return value, false
@@ -81,7 +80,7 @@ func (t *Table[V]) Of(key string) (value V, known bool) {
 	return value, known
 }
 
-// Add gives a key its value, unless it has one.
+// Add sets the value of a key, unless it has one.
 func (t *Table[V]) Add(key string, value V) (added bool) {
 	if _, known := t.Of(key); known {
 		return false
@@ -90,7 +89,7 @@ func (t *Table[V]) Add(key string, value V) (added bool) {
 	return true
 }
 
-// Set gives a key another value.
+// Set sets or replaces the value of a key.
 func (t *Table[V]) Set(key string, value V) {
 	if t.values == nil {
 		t.values, t.seed = map[uint64]V{}, maphash.MakeSeed()

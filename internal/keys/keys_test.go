@@ -39,7 +39,7 @@ func TestKeys(t *testing.T) {
 	require.False(t, known)
 }
 
-// Looking a key up takes no memory.
+// Looking a key up allocates nothing.
 func TestOfAllocatesNothing(t *testing.T) {
 	var k keys.Keys
 	k.Add("one")

@@ -1,5 +1,5 @@
-// Package lean writes a value of which most fields are zero in few bytes, and reads it again:
-// a run keeps one of every rollout, and reads all of them when it goes on from another.
+// Package lean encodes structs with mostly zero fields in few bytes: a run stores one of every rollout, and
+// reads all of them when it continues from another run.
 package lean
 
 import (
@@ -10,8 +10,8 @@ import (
 	"reflect"
 )
 
-// Append appends a struct: of each field that is not empty its number and its value. What an
-// interface holds is left out; a type that Read cannot give back is an error.
+// Append appends the number and the value of each nonempty field of a struct. The contents of interfaces are
+// omitted; a type that Read cannot restore is an error.
 func Append(dst []byte, v any) ([]byte, error) { return value(dst, reflect.ValueOf(v)) }
 
 func value(dst []byte, x reflect.Value) (_ []byte, err error) {
@@ -58,8 +58,8 @@ func value(dst []byte, x reflect.Value) (_ []byte, err error) {
 	return dst, fmt.Errorf("a %v has no lean form", x.Type())
 }
 
-// Read fills in a struct, to which into points, with what Append wrote. Where it fails, what
-// into points to is of no use.
+// Read decodes what Append wrote into the struct that into points to. After an error the struct's contents are
+// undefined.
 func Read(b []byte, into any) error {
 	r := reader{rest: b}
 	if r.value(reflect.ValueOf(into).Elem()); r.damaged || len(r.rest) > 0 {
@@ -75,7 +75,7 @@ type reader struct {
 	damaged bool
 }
 
-// take goes past n bytes, of which there are fewer in a damaged value.
+// take consumes n bytes; a damaged value may have fewer.
 func (r *reader) take(n int) []byte {
 	if r.damaged = r.damaged || n <= 0 || n > len(r.rest); r.damaged {
 		return make([]byte, 8)
@@ -91,7 +91,7 @@ func (r *reader) uint() uint64 {
 	return x
 }
 
-// len is how many there are of something that takes a byte at least.
+// len reads the number of elements that take at least one byte each.
 func (r *reader) len() int {
 	n := r.uint()
 	if r.damaged = r.damaged || n > uint64(len(r.rest)); r.damaged {

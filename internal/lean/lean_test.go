@@ -60,7 +60,7 @@ func TestRead(t *testing.T) {
 	require.Error(t, lean.Read([]byte{1, 2, 0}, &struct{ f int }{}))
 }
 
-// What is damaged is read or refused: it does not panic, and takes no memory by what it says.
+// Damaged data is read or refused: it does not cause a panic or an allocation by sizes in the data.
 func TestDamaged(t *testing.T) {
 	for _, one := range some {
 		text, err := lean.Append(nil, one)

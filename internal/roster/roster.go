@@ -1,6 +1,6 @@
-// Package roster holds which rollouts a run read, in their order, with what an estimator
-// knows of each, without a pointer for any, and writes them down in some twenty bytes for a
-// rollout where JSON takes two hundred, for a state that is made and read as a whole.
+// Package roster stores the rollouts that a run read, in order, with what an estimator knows of each and
+// without a pointer for any. It encodes a roster in about twenty bytes per rollout, where JSON takes two
+// hundred, for a state that is written and read as a whole.
 package roster
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Roster is the rollouts of a run in their order. The zero value is empty.
+// Roster holds the rollouts of a run in their order. The zero value is empty.
 type Roster struct {
-	files, reasons keys.Keys // the latter why rollouts are excluded
+	files, reasons keys.Keys // reasons = why rollouts are excluded
 	ids            []byte
 	pages          []*[pageSize]entry
 	n              int
@@ -27,16 +27,16 @@ type Roster struct {
 type entry struct {
 	group, file, line, excluded int32
 	rows, masked                int32
-	length, id                  int // id is where it ends in ids
+	length, id                  int // id is the end of the rollout's id in ids
 	reward, baseline            float64
 }
 
-// pageSize is for how many rollouts memory is taken at once.
+// pageSize is the number of rollouts for which memory is allocated at once.
 const pageSize = 1 << 10
 
 func (r *Roster) entry(i int) *entry { return &r.pages[i/pageSize][i%pageSize] }
 
-// id is that of rollout i, as a part of all, which are ids.
+// id returns the id of rollout i as a slice of all, which holds the ids.
 func id[T string | []byte](r *Roster, i int, all T) T {
 	from := 0
 	if i > 0 {
@@ -45,7 +45,7 @@ func id[T string | []byte](r *Roster, i int, all T) T {
 	return all[from:r.entry(i).id]
 }
 
-// Add adds the next rollout, one of a group.
+// Add appends a rollout, a member of a group.
 func (r *Roster) Add(group int, from rollout.Origin, known reward.RolloutReward) {
 	file, _ := r.files.Add(from.File)
 	excluded, _ := r.reasons.Add(known.Excluded)
@@ -58,18 +58,18 @@ func (r *Roster) Add(group int, from rollout.Origin, known reward.RolloutReward)
 		known.Length, len(r.ids), known.Reward, known.Baseline}
 }
 
-// Len is how many rollouts there are.
+// Len returns the number of rollouts.
 func (r *Roster) Len() int { return r.n }
 
-// At is rollout i: its group, its id and where it was read.
+// At returns the group, the id and the origin of rollout i.
 func (r *Roster) At(i int) (group int, name string, from rollout.Origin) {
 	e := r.entry(i)
 	return int(e.group), string(id(r, i, r.ids)), rollout.Origin{File: r.files.At(int(e.file)), Line: int(e.line)}
 }
 
-// Rewards are those of the groups, by their number in groups.
+// Rewards returns the rewards of the groups, in the order of their numbers in groups.
 func (r *Roster) Rewards(groups *keys.Keys) []reward.GroupRewards {
-	ends := make([]int, groups.Len()) // first where a group begins
+	ends := make([]int, groups.Len()) // initially where each group begins
 	for i := range r.n {
 		if g := int(r.entry(i).group) + 1; g < len(ends) {
 			ends[g]++
@@ -93,21 +93,21 @@ func (r *Roster) Rewards(groups *keys.Keys) []reward.GroupRewards {
 	return out
 }
 
-// header is what a packed roster begins with; a row for each rollout follows.
+// header begins a packed roster; a row for each rollout follows.
 type header struct {
 	Files, Groups []string
 	Rows          int
 }
 
-// row is a rollout: its group, its file and its line.
+// row is a rollout, with the numbers of its group and file, and its line.
 type row struct {
 	Group, File, Line int32
 	ID, Excluded      string
-	Reward, Baseline  uint64 // bits
+	Reward, Baseline  uint64 // IEEE 754 bits
 	Counts            [3]int
 }
 
-// Pack writes r and the keys of its groups.
+// Pack encodes r and the keys of its groups.
 func (r *Roster) Pack(groups *keys.Keys) []byte {
 	h := header{Files: names(&r.files), Groups: names(groups), Rows: r.n}
 	return packed.Write(func(w io.Writer) error {
@@ -129,7 +129,7 @@ func names(k *keys.Keys) (out []string) {
 	return out
 }
 
-// Unpack reads what Pack wrote; ok is false where that is damaged.
+// Unpack decodes what Pack wrote; ok is false if the data is damaged.
 func Unpack(b []byte) (r Roster, groups keys.Keys, ok bool) {
 	dec := gob.NewDecoder(packed.Reader(b))
 	var h header

@@ -61,11 +61,11 @@ func TestPack(t *testing.T) {
 	for i := range text {
 		damaged := append([]byte(nil), text...)
 		damaged[i] ^= 0xff
-		roster.Unpack(damaged) // does not panic, and takes no memory by what it says
+		roster.Unpack(damaged) // does not panic, and allocates no memory by sizes in the data
 	}
 }
 
-// Rollouts of many pages come back in their groups, in their order.
+// Rollouts of many pages come back in their groups and their order.
 func TestPages(t *testing.T) {
 	var groups keys.Keys
 	var g roster.Roster

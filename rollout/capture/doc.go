@@ -1,7 +1,6 @@
-// Package capture finds the token ids and log probabilities that inference
-// engines and harnesses return beside the text. [Decode] takes one recorded
-// JSON object and knows these spellings, wherever a choice, a message or the
-// response itself carries them:
+// Package capture finds the token ids and log probabilities that inference engines and harnesses return beside
+// the text. [Decode] reads one recorded JSON object and recognizes these fields in a choice, a message or the
+// response itself:
 //
 //   - vLLM with return_token_ids: prompt_token_ids, choices[0].token_ids, and
 //     logprobs.content[].logprob or, of completions, logprobs.token_logprobs; also tokens written as "token_id:<n>"
@@ -12,12 +11,11 @@
 //   - OpenHands token events, instrumented vLLM: prompt_token_ids, response_token_ids
 //   - ATIF: metrics.prompt_token_ids, completion_token_ids, logprobs
 //
-// The ids are compared with the engine's usage (prompt_tokens, completion_tokens,
-// input_tokens, output_tokens of a response, of meta_info or of a metrics record):
-// vLLM drops ids in some streams with tool parsers, and what is left is not what was
-// sampled ([Tokens].Incomplete). SGLang's weight_version, in meta_info or metadata,
-// is the policy version; output_versions has one for each token.
+// The ids are compared with the engine's usage (prompt_tokens, completion_tokens, input_tokens, output_tokens
+// of a response, of meta_info or of a metrics record): vLLM drops ids in some streams with tool parsers, and
+// the remaining ids are not what was sampled ([Tokens].Incomplete). SGLang's weight_version, in meta_info or
+// metadata, is the policy version; output_versions has one version for each token.
 //
-// Fields that are present but empty count as absent and are reported, since
-// "has the key" is not "has tokens". Nothing here touches a network.
+// Present but empty fields count as absent and are reported, since "has the key" does not imply "has tokens".
+// The package does no networking.
 package capture

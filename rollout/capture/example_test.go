@@ -6,8 +6,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/capture"
 )
 
-// The engine counted three tokens and two ids came through: such a turn is not what was
-// sampled, and must not be trained.
+// The engine counted three tokens and two ids arrived: the turn is not what was sampled, and must not be
+// trained.
 func ExampleDecode_incomplete() {
 	tokens, err := capture.Decode([]byte(`{
 		"choices": [{"token_ids": [7, 8]}],

@@ -17,78 +17,74 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
-// State is what became of a call.
+// State is the state of a call.
 type State string
 
-// The states. StateRunning is that of a call whose end is not recorded.
+// The states. A call is running until its end is recorded.
 const (
 	StateRunning    State = "running"
 	StateOK         State = "ok"
 	StateIncomplete State = "incomplete" // ids, log probabilities and usage differ: never trained
-	StateAborted    State = "aborted"    // ended before its end; what came is kept
+	StateAborted    State = "aborted"    // ended early; the ids that arrived are kept
 	StateSuperseded State = "superseded" // a retry replaced it
-	StateUnseen     State = "unseen"     // the client was gone when the reply came
+	StateUnseen     State = "unseen"     // the client was gone when the reply arrived
 )
 
-// How the prompt of a call goes on from an earlier one.
+// Relations of the prompt of a call to an earlier call.
 const (
 	joinFirst   = "first"   // it shares no ids with an earlier call
-	joinExtends = "extends" // it begins with all ids of the other call, its reply included
+	joinExtends = "extends" // it begins with all ids of the other call, reply included
 	joinForks   = "forks"   // it shares the beginning: a retry, a subagent, a rewritten history
-	joinDrifts  = "drifts"  // it has the other call's reply in other ids
+	joinDrifts  = "drifts"  // it contains the other call's reply as other ids
 )
 
-// Usage is what the engine counted; 0 = it did not count.
+// Usage holds the engine's token counts; 0 = not counted.
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens,omitempty"`
 	CompletionTokens int `json:"completion_tokens,omitempty"`
 }
 
-// Request is a call before it is sent to the engine.
+// Request describes a call before it is sent to the engine.
 type Request struct {
-	// Messages is the whole conversation sent, nil where only ids are known. Each
-	// distinct message is kept once.
+	// Messages is the whole conversation sent, nil if only ids are known. Each distinct message is stored once.
 	Messages []rollout.Message
-	// Prompt are the ids sent, nil where the engine makes them of the messages: the
-	// reply then tells them.
+	// Prompt holds the ids sent, nil if the engine tokenizes the messages: the reply then supplies the ids.
 	Prompt         []rollout.TokenID
 	Tools          []rollout.Tool
 	TemplateKwargs map[string]json.RawMessage
 	Sampling       *rollout.Sampling
 	Agent          string // name of the agent, "" = the session's
 	Dialect        string // of the client: chat, completions, responses, anthropic
-	Engine         string // which one answers; credentials in it are not kept
-	// Settings is what else was asked, a JSON object without the messages. Members
-	// named as headers with keys (Authorization, x-api-key …) are not kept.
+	Engine         string // the engine that answers; credentials in the URL are not kept
+	// Settings holds the other fields of the request, as a JSON object without the messages. Members named like
+	// credential headers (Authorization, x-api-key …) are not kept.
 	Settings json.RawMessage
-	// Replaces is the id of a call of which this is a retry with a new sample: it
-	// becomes superseded. One that runs is ended.
+	// Replaces is the id of a call that this call retries with a new sample. That call becomes superseded, and
+	// is ended if it is running.
 	Replaces string
 }
 
-// Reply is the end of a call. Ids and log probabilities go after those of Call.Append. The
-// prompt is kept, as by Call.Prompt.
+// Reply is the end of a call. Output and Logprobs follow those of Call.Append. The recorder keeps the Prompt
+// slice, as in Call.Prompt.
 type Reply struct {
 	ID           string            // of the engine's response, "" unknown
-	Message      *rollout.Message  // what the client is told, nil where only ids are known
-	Prompt       []rollout.TokenID // as the engine counts it; nil where Request or Call.Prompt had it
+	Message      *rollout.Message  // as sent to the client, nil if only ids are known
+	Prompt       []rollout.TokenID // as reported by the engine; nil if Request or Call.Prompt had it
 	Output       []rollout.TokenID
 	Logprobs     []float32
-	Version      *int32 // of the weights, for Output
+	Version      *int32 // weight version that sampled Output
 	FinishReason string // stop, length, tool_calls, …
-	StopString   string // of the request, where it ended the reply
+	StopString   string // the request's stop string that ended the reply
 	Usage        Usage
-	// Unseen says that the client was gone. Session.Mark tells it later.
+	// Unseen says that the client was gone. Session.Mark can change that later.
 	Unseen bool
-	// Incomplete says why what was recorded is not what was sampled, where the caller
-	// knows; "" = only the counts decide.
+	// Incomplete is the caller's reason why the record is not what was sampled; "" = only the counts decide.
 	Incomplete string
-	// Blob is what a trainer needs of the call besides (routed experts), at most
-	// Options.MaxBlob bytes.
+	// Blob holds what else a trainer needs of the call (routed experts), at most Options.MaxBlob bytes.
 	Blob []byte
 }
 
-// CallInfo is what is known of a call.
+// CallInfo describes a call.
 type CallInfo struct {
 	ID           string        `json:"id"`
 	Session      string        `json:"session"`
@@ -98,39 +94,39 @@ type CallInfo struct {
 	Dialect      string        `json:"dialect,omitempty"`
 	Engine       string        `json:"engine,omitempty"`
 	State        State         `json:"state"`
-	Why          string        `json:"why,omitempty"` // of a state other than ok
-	Used         bool          `json:"used"`          // a later prompt goes on from the whole reply
+	Why          string        `json:"why,omitempty"` // reason for a state other than ok
+	Used         bool          `json:"used"`          // a later prompt continues the whole reply
 	PromptTokens int           `json:"prompt_tokens"`
-	Kept         int           `json:"kept_tokens"`    // of the prompt, held by earlier calls
+	Kept         int           `json:"kept_tokens"`    // prompt ids shared with earlier calls
 	Join         string        `json:"join,omitempty"` // first, extends, forks or drifts
-	Base         string        `json:"base,omitempty"` // the call that it is joined to
-	Drift        int           `json:"drift"`          // ids of that call and its reply that the prompt has otherwise
+	Base         string        `json:"base,omitempty"` // the call that Join relates to
+	Drift        int           `json:"drift"`          // ids of the base call, reply included, that the prompt replaces by others
 	OutputTokens int           `json:"output_tokens"`
 	BlobBytes    int           `json:"blob_bytes,omitempty"`
 	Usage        Usage         `json:"usage"`
 	Finish       string        `json:"finish_reason,omitempty"`
 	Version      *int32        `json:"version,omitempty"`
 	Began        time.Time     `json:"began"`
-	First        time.Duration `json:"first"` // from then to the first id, 0 = none came
+	First        time.Duration `json:"first"` // from Began to the first id, 0 = none arrived
 	Took         time.Duration `json:"took"`
-	// Settings is as in the Request.
+	// Settings is Request.Settings as recorded.
 	Settings json.RawMessage `json:"-"`
 }
 
 // call is a call of a run.
 type call struct {
 	CallInfo
-	context    rollout.Context // what it was sent
+	context    rollout.Context // that was sent
 	otherTools bool
 	sampling   *rollout.Sampling
 	open       bool // its end is not recorded
-	turn       int  // of run.turns, −1 = none
+	turn       int  // index in run.turns, −1 = none
 	blob       []byte
-	from       segment.Place // of the reply, for the blob
+	from       segment.Place // place of the reply's record, for the blob
 	live       *partial      // while it runs in this process
 }
 
-// partial is what has come of a call that runs.
+// partial holds what has arrived of a running call.
 type partial struct {
 	began    time.Time
 	first    time.Duration
@@ -138,17 +134,16 @@ type partial struct {
 	output   []rollout.TokenID
 	logprobs []float32
 	versions []rollout.VersionRun
-	why      string // it is incomplete
+	why      string // why the call is incomplete
 }
 
-// Call is a call that runs. Its methods are safe for concurrent use; the first End or
-// Abort counts.
+// Call is a running call. Its methods are safe for concurrent use; only the first End or Abort has an effect.
 type Call struct {
 	session *Session
 	call    *call
 }
 
-// ID is the call's.
+// ID returns the call's id.
 func (c *Call) ID() string {
 	if c.call == nil {
 		return ""
@@ -156,8 +151,8 @@ func (c *Call) ID() string {
 	return c.call.ID
 }
 
-// with calls do under the lock of the rollout while the call runs.
-func (c *Call) with(do func(g *run, p *partial) error) error {
+// whileRunning runs do under the lock of the rollout if the call is running.
+func (c *Call) whileRunning(do func(g *run, p *partial) error) error {
 	if c.call == nil {
 		return zeroValue("live.Call", "Session.Begin")
 	}
@@ -170,18 +165,17 @@ func (c *Call) with(do func(g *run, p *partial) error) error {
 	return do(g, c.call.live)
 }
 
-// Prompt gives the prompt's ids as the engine tells them, where the request had none. It
-// is an incomplete call where they are not those of the request. The slice is kept, and
-// must not be changed.
+// Prompt supplies the prompt's ids as the engine reports them, if the request had none. If they differ from the
+// request's ids, the call is incomplete. The recorder keeps the slice; it must not be changed.
 func (c *Call) Prompt(ids []rollout.TokenID) error {
-	return c.with(func(g *run, p *partial) error { return p.take(g, ids, nil, nil, nil) })
+	return c.whileRunning(func(g *run, p *partial) error { return p.take(g, ids, nil, nil, nil) })
 }
 
-// Append adds ids that came, with one log probability each or nil, and the version of
-// the weights that sampled them, nil = not known. Beyond Options.MaxTokens it is an
-// error, and the call is to be aborted.
+// Append adds sampled ids that arrived, with one log probability each or nil, and the version of the weights
+// that sampled them, nil = unknown. Beyond Options.MaxTokens it returns an error, and the caller should abort
+// the call.
 func (c *Call) Append(ids []rollout.TokenID, logprobs []float32, version *int32) error {
-	return c.with(func(g *run, p *partial) error {
+	return c.whileRunning(func(g *run, p *partial) error {
 		if p.first == 0 && len(ids) > 0 {
 			p.first = max(1, g.rec.opts.Now().Sub(p.began))
 		}
@@ -190,47 +184,49 @@ func (c *Call) Append(ids []rollout.TokenID, logprobs []float32, version *int32)
 }
 
 func (p *partial) take(g *run, prompt, ids []rollout.TokenID, logprobs []float32, version *int32) error {
-	if n, most := max(len(p.prompt), len(prompt))+len(p.output)+len(ids), g.rec.opts.MaxTokens; n > most || len(logprobs) > most {
+	if n, most := max(len(p.prompt), len(prompt))+len(p.output)+len(ids), g.rec.opts.MaxTokens; n > most {
 		return limit("MaxTokens", "the call has %d ids, at most %d are allowed", n, most)
+	} else if n := len(p.logprobs) + len(logprobs); n > most {
+		return limit("MaxTokens", "the call has %d log probabilities, at most %d are allowed", n, most)
 	}
 	switch {
 	case len(prompt) == 0:
 	case p.prompt == nil:
 		p.prompt = prompt
 	case !slices.Equal(p.prompt, prompt):
-		p.because("the prompt that the engine tells is not the one that was sent")
+		p.markIncomplete("the prompt that the engine tells is not the one that was sent")
 		p.prompt = prompt // what the model saw
 	}
 	if version != nil && len(ids) > 0 {
 		if n := len(p.versions); n == 0 && len(p.output) > 0 {
-			p.because("the version of the first tokens is not known")
+			p.markIncomplete("the version of the first tokens is not known")
 		} else if *version < 0 {
-			p.because("version %d is negative", *version)
+			p.markIncomplete("version %d is negative", *version)
 		} else if n == 0 || p.versions[n-1].Version != *version {
 			p.versions = append(p.versions, rollout.VersionRun{From: len(p.output), Version: *version})
 		}
 	}
 	if len(logprobs) != len(ids) && logprobs != nil {
-		p.because("%d log probabilities came with %d ids", len(logprobs), len(ids))
+		p.markIncomplete("%d log probabilities came with %d ids", len(logprobs), len(ids))
 	}
 	p.output = append(p.output, ids...)
 	p.logprobs = append(p.logprobs, logprobs...)
 	return nil
 }
 
-func (p *partial) because(format string, args ...any) {
+func (p *partial) markIncomplete(format string, args ...any) {
 	if p.why == "" {
 		p.why = fmt.Sprintf(format, args...)
 	}
 }
 
-// check compares what came with what the engine counted, and makes columns that a
-// rollout can hold.
-func (p *partial) check(u Usage, vocab int, whole bool) {
+// checkCounts compares the ids that arrived with the engine's counts, and leaves only values that a rollout can
+// hold.
+func (p *partial) checkCounts(u Usage, vocab int, whole bool) {
 	for name, ids := range map[string]*[]rollout.TokenID{"prompt": &p.prompt, "output": &p.output} {
 		for i, id := range *ids {
 			if id < 0 || vocab > 0 && int(id) >= vocab {
-				p.because("%s token %d is id %d, which is none of the model's", name, i, id)
+				p.markIncomplete("%s token %d is id %d, which is none of the model's", name, i, id)
 				if id < 0 {
 					*ids = (*ids)[:i]
 					break
@@ -246,7 +242,7 @@ func (p *partial) check(u Usage, vocab int, whole bool) {
 		case lp > 0 && lp <= maxRounding:
 			p.logprobs[i] = 0
 		case !(lp <= 0 && lp >= -math.MaxFloat32):
-			p.because("log probability %d is %g, no finite number of at most 0", i, lp)
+			p.markIncomplete("log probability %d is %g, no finite number of at most 0", i, lp)
 			p.logprobs = nil
 		}
 		if p.logprobs == nil {
@@ -255,34 +251,33 @@ func (p *partial) check(u Usage, vocab int, whole bool) {
 	}
 	if len(p.logprobs) != len(p.output) {
 		if len(p.output) > 0 {
-			p.because("%d log probabilities for %d ids", len(p.logprobs), len(p.output))
+			p.markIncomplete("%d log probabilities for %d ids", len(p.logprobs), len(p.output))
 		}
 		p.logprobs = nil
 	}
 	if len(p.prompt) == 0 && len(p.output) > 0 {
-		p.because("the ids of the prompt are not recorded")
+		p.markIncomplete("the ids of the prompt are not recorded")
 	}
 	if !whole {
 		return
 	}
 	if n := u.PromptTokens; n != 0 && n != len(p.prompt) {
-		p.because("usage counts %d prompt tokens, %d ids are recorded", n, len(p.prompt))
+		p.markIncomplete("usage counts %d prompt tokens, %d ids are recorded", n, len(p.prompt))
 	}
 	if n := u.CompletionTokens; n != 0 && n != len(p.output) {
-		p.because("usage counts %d completion tokens, %d ids are recorded", n, len(p.output))
+		p.markIncomplete("usage counts %d completion tokens, %d ids are recorded", n, len(p.output))
 	}
 	if len(p.output) == 0 {
-		p.because("no sampled ids are recorded")
+		p.markIncomplete("no sampled ids are recorded")
 	}
 }
 
-// maxRounding is how far above 0 a log probability may be by rounding.
+// maxRounding is the largest positive log probability accepted as a rounding error of 0.
 const maxRounding = 1e-3
 
-// End records the reply. It returns when that is durable: only then may the client be
-// told that the reply has ended. When ctx ends before, the reply is recorded all the
-// same, and the error is the context's. A reply whose counts differ is recorded as
-// incomplete, which is no error: Session.Calls tells.
+// End records the reply and returns when it is durable: only then may the client learn that the reply has
+// ended. If ctx ends earlier, the reply is still recorded and the error is the context's. A reply whose counts
+// differ is recorded as incomplete, which is not an error: Session.Calls reports it.
 func (c *Call) End(ctx context.Context, r Reply) error {
 	return c.finish(ctx, func(g *run, p *partial) (*record.Entry, error) {
 		if n, most := len(r.Blob), g.rec.opts.MaxBlob; n > most {
@@ -291,9 +286,9 @@ func (c *Call) End(ctx context.Context, r Reply) error {
 		if err := p.take(g, r.Prompt, r.Output, r.Logprobs, r.Version); err != nil {
 			return nil, err
 		}
-		p.check(r.Usage, g.rec.opts.Vocab, true)
+		p.checkCounts(r.Usage, g.rec.opts.Vocab, true)
 		if r.Incomplete != "" {
-			p.because("%s", r.Incomplete)
+			p.markIncomplete("%s", r.Incomplete)
 		}
 		e := &record.Entry{State: string(StateOK), Blob: r.Blob}
 		switch {
@@ -311,15 +306,14 @@ func (c *Call) End(ctx context.Context, r Reply) error {
 	})
 }
 
-// Abort records that the call ended before its end, with what came, durably. The reason
-// is a few words.
+// Abort records durably that the call ended early, with the ids that arrived. The reason is a few words.
 func (c *Call) Abort(ctx context.Context, reason string) error {
 	return c.finish(ctx, func(g *run, p *partial) (*record.Entry, error) { return g.aborted(c.call, StateAborted, reason), nil })
 }
 
 func (c *Call) finish(ctx context.Context, make func(g *run, p *partial) (*record.Entry, error)) error {
 	var t *log.Ticket
-	err := c.with(func(g *run, p *partial) error {
+	err := c.whileRunning(func(g *run, p *partial) error {
 		e, err := make(g, p)
 		if err == nil {
 			t, err = g.record(e, false)
@@ -330,15 +324,15 @@ func (c *Call) finish(ctx context.Context, make func(g *run, p *partial) (*recor
 		err = t.Wait(ctx)
 	}
 	if errors.Is(err, ErrUnavailable) {
-		c.session.run.drop(c.call) // what will not be recorded is not trained
+		c.session.run.drop(c.call) // a reply that is not recorded is not trained
 	}
 	return err
 }
 
-// aborted is the record of a call that ends with what came.
+// aborted returns the record of a call that ends with the ids that arrived.
 func (g *run) aborted(c *call, state State, why string) *record.Entry {
 	p := c.live
-	p.check(Usage{}, g.rec.opts.Vocab, false)
+	p.checkCounts(Usage{}, g.rec.opts.Vocab, false)
 	e := &record.Entry{State: string(state), Why: strings.ToValidUTF8(why, "\uFFFD")}
 	if p.why != "" {
 		e.State, e.Why = string(StateIncomplete), e.Why+"; "+p.why

@@ -11,30 +11,30 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/internal/same"
 )
 
-// content is what a run holds of its calls. One that is cold holds none, and reads it
-// from the journal when it is asked again.
+// content holds the calls, turns and messages of a run. A cold run has no content, and reads it from the
+// journal when it is next used.
 type content struct {
-	order    []*call // by begin
+	order    []*call // in the order in which they began
 	calls    map[string]*call
-	turns    []rollout.Turn // by end, so that each prompt is stored against an earlier one
-	owners   []*call        // of turns
-	lengths  []int          // of the full ids of turns
-	ends     []prefix.Place // of them
+	turns    []rollout.Turn // in the order of their ends, so that each prompt is stored relative to an earlier turn
+	owners   []*call        // the call of each turn
+	lengths  []int          // number of ids of each turn, prompt and reply
+	ends     []prefix.Place // the place of each turn's end in prefixes
 	ids      map[string]bool
 	prefixes prefix.Tree
 	messages []rollout.Message
-	places   map[same.Digest][]int // of messages
+	places   map[same.Digest][]int // indices of messages by digest
 	tools    []rollout.Tool
-	kwargs   *rollout.Rollout // whose TemplateKwargs are those of the rollout, nil = no call yet
+	kwargs   *rollout.Rollout // its TemplateKwargs are the rollout's; nil = no call yet
 	notes    []rollout.Note
-	called   map[string]bool // ids of tool calls of messages
+	called   map[string]bool // ids of the tool calls in messages
 }
 
 func newContent() *content {
 	return &content{calls: map[string]*call{}, ids: map[string]bool{}, places: map[same.Digest][]int{}, called: map[string]bool{}}
 }
 
-// take takes in a record that stands in the journal.
+// take applies a record that is in the journal, and notes its place.
 func (g *run) take(e *record.Entry) error {
 	if e.From.Segment > 0 {
 		g.records = append(g.records, e.From)
@@ -45,14 +45,14 @@ func (g *run) take(e *record.Entry) error {
 	return g.apply(e)
 }
 
-// lock takes the lock, with the content.
+// lock locks the run, after loading its content.
 func (g *run) lock() error {
 	g.mu.Lock()
 	if err := g.warm(); err != nil {
 		g.mu.Unlock()
 		return err
 	}
-	g.rec.cache.use(g)
+	g.rec.cache.touch(g)
 	return nil
 }
 
@@ -80,12 +80,12 @@ func (g *run) warm() error {
 			return err
 		}
 	}
-	g.lost()
+	g.abortLost()
 	return nil
 }
 
-// cool forgets the content, unless a call runs or the journal has not got all of it, and
-// reports whether it did.
+// cool drops the content, unless a call is running or a record is not yet durable, and reports whether the run
+// is cold.
 func (g *run) cool() bool {
 	if !g.mu.TryLock() {
 		return false
@@ -100,7 +100,7 @@ func (g *run) cool() bool {
 	return true
 }
 
-// count adds the calls of a run to s.
+// count adds the calls and sampled ids of a run to s.
 func (g *run) count(s *Stats) {
 	if g.content == nil {
 		s.Tokens += g.cold.Tokens
@@ -115,18 +115,17 @@ func (g *run) count(s *Stats) {
 	}
 }
 
-// cache knows the runs whose content is in memory, and lets those go that were longest not
-// asked.
+// cache tracks the runs whose content is in memory, and drops the content of the least recently used.
 type cache struct {
-	most int64 // bytes of records; 0 = any
+	most int64 // bytes of records; 0 = no limit
 
 	mu   sync.Mutex
-	runs list.List // of *run, the latest first
+	runs list.List // *run, most recently used first
 	held int64
 }
 
-// use notes that a run is asked. Its lock may be held.
-func (c *cache) use(g *run) {
+// touch marks a run as most recently used. The caller may hold its lock.
+func (c *cache) touch(g *run) {
 	if c.most == 0 {
 		return
 	}
@@ -151,7 +150,7 @@ func (c *cache) use(g *run) {
 	}
 }
 
-// drop forgets a run that is delivered.
+// drop removes a delivered run.
 func (c *cache) drop(g *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

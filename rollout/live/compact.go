@@ -11,9 +11,9 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
-// compact copies what is held in the oldest segments to the end of the journal and removes
-// them, while delivered sessions take more than their share of it. Each rollout is one
-// record, durable before anything is removed. One caller at a time does it.
+// compact copies the undelivered records of the oldest segments to the end of the journal and removes those
+// segments, while delivered sessions take more than their share. Each rollout becomes one record, which is
+// durable before anything is removed. It returns at once if another call is compacting.
 func (r *Recorder) compact(ctx context.Context) error {
 	j := r.opts.Journal
 	if j == nil || !r.compacts.TryLock() {
@@ -45,24 +45,24 @@ func (r *Recorder) compact(ctx context.Context) error {
 		r.mu.Lock()
 		err, stays := r.retire(), r.firstSegment() <= first
 		r.mu.Unlock()
-		if err != nil || stays { // a delivery that is not durable needs it
+		if err != nil || stays { // a delivery that is not yet durable needs it
 			return err
 		}
 	}
 	return nil
 }
 
-// due says that delivered sessions take more than their share.
+// due reports whether delivered sessions take more than their share.
 func (r *Recorder) due() bool {
 	j := r.opts.Journal
 	all := j.Stats().Bytes
 	return float64(all-r.held.Load()) > j.opts.MaxDelivered*float64(all) && j.opts.MaxDelivered < 1
 }
 
-// maxMove is the longest rollout that is copied: it is one record.
+// maxMove is the maximum size of a rollout that is copied, since it becomes one record.
 const maxMove = maxRecord / 4
 
-// move copies all records of a run, and reports whether the first ones are not needed now.
+// move copies all records of a run, and reports whether its old records are no longer needed.
 func (r *Recorder) move(ctx context.Context, g *run) (bool, error) {
 	var bodies [][]byte
 	read := reader{dir: r.opts.Journal.dir}
@@ -82,7 +82,7 @@ func (r *Recorder) move(ctx context.Context, g *run) (bool, error) {
 				r.mu.Lock()
 				gone := r.sessions[g.id] != g.root
 				r.mu.Unlock()
-				if gone && errors.Is(err, segment.ErrRemoved) { // it was delivered in between
+				if gone && errors.Is(err, segment.ErrRemoved) { // it was delivered meanwhile
 					return true, nil
 				}
 				return false, err
@@ -97,7 +97,7 @@ func (r *Recorder) move(ctx context.Context, g *run) (bool, error) {
 			return true, nil
 		}
 		if len(g.records) == len(bodies) {
-			break // with both locks: no record of it, nor of its delivery, comes in between
+			break // while both locks are held no record of the run and no delivery can be added
 		}
 		g.mu.Unlock()
 		r.mu.Unlock()
@@ -116,7 +116,7 @@ func (r *Recorder) move(ctx context.Context, g *run) (bool, error) {
 				}
 			}
 		}
-		// As it is after a restart.
+		// The same order as after a restart.
 		r.runs = append(slices.DeleteFunc(r.runs, func(x *run) bool { return x == g }), g)
 	}
 	g.mu.Unlock()
@@ -125,7 +125,7 @@ func (r *Recorder) move(ctx context.Context, g *run) (bool, error) {
 		err = t.Wait(ctx)
 	}
 	if err != nil {
-		return false, busy(err)
+		return false, ignoreUnavailable(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *Recorder) move(ctx context.Context, g *run) (bool, error) {
 	return true, nil
 }
 
-// moveGroups copies the records of all groups, where that segment has one.
+// moveGroups copies the records of all groups if segment first holds one.
 func (r *Recorder) moveGroups(ctx context.Context, first int) error {
 	r.mu.Lock()
 	if len(r.groups) == 0 || r.groupsAt > first {
@@ -160,7 +160,7 @@ func (r *Recorder) moveGroups(ctx context.Context, first int) error {
 		err = t.Wait(ctx)
 	}
 	if err != nil {
-		return busy(err)
+		return ignoreUnavailable(err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +168,7 @@ func (r *Recorder) moveGroups(ctx context.Context, first int) error {
 	return nil
 }
 
-// moved records the copy of a rollout, "" = of the groups.
+// moved records the copy of a rollout, or of the groups for id "".
 func (r *Recorder) moved(id string, bodies [][]byte) (segment.Place, *log.Ticket, error) {
 	e := &record.Entry{Kind: record.Moved, Session: id, At: r.opts.Now().UnixNano(), Blob: record.Join(bodies)}
 	frame, err := e.Encode(0)
@@ -178,15 +178,15 @@ func (r *Recorder) moved(id string, bodies [][]byte) (segment.Place, *log.Ticket
 	return r.opts.Journal.log.Enqueue(frame, true)
 }
 
-// busy leaves out that the journal has no room or no time now: the next delivery copies.
-func busy(err error) error {
+// ignoreUnavailable turns ErrUnavailable into nil: the next delivery tries to copy again.
+func ignoreUnavailable(err error) error {
 	if errors.Is(err, ErrUnavailable) {
 		return nil
 	}
 	return err
 }
 
-// reader reads the bodies of records, and remembers the one that holds the last part.
+// reader reads the bodies of records, and caches the Moved record that it read last.
 type reader struct {
 	dir   string
 	at    segment.Place

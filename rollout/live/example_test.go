@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// An agent of two steps is recorded, and its rollout is there after a restart.
+// An agent of two steps is recorded, and its rollout can be read after a restart.
 func Example() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "journal")
@@ -35,7 +35,7 @@ func Example() {
 		if err != nil {
 			panic(err)
 		}
-		sampled := []rollout.TokenID{10, 11, 12} // as they come from the engine
+		sampled := []rollout.TokenID{10, 11, 12} // as they arrive from the engine
 		if err := call.Append(sampled, []float32{-0.5, -0.25, -0.125}, nil); err != nil {
 			panic(err)
 		}
@@ -43,7 +43,7 @@ func Example() {
 		if err := call.End(ctx, live.Reply{FinishReason: "stop", Usage: usage}); err != nil {
 			panic(err)
 		}
-		prompt = append(append(prompt, sampled...), rollout.TokenID(20+step)) // what the tool said
+		prompt = append(append(prompt, sampled...), rollout.TokenID(20+step)) // the tool's output
 	}
 	if err := journal.Close(); err != nil {
 		panic(err)

@@ -2,7 +2,7 @@ package live
 
 import "github.com/turnpack/turnpack/rollout/live/internal/log"
 
-// OpenFaulty opens a journal that asks fault before it opens, writes and fsyncs a file.
+// OpenFaulty opens a journal that calls fault before it opens, writes and fsyncs a file.
 func OpenFaulty(dir string, o JournalOptions, fault func(op string) error) (*Journal, error) {
 	open := o.withDefaults().open
 	o.open = func(path string) (log.File, error) {

@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -15,7 +16,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// All that is told of a call is recorded, and there after a restart.
+// All fields of a call are recorded and survive a restart.
 func TestRecordOfACall(t *testing.T) {
 	dir := t.TempDir()
 	rec, j := recorder(t, dir, live.JournalOptions{}, live.Options{})
@@ -76,8 +77,8 @@ func TestRecordOfACall(t *testing.T) {
 	}
 }
 
-// The end of a call is durable before its caller goes on, and its intent with it: one fsync
-// of its own, or with those that came while another was made.
+// The intent and the end of a call are durable before End returns, with one fsync of its own, or with one
+// shared by the calls that arrived during another fsync.
 func TestSharedSyncs(t *testing.T) {
 	var syncs atomic.Int64
 	held := make(chan struct{})
@@ -129,8 +130,8 @@ func TestSharedSyncs(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// What begins is in the file before the caller goes on, whatever the disk does: a process
-// killed then keeps it. It is durable soon, also where nothing ends.
+// Begin returns after its record is in the file, whatever the disk does, so that a killed process keeps it. It
+// is durable soon, even if no call ends.
 func TestBeginIsWritten(t *testing.T) {
 	dir, killed := t.TempDir(), t.TempDir()
 	var syncs atomic.Int64
@@ -148,7 +149,7 @@ func TestBeginIsWritten(t *testing.T) {
 	c, err := s.Begin(t.Context(), live.Request{Prompt: ids{1}, Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "hi"}}})
 	require.NoError(t, err)
 	require.NoError(t, os.CopyFS(killed, os.DirFS(dir)))
-	for syncs.Load() < 2 { // nothing ended
+	for syncs.Load() < 2 { // although nothing ended
 		time.Sleep(time.Millisecond)
 	}
 	ended := make(chan error, 1)
@@ -171,4 +172,21 @@ func TestBeginIsWritten(t *testing.T) {
 	require.True(t, ok)
 	require.Len(t, s.Calls(), 1)
 	require.Equal(t, c.ID(), s.Calls()[0].ID)
+}
+
+// Log probabilities have the limit of ids, and their excess is not told as that of ids.
+func TestLogprobsAreBounded(t *testing.T) {
+	rec, err := live.New(live.Options{MaxTokens: 100})
+	require.NoError(t, err)
+	for _, each := range []int{101, 40} {
+		s := begin(t, rec, live.Start{})
+		c, err := s.Begin(t.Context(), live.Request{Prompt: ids{1}})
+		require.NoError(t, err)
+		n := 0
+		for err = nil; err == nil && n <= 200; n += each {
+			err = c.Append(nil, make([]float32, each), nil)
+		}
+		require.ErrorIs(t, err, rollout.KindLimit)
+		require.ErrorContains(t, err, fmt.Sprintf("MaxTokens: the call has %d log probabilities, at most 100 are allowed", n))
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// A group that would count a rollout twice, or that nobody can name, is none.
+// A group that contains a rollout twice, or that has no key, is refused.
 func TestAGroupHasAKeyAndEachSessionOnce(t *testing.T) {
 	rec, err := live.New(live.Options{})
 	require.NoError(t, err)

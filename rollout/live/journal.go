@@ -13,27 +13,26 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
-// JournalOptions of OpenJournal. The zero value is the right default.
+// JournalOptions configures OpenJournal. The zero value is the right default.
 type JournalOptions struct {
-	// MaxDelay is how long the record of a reply waits for others to share its fsync, 0
-	// to 5 ms. With 0 it has one at once, and those that come during it share the next.
+	// MaxDelay is how long an ended call waits for others to share its fsync, 0 to 5 ms. With 0 the fsync
+	// begins at once, and records that arrive during it share the next.
 	MaxDelay time.Duration
-	// SegmentBytes is the size at which the next file begins; 0 = 64 MiB.
+	// SegmentBytes is the size at which the next segment begins; 0 = 64 MiB.
 	SegmentBytes int64
-	// MaxQueued bounds the bytes that wait for the disk, 0 = 64 MiB: beyond it no new
-	// call begins, while the replies of those that run are taken.
+	// MaxQueued limits the bytes that wait for the disk, 0 = 64 MiB: beyond it new calls are refused, while
+	// replies of running calls are accepted.
 	MaxQueued int64
 
-	// MaxDelivered is the share of the folder's bytes that delivered sessions may take
-	// before what is held in the oldest segments is copied to the end, so that they can
-	// be removed; 0 = 0.5, 1 = nothing is copied, and one open session keeps all that
-	// came after it.
+	// MaxDelivered is the share of the folder's bytes that delivered sessions may take before the undelivered
+	// records of the oldest segments are copied to the end, so that those segments can be removed; 0 = 0.5.
+	// With 1 nothing is copied, and one open session keeps every segment after its first.
 	MaxDelivered float64
 
-	open func(path string) (log.File, error) // nil = a file, for tests of faults
+	open func(path string) (log.File, error) // nil = a file; tests inject faults
 }
 
-// validate reports all faults at once.
+// validate reports all invalid fields at once.
 func (o JournalOptions) validate() error {
 	err := notNegative(map[string]int64{"SegmentBytes": o.SegmentBytes, "MaxQueued": o.MaxQueued})
 	if o.MaxDelay < 0 || o.MaxDelay > 5*time.Millisecond {
@@ -45,7 +44,7 @@ func (o JournalOptions) validate() error {
 	return err
 }
 
-// withDefaults fills in the defaults.
+// withDefaults returns o with the defaults filled in.
 func (o JournalOptions) withDefaults() JournalOptions {
 	o.SegmentBytes = cmp.Or(o.SegmentBytes, 64<<20)
 	o.MaxQueued = cmp.Or(o.MaxQueued, 64<<20)
@@ -56,14 +55,14 @@ func (o JournalOptions) withDefaults() JournalOptions {
 	return o
 }
 
-// JournalStats says what a journal holds and did.
+// JournalStats describes the contents and activity of a journal.
 type JournalStats struct {
 	Segments int   `json:"segments"` // files
 	Bytes    int64 `json:"bytes"`    // of all files
 	Records  int64 `json:"records"`  // written since it was opened
 	Syncs    int64 `json:"syncs"`    // groups of records made durable
-	Queued   int64 `json:"queued"`   // bytes that are not durable yet
-	Torn     int64 `json:"torn"`     // bytes of an unfinished record cut off when it was opened
+	Queued   int64 `json:"queued"`   // bytes that are not yet durable
+	Torn     int64 `json:"torn"`     // bytes of an unfinished record cut off on opening
 }
 
 // Journal is an open journal. Its methods are safe for concurrent use.
@@ -71,12 +70,12 @@ type Journal struct {
 	dir   string
 	opts  JournalOptions
 	log   *log.Log
-	taken atomic.Bool // a recorder has it
+	taken atomic.Bool // a recorder uses it
 }
 
-// OpenJournal opens or makes the journal in folder dir, which it locks against other
-// processes. A torn end, as a killed process leaves it, is cut off; damage before the
-// end is a KindFormat error with file and byte, and nothing is changed.
+// OpenJournal opens or creates the journal in folder dir and locks it against other processes. A torn end, as
+// left by a killed process, is cut off; damage before the end is a KindFormat error with file and byte offset,
+// and changes nothing.
 func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -89,7 +88,7 @@ func OpenJournal(dir string, o JournalOptions) (*Journal, error) {
 	return &Journal{dir: dir, opts: o, log: l}, nil
 }
 
-// Stats returns counts so far.
+// Stats returns the current counts.
 func (j *Journal) Stats() JournalStats {
 	if j.log == nil {
 		return JournalStats{}
@@ -97,7 +96,7 @@ func (j *Journal) Stats() JournalStats {
 	return JournalStats(j.log.Stats())
 }
 
-// Err is why the journal cannot record now, nil while it can.
+// Err returns why the journal cannot record now, nil while it can.
 func (j *Journal) Err() error {
 	if j.log == nil {
 		return nil
@@ -105,7 +104,7 @@ func (j *Journal) Err() error {
 	return j.log.Err()
 }
 
-// Close writes what waits and ends the journal. A second Close does nothing.
+// Close writes the queued records and closes the journal. A second Close does nothing.
 func (j *Journal) Close() error {
 	if j.log == nil {
 		return nil
@@ -113,7 +112,7 @@ func (j *Journal) Close() error {
 	return j.log.Close()
 }
 
-// blob reads the blob of the reply that stands there.
+// blob reads the blob of the reply recorded at that place.
 func (j *Journal) blob(at segment.Place) ([]byte, error) {
 	body, err := (&reader{dir: j.dir}).body(at)
 	if errors.Is(err, segment.ErrRemoved) {
@@ -129,5 +128,5 @@ func (j *Journal) blob(at segment.Place) ([]byte, error) {
 	return e.Blob, nil
 }
 
-// Extension ends the names of a journal's files.
+// Extension is the suffix of a journal's file names.
 const Extension = segment.Extension

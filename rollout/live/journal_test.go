@@ -57,7 +57,7 @@ func solved(yes bool) live.Ending {
 	return live.Ending{Outcome: rollout.Outcome{Resolved: &yes}, Status: rollout.StatusCompleted}
 }
 
-// told are the rollouts that a journal tells.
+// told returns the rollouts of a journal.
 func told(t testing.TB, dir string) []*rollout.Rollout {
 	t.Helper()
 	var out []*rollout.Rollout
@@ -70,8 +70,8 @@ func told(t testing.TB, dir string) []*rollout.Rollout {
 
 const killed = "TURNPACK_TEST_JOURNAL"
 
-// work goes on with three rollouts of a fixed script where the journal says that they
-// stand, and tells each thing once it is durable. What is said depends on nothing else.
+// work continues three rollouts of a fixed script from the state in the journal, and prints each step once it
+// is durable. The output depends on nothing else.
 func work(t *testing.T, dir string, out *bufio.Writer) {
 	rec, j := recorder(t, dir, live.JournalOptions{SegmentBytes: 8 << 10}, live.Options{})
 	var mu sync.Mutex
@@ -119,8 +119,8 @@ func work(t *testing.T, dir string, out *bufio.Writer) {
 	out.Flush()
 }
 
-// After any number of kills at any moment the journal tells the same rollouts in the same
-// bytes as without one, and each reply that was durable is there.
+// After any number of kills at any moment the journal yields the same rollouts in the same bytes as without
+// kills, and contains each durable reply.
 func TestKilledRecorders(t *testing.T) {
 	kit.Long(t)
 	if dir := os.Getenv(killed); dir != "" {
@@ -177,7 +177,7 @@ func TestKilledRecorders(t *testing.T) {
 				_, err := fmt.Sscanf(r.ID, "r%d", &n)
 				require.NoError(t, err)
 				require.GreaterOrEqual(t, len(r.Turns), done[n], "what was durable is there")
-				done[n] = len(r.Turns) // one may be, without having been told
+				done[n] = len(r.Turns) // one may be durable without having been printed
 			}
 			j, err := live.OpenJournal(dir, live.JournalOptions{})
 			require.NoError(t, err)
@@ -195,8 +195,8 @@ func TestKilledRecorders(t *testing.T) {
 	t.Logf("%d kills, %d left a torn end", kills, torn)
 }
 
-// A journal that is cut at any byte opens, tells what is whole, and goes on; one that is
-// damaged at any byte before its last record is refused, with the place, as it is.
+// A journal cut at any byte opens, yields its intact records, and continues; one damaged at any byte before its
+// last record is refused with the place, and left unchanged.
 func TestTornAndDamaged(t *testing.T) {
 	dir := t.TempDir()
 	rec, j := recorder(t, dir, live.JournalOptions{}, live.Options{})
@@ -256,8 +256,7 @@ func TestTornAndDamaged(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindFormat)
 }
 
-// A full disk, too many open files and a failed fsync end new calls and lose nothing that
-// was recorded.
+// A full disk, too many open files and a failed fsync make new calls fail and lose nothing recorded.
 func TestFullDisk(t *testing.T) {
 	for _, op := range []string{"write", "open", "sync"} {
 		dir := t.TempDir()
@@ -298,7 +297,7 @@ func TestFullDisk(t *testing.T) {
 		state, _ := became(s, c)
 		require.Equal(t, live.StateIncomplete, state)
 		mu.Lock()
-		full = false // too late: what came before the failure is all that counts
+		full = false // too late: only what came before the failure counts
 		mu.Unlock()
 		_, err = s.Begin(t.Context(), live.Request{Prompt: ids{1}})
 		require.ErrorIs(t, err, live.ErrUnavailable)
@@ -316,8 +315,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A disk that is slower than the calls: what waits for it is bounded, new calls beyond that
-// are refused, and the ends of calls that run wait and are recorded.
+// With a disk slower than the calls the queue is bounded: new calls beyond the limit are refused, while the
+// ends of running calls wait and are recorded.
 func TestLagIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	held := make(chan struct{})
@@ -357,6 +356,7 @@ func TestLagIsBounded(t *testing.T) {
 	require.ErrorIs(t, refused, rollout.KindLimit)
 	require.ErrorIs(t, refused, live.ErrUnavailable, "which is 503 to a client")
 	require.Contains(t, refused.Error(), "wait for the disk")
+	require.Contains(t, refused.Error(), "raise live.JournalOptions.MaxQueued")
 	_, err = rec.Begin(t.Context(), live.Start{ID: "b", Instance: strings.Repeat("x", 8<<10)})
 	require.ErrorIs(t, err, live.ErrUnavailable)
 	most := j.Stats().Queued
@@ -377,7 +377,7 @@ func TestLagIsBounded(t *testing.T) {
 	require.Equal(t, 5, whole)
 }
 
-// goesOn: while the disk is full new calls are refused, and a reply waits for room.
+// goesOn checks that while the disk is full new calls are refused and a reply waits for space.
 func goesOn(t *testing.T, rec *live.Recorder, s *live.Session, c *live.Call, room func()) {
 	ended := make(chan error, 1)
 	go func() {
@@ -399,8 +399,8 @@ func goesOn(t *testing.T, rec *live.Recorder, s *live.Session, c *live.Call, roo
 	ask(t, s, ids{1, 2, 3, 4}, ids{5})
 }
 
-// An old session that is open, and groups that wait, are copied forward, and a kill
-// before any write leaves the same rollouts.
+// An old open session and undelivered groups are copied forward, and a kill before any write leaves the same
+// rollouts.
 func TestCompaction(t *testing.T) {
 	dir, copies := t.TempDir(), t.TempDir()
 	var armed atomic.Bool
@@ -479,7 +479,7 @@ func TestCompaction(t *testing.T) {
 	}
 }
 
-// Keys of requests are nowhere in the files.
+// Keys of requests do not appear in the files.
 func TestNoSecrets(t *testing.T) {
 	const key = "sk-ant-SECRET-0123"
 	dir := t.TempDir()
@@ -507,7 +507,7 @@ func TestNoSecrets(t *testing.T) {
 	require.Contains(t, string(text), `1.50`, "numbers stay as they were written")
 }
 
-// Segments go when all their sessions are delivered, and not before; what is left opens.
+// Segments are removed once all their sessions are delivered, not earlier; the remaining journal opens.
 func TestRetention(t *testing.T) {
 	dir := t.TempDir()
 	rec, j := recorder(t, dir, live.JournalOptions{SegmentBytes: 2 << 10, MaxDelivered: 1}, live.Options{})
@@ -567,7 +567,7 @@ func TestRetention(t *testing.T) {
 	require.NoError(t, os.Remove(paths[0]))
 }
 
-// The folder of a journal is a dump: its rollouts, the open ones with a note.
+// The folder of a journal is a dump: its rollouts, with a note on open ones.
 func TestJournalIsADump(t *testing.T) {
 	dir := t.TempDir()
 	rec, j := recorder(t, dir, live.JournalOptions{SegmentBytes: 1 << 10}, live.Options{})
@@ -582,7 +582,7 @@ func TestJournalIsADump(t *testing.T) {
 	s, _ := rec.Session("b")
 	_, err := s.End(t.Context(), solved(true))
 	require.NoError(t, err)
-	read, err := traj.Open([]string{dir}, traj.Options{OnError: rollout.OnErrorStop}) // while it is written
+	read, err := traj.Open([]string{dir}, traj.Options{OnError: rollout.OnErrorStop}) // while it is being written
 	require.NoError(t, err)
 	var got []*rollout.Rollout
 	for r, err := range read.All() {
@@ -604,7 +604,7 @@ func TestJournalIsADump(t *testing.T) {
 	require.NoError(t, j.Close())
 }
 
-// A journal is one process's, and its goroutine ends with it.
+// A journal has one process at a time, and its goroutine ends with it.
 func TestOneWriter(t *testing.T) {
 	before := runtime.NumGoroutine()
 	dir := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// TestManySessions: what sessions of 50 calls hold, each of 100 new ids of prompt and 100
-// sampled ones. TURNPACK_SESSIONS says how many, 40 without.
+// TestManySessions bounds the memory of sessions of 50 calls, each of 100 new prompt ids and 100 sampled ones.
+// TURNPACK_SESSIONS sets their number, default 40.
 func TestManySessions(t *testing.T) {
 	kit.Long(t)
 	n, calls := 40, 50
@@ -75,8 +75,8 @@ func TestManySessions(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// Sessions that are read from the journal again are as they were: the property tests hold
-// where nothing may stay in memory.
+// Sessions read again from the journal are unchanged: the property tests hold when no session may stay in
+// memory.
 func TestCold(t *testing.T) {
 	dir := t.TempDir()
 	j, err := live.OpenJournal(dir, live.JournalOptions{})
@@ -121,7 +121,7 @@ func TestCold(t *testing.T) {
 		require.Equal(t, []byte{3}, blob)
 	}
 	require.Equal(t, warm.Stats().Tokens, r.Stats().Tokens)
-	// The journal that is gone is told, and no rollout is shorter for it.
+	// A missing journal is reported, and no rollout is shortened.
 	require.NoError(t, os.RemoveAll(dir))
 	s, _ := r.Session("0")
 	_, err = s.Rollout()

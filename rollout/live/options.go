@@ -12,49 +12,46 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
 )
 
-// Causes that a caller tells apart with errors.Is. The errors that carry them are
-// located and of a rollout.Kind, as all of this module are; a bound that is met is of
-// KindLimit.
+// Causes to distinguish with errors.Is. Like all errors of this module, the errors that carry them have a
+// location and a rollout.Kind; an exceeded limit is of KindLimit.
 var (
-	// ErrFinished: the session or the call has ended, and takes nothing more.
+	// ErrFinished: the session or the call has ended and accepts nothing more.
 	ErrFinished = errors.New("it has ended")
-	// ErrConflict: what was asked contradicts what is recorded: another ending of a
-	// session, another digest of a batch, an id that is taken.
+	// ErrConflict: the request contradicts the records: another ending of a session, another digest of a batch,
+	// an id that is taken.
 	ErrConflict = errors.New("it contradicts what is recorded")
-	// ErrUnknown: there is no session or call of that id.
+	// ErrUnknown: no session or call has that id.
 	ErrUnknown = errors.New("there is none of that id")
-	// ErrUnavailable: the journal cannot record (full disk, failed fsync, closed). A
-	// service answers 503; what was recorded before stays recorded.
+	// ErrUnavailable: the journal cannot record (full disk, failed fsync, closed). A service answers 503;
+	// earlier records are kept.
 	ErrUnavailable = log.ErrUnavailable
 )
 
-// Options of a Recorder. The zero value records in memory, with default bounds.
+// Options configures a Recorder. The zero value records in memory, with default limits.
 type Options struct {
-	// Journal keeps everything on disk, nil = nothing outlives the process. A journal
-	// serves one recorder, which goes on with what it holds.
+	// Journal stores all records on disk; nil = nothing outlives the process. A journal serves one recorder,
+	// which continues from its contents.
 	Journal *Journal
-	// Now gives the times of records, nil = time.Now. Nothing depends on its order.
+	// Now returns the times of records, nil = time.Now. Nothing depends on their order.
 	Now func() time.Time
-	// NewID gives ids of calls and of sessions begun without one, each once; nil =
-	// random ones of 130 bits.
+	// NewID returns unique ids for calls and for sessions begun without an id; nil = random ids of 130 bits.
 	NewID func() string
-	// Vocab is the number of token ids of the model: greater ids are no tokens. 0 =
-	// not known.
+	// Vocab is the number of token ids of the model: ids from Vocab up are invalid. 0 = unknown.
 	Vocab int
 
-	// Bounds; 0 = the default. Beyond each is an error of KindLimit.
-	MaxSessions int // sessions held: open, or ended and not delivered; 100,000
+	// Limits; 0 = the default. Exceeding one is an error of KindLimit.
+	MaxSessions int // sessions held: open, or ended and undelivered; 100,000
 	MaxCalls    int // calls of a rollout; 100,000
-	MaxInFlight int // calls of a rollout at one time; 256
+	MaxInFlight int // concurrent calls of a rollout; 256
 	MaxTokens   int // ids of a call, prompt and output; 4 Mi
-	MaxBytes    int // of what is recorded of a request or a reply, the blob aside; 64 MiB
+	MaxBytes    int // of the record of a request or a reply, without the blob; 64 MiB
 	MaxBlob     int // bytes of the opaque blob of a call; 64 MiB
-	// MaxMemory is how many bytes of records may be in memory; 256 MiB. Beyond, sessions
-	// that were longest not asked are read from the journal again when they are.
+	// MaxMemory bounds the bytes of records in memory; 256 MiB. Beyond it the least recently used rollouts are
+	// dropped from memory and read from the journal when next used.
 	MaxMemory int
 }
 
-// validate reports all faults at once.
+// validate reports all invalid fields at once.
 func (o Options) validate() error {
 	return notNegative(map[string]int{"Vocab": o.Vocab, "MaxSessions": o.MaxSessions, "MaxCalls": o.MaxCalls, "MaxInFlight": o.MaxInFlight,
 		"MaxTokens": o.MaxTokens, "MaxBytes": o.MaxBytes, "MaxMemory": o.MaxMemory, "MaxBlob": o.MaxBlob})
@@ -91,7 +88,7 @@ func zeroValue(typ, maker string) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: typ}, "is used as its zero value").WithFix("make it with %s", maker)
 }
 
-// notNegative reports the fields that are negative.
+// notNegative returns an error for each negative field.
 func notNegative[T int | int64](fields map[string]T) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(fields)) {

@@ -20,8 +20,7 @@ import (
 
 type ids = []rollout.TokenID
 
-// sample is what an engine sampled for a call: each token has a log probability that no
-// other one has.
+// sample is the output that an engine sampled for a call: each token has a unique log probability.
 type sample struct {
 	prompt, output ids
 	logprobs       []float32
@@ -30,7 +29,7 @@ type sample struct {
 
 func (s *sample) full() ids { return slices.Concat(s.prompt, s.output) }
 
-// harness drives a recorder as random agents do, and knows what was sampled.
+// harness drives a recorder as random agents do, and remembers what was sampled.
 type harness struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -39,7 +38,7 @@ type harness struct {
 	agents  []*agent
 	samples map[string]*sample // by call
 	serial  int
-	words   int // few, so that contexts meet by chance; many, so that they do not
+	words   int // few, so that contexts coincide by chance; many, so that they do not
 }
 
 type agent struct {
@@ -66,7 +65,7 @@ func (h *harness) some(most int) ids {
 	return out
 }
 
-// begin begins a call of an agent; what the engine samples for it is decided.
+// begin begins a call of an agent, and draws the sample for it.
 func (h *harness) begin(a *agent, replaces string) (*live.Call, *sample) {
 	s := &sample{prompt: slices.Clone(a.context), output: h.some(6)}
 	for range s.output {
@@ -93,11 +92,11 @@ func (h *harness) end(c *live.Call, s *sample, r live.Reply) {
 	s.trained = !r.Unseen
 }
 
-// step is one thing that a harness may do.
+// step does one random thing.
 func (h *harness) step() {
 	a := h.agents[h.rng.IntN(len(h.agents))]
 	switch h.rng.IntN(12) {
-	case 0: // a subagent, from the context at hand or anew
+	case 0: // a subagent, from the current context or a new one
 		child, err := h.rec.Begin(h.t.Context(), live.Start{Parent: a.session.ID(), Agent: "sub"})
 		require.NoError(h.t, err)
 		b := &agent{session: child, context: h.some(5)}
@@ -112,14 +111,14 @@ func (h *harness) step() {
 		if n := len(a.before); n > 0 {
 			a.context, a.before[n-1] = append(slices.Clone(a.before[n-1]), h.some(2)...), a.context
 		}
-	case 3: // aborted, with a part of the output, and asked again
+	case 3: // aborted with a part of the output, and requested again
 		c, s := h.begin(a, "")
 		s.output = s.output[:h.rng.IntN(len(s.output)+1)]
 		s.logprobs = s.logprobs[:len(s.output)]
 		require.NoError(h.t, c.Prompt(s.prompt))
 		require.NoError(h.t, c.Append(s.output, s.logprobs, nil))
 		require.NoError(h.t, c.Abort(h.t.Context(), "the client went away"))
-		if h.rng.IntN(3) == 0 { // what came is gone on from
+		if h.rng.IntN(3) == 0 { // the agent continues from the partial output
 			a.context = append(s.full(), h.some(2)...)
 		}
 	case 4: // a retry with another sample
@@ -129,7 +128,7 @@ func (h *harness) step() {
 		s.trained = false
 		h.end(again, other, live.Reply{})
 		a.context = append(other.full(), h.some(3)...)
-	case 5: // several at a time, that end in another order
+	case 5: // several concurrent calls that end in another order
 		var calls []*live.Call
 		for range 2 + h.rng.IntN(3) {
 			c, _ := h.begin(h.agents[h.rng.IntN(len(h.agents))], "")
@@ -140,14 +139,14 @@ func (h *harness) step() {
 			h.end(c, h.samples[c.ID()], live.Reply{})
 		}
 		a.context = append(h.samples[calls[0].ID()].full(), h.some(2)...)
-	case 6: // the client is gone when the reply comes, and may learn it later
+	case 6: // the client is gone when the reply arrives, and may learn of it later
 		c, s := h.begin(a, "")
 		h.end(c, s, live.Reply{Unseen: true})
 		if h.rng.IntN(2) == 0 {
 			require.NoError(h.t, a.session.Mark(h.t.Context(), c.ID(), live.StateOK, ""))
 			s.trained = true
 		}
-	case 7: // an engine that lies
+	case 7: // an engine that reports wrong data
 		c, s := h.begin(a, "")
 		lie := live.Reply{Prompt: s.prompt, Output: s.output, Logprobs: s.logprobs, Usage: live.Usage{CompletionTokens: len(s.output) + 1}}
 		if h.rng.IntN(2) == 0 {
@@ -164,8 +163,7 @@ func (h *harness) step() {
 	}
 }
 
-// expected are the samples to be trained: those that were used, whatever became of the
-// call.
+// expected returns the samples to be trained: those that were used, whatever the state of the call.
 func (h *harness) expected() (out []*sample) {
 	calls := h.root.Calls()
 	for _, c := range calls {
@@ -183,10 +181,10 @@ func (h *harness) expected() (out []*sample) {
 	return out
 }
 
-// optimum is the least number of rows: turns less the most that can follow another one.
+// optimum returns the least number of rows: the turns minus the most turns that can follow another one.
 func optimum(samples []*sample) int {
 	n := len(samples)
-	after := make([]int, n) // which turn each follows
+	after := make([]int, n) // the turn that each one follows
 	for i := range after {
 		after[i] = -1
 	}
@@ -224,9 +222,8 @@ func options(seed uint64, j *live.Journal) live.Options {
 		}}
 }
 
-// Whatever a harness does, each token that was sampled and is to be trained is trained
-// once, in the context in which it was sampled, with its own log probability, in the
-// fewest rows there can be; and a journal tells the same rollout.
+// Whatever a harness does, each sampled token to be trained is trained once, in the context in which it was
+// sampled, with its own log probability, in the fewest possible rows; and a journal yields the same rollout.
 func TestTrainedIsSampled(t *testing.T) {
 	model, err := embedded.Model()
 	require.NoError(t, err)

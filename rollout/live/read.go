@@ -11,12 +11,12 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
-// player takes in the records of a journal.
+// player rebuilds a recorder's state from the records of a journal.
 type player struct {
 	rec     *Recorder
-	orphans map[string]segment.Place // sessions whose first records are gone → where the next one stands
-	ended   func(*run) error         // told of each rollout that ended, which is forgotten then; nil = kept
-	skip    map[string]bool          // sessions told
+	orphans map[string]segment.Place // sessions whose first records are missing → place of the first record found
+	ended   func(*run) error         // called for each rollout that ended, which is then dropped; nil = all are kept
+	skip    map[string]bool          // sessions passed to ended
 }
 
 func (p *player) play(dir string) error {
@@ -40,10 +40,10 @@ func (p *player) take(at segment.Place, body []byte) error {
 	if e.Kind == record.Moved {
 		return p.moved(e)
 	}
-	return p.one(e)
+	return p.apply(e)
 }
 
-// moved takes in what was copied: it stands for all that was told before.
+// moved applies a copy of a rollout's records, which replaces all its earlier records.
 func (p *player) moved(e *record.Entry) error {
 	r, bodies, err := p.rec, [][]byte(nil), error(nil)
 	if bodies, err = record.Parts(e.Blob); err != nil || p.skip[e.Session] {
@@ -61,14 +61,14 @@ func (p *player) moved(e *record.Entry) error {
 		}
 		x.From = e.From
 		x.From.Part = i + 1
-		if err := p.one(x); err != nil {
+		if err := p.apply(x); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *player) one(e *record.Entry) error {
+func (p *player) apply(e *record.Entry) error {
 	r, at := p.rec, e.From
 	s := r.sessions[e.Session]
 	switch e.Kind {
@@ -106,7 +106,7 @@ func (p *player) one(e *record.Entry) error {
 	if err := g.take(e); err != nil {
 		return err
 	}
-	r.cache.use(g)
+	r.cache.touch(g)
 	if p.ended != nil && g.ending != nil {
 		for id := range g.sessions {
 			delete(r.sessions, id)
@@ -117,7 +117,7 @@ func (p *player) one(e *record.Entry) error {
 	return nil
 }
 
-// orphan notes a record of a session that is not known.
+// orphan notes a record of an unknown session.
 func (p *player) orphan(e *record.Entry, at segment.Place) error {
 	root := cmp.Or(e.Run, e.Session)
 	if _, there := p.orphans[root]; !there && !p.skip[root] {
@@ -126,19 +126,18 @@ func (p *player) orphan(e *record.Entry, at segment.Place) error {
 	return nil
 }
 
-// errStopped ends a reading whose consumer has enough.
+// errStopped ends a reading whose consumer stopped.
 var errStopped = errors.New("the consumer stopped")
 
-// Read yields the rollouts of the journal in folder dir: those that ended in the order
-// of their ends, then those that did not, which have a note "unfinished", in the order in
-// which they began. Rollouts whose first records are removed are delivered, and are not
-// among them. It changes nothing, and may read while a process writes: it sees what is
-// written. One rollout that runs is in memory at a time, and all that are open.
+// Read yields the rollouts of the journal in folder dir: those that ended, in the order of their ends, then the
+// others, with a note "unfinished", in the order in which they began. Delivered rollouts whose first records
+// are removed are skipped. Read changes nothing and may run while a process writes: it sees what is written. It
+// holds all open rollouts in memory.
 func Read(dir string) iter.Seq2[*rollout.Rollout, error] {
 	return func(yield func(*rollout.Rollout, error) bool) {
 		r := newRecorder(Options{})
 		p := player{rec: r, ended: func(g *run) error {
-			g.lost()
+			g.abortLost()
 			r.runs = slices.DeleteFunc(r.runs, func(x *run) bool { return x == g })
 			if !yield(g.snapshot(), nil) {
 				return errStopped
@@ -153,7 +152,7 @@ func Read(dir string) iter.Seq2[*rollout.Rollout, error] {
 			return
 		}
 		for _, g := range r.runs {
-			g.lost()
+			g.abortLost()
 			x := g.snapshot()
 			x.Notes = append(x.Notes, rollout.Note{Code: "unfinished", Text: "the journal does not tell the end of the session"})
 			if !yield(x, nil) {

@@ -23,29 +23,29 @@ type Recorder struct {
 	runs      []*run
 	groups    []Group
 	delivered map[string]delivery
-	past      map[string]int // session that was delivered → segment of that segment.Place
+	past      map[string]int // delivered session → segment of its delivery record
 	holds     []hold
 	groupsAt  int          // segment of the first record of groups, 0 = none
-	held      atomic.Int64 // bytes of the journal that are of the sessions held
+	held      atomic.Int64 // journal bytes of the undelivered sessions
 	compacts  sync.Mutex
 	cache     cache
 }
 
-// Group is a set of rollouts that is complete.
+// Group is a complete set of rollouts.
 type Group struct {
 	Key      string
-	Sessions []string // of rollouts, in the order of the group
+	Sessions []string // the rollouts, in the order of the group
 }
 
-// Batch is what was delivered to a trainer.
+// Batch describes a delivery to a trainer.
 type Batch struct {
-	Key      string   // of the batch, for example group and step; each once
-	Digest   string   // of what was delivered, so that a second delivery is known
-	Group    string   // that is done with it, "" = none
-	Sessions []string // of rollouts that are done with it, those left out included
+	Key      string   // of the batch, for example group and step; unique
+	Digest   string   // of the delivered content, to recognize a repeated delivery
+	Group    string   // the group that the batch completes, "" = none
+	Sessions []string // rollouts that are finished with, including those left out of the batch
 }
 
-// hold keeps the segments of a delivery until that is durable.
+// hold keeps the segments that a delivery releases until the delivery is durable.
 type hold struct {
 	first  int
 	ticket *log.Ticket
@@ -56,9 +56,8 @@ type delivery struct {
 	segment int
 }
 
-// New makes a recorder, which goes on with what the journal holds: sessions that had
-// ended can be delivered, open ones go on, and calls that ran when the process was killed
-// are aborted with no output.
+// New makes a recorder that continues from the journal: sessions that had ended can be delivered, open sessions
+// continue, and calls that were running when the process was killed are aborted with no output.
 func New(o Options) (*Recorder, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func New(o Options) (*Recorder, error) {
 		return nil, err
 	}
 	for _, g := range r.runs {
-		g.lost()
+		g.abortLost()
 	}
 	return r, nil
 }
@@ -92,8 +91,8 @@ func newRecorder(o Options) *Recorder {
 	return r
 }
 
-// lost ends the calls that no process runs any more.
-func (g *run) lost() {
+// abortLost ends the calls whose process is gone.
+func (g *run) abortLost() {
 	if g.content == nil {
 		return
 	}
@@ -108,11 +107,11 @@ func (g *run) lost() {
 	}
 }
 
-// record makes a record, durable some time later, and takes it in. What is taken in is
-// read from the record, as it is after a restart.
+// record encodes e, queues it for the journal and applies the encoded record, so that the state is the same as
+// after a restart. The record becomes durable later.
 func (r *Recorder) record(e *record.Entry, newWork bool, apply func(*record.Entry) error) (*log.Ticket, error) {
 	most := r.opts.MaxBytes
-	if e.Kind == record.Reply { // whose ids have a bound of their own
+	if e.Kind == record.Reply { // ids have a limit of their own
 		t := &e.Body.Turns[0]
 		most += 16 * (len(t.Prompt.Add) + 2*len(t.Output))
 	}
@@ -136,12 +135,12 @@ func (r *Recorder) record(e *record.Entry, newWork bool, apply func(*record.Entr
 	return t, apply(kept)
 }
 
-// maxRecord is the longest record that a frame can tell the length of, with room.
+// maxRecord is the maximum length of a record; a frame stores lengths in 32 bits.
 const maxRecord = 1 << 30
 
-// Begin begins a session, which outlives the process and whose fsync begins at most 5 ms
-// later, or returns the one that has the id, however it was begun. A session that has
-// ended is returned, too, and refuses calls.
+// Begin begins a session, or returns the existing session with that id, however it was begun. The record of a
+// new session outlives the process, and its fsync begins at most 5 ms later. A session that has ended is
+// returned too; its calls are refused.
 func (r *Recorder) Begin(ctx context.Context, x Start) (*Session, error) {
 	if r.sessions == nil {
 		return nil, zeroValue("live.Recorder", "New")
@@ -202,14 +201,14 @@ func (r *Recorder) begin(x Start) (*Session, *log.Ticket, error) {
 	return s, t, nil
 }
 
-// start takes in the record of a session that begins.
+// start applies the record of a new session.
 func (r *Recorder) start(e *record.Entry) error {
 	s := &Session{id: e.Session, parent: e.Parent, agent: e.Agent}
 	if parent := r.sessions[e.Parent]; parent != nil {
 		s.run = parent.run
 		s.run.sessions[s.id] = s
 	} else {
-		e.Body.Origin = rollout.Origin{} // it was read nowhere
+		e.Body.Origin = rollout.Origin{} // the record was read from no file
 		s.run = &run{rec: r, id: s.id, start: e.Body, sessions: map[string]*Session{s.id: s}, content: newContent(), first: e.From.Segment}
 		s.run.root = s
 		r.runs = append(r.runs, s.run)
@@ -218,7 +217,7 @@ func (r *Recorder) start(e *record.Entry) error {
 	return s.run.take(e)
 }
 
-// Session returns the session of an id.
+// Session returns the session with that id.
 func (r *Recorder) Session(id string) (*Session, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -240,10 +239,10 @@ func (r *Recorder) Sessions() iter.Seq[*Session] {
 	}
 }
 
-// CompleteGroup records that a group is complete, durably. Its sessions have ended and
-// have no parent; each comes once. Asked again it does nothing; other sessions are ErrConflict.
+// CompleteGroup records durably that a group is complete. Its sessions must have ended, have no parent and be
+// distinct. Repeating the call does nothing; other sessions for the key are ErrConflict.
 func (r *Recorder) CompleteGroup(ctx context.Context, x Group) error {
-	return r.settle(ctx, func() (*log.Ticket, error) {
+	return r.recordDurably(ctx, func() (*log.Ticket, error) {
 		for _, old := range r.groups {
 			if old.Key != x.Key {
 				continue
@@ -253,7 +252,7 @@ func (r *Recorder) CompleteGroup(ctx context.Context, x Group) error {
 			}
 			return nil, input(ErrConflict, rollout.Where{Field: "Key"}, "group %q is complete with other sessions: %w", x.Key, ErrConflict)
 		}
-		if err := r.all(x.Sessions); err != nil {
+		if err := r.checkEnded(x.Sessions); err != nil {
 			return nil, err
 		}
 		if x.Key == "" || len(x.Sessions) == 0 || len(slices.Compact(slices.Sorted(slices.Values(x.Sessions)))) < len(x.Sessions) {
@@ -264,25 +263,25 @@ func (r *Recorder) CompleteGroup(ctx context.Context, x Group) error {
 	})
 }
 
-// Groups are those that are complete and not delivered, in the order of their records.
+// Groups returns the complete, undelivered groups in the order of their records.
 func (r *Recorder) Groups() []Group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.groups)
 }
 
-// Deliver records that a trainer has a batch, durably. Its sessions are forgotten, and
-// so are the files of the journal that no other one needs. A delivery that is recorded
-// does nothing; another digest of its key is ErrConflict.
+// Deliver records durably that a trainer has received a batch. The recorder then drops the batch's sessions and
+// removes the journal files that no other session needs. Repeating a delivery does nothing; another digest for
+// its key is ErrConflict.
 func (r *Recorder) Deliver(ctx context.Context, b Batch) error {
-	err := r.settle(ctx, func() (*log.Ticket, error) {
+	err := r.recordDurably(ctx, func() (*log.Ticket, error) {
 		if old, there := r.delivered[b.Key]; there {
 			if old.digest == b.Digest {
 				return nil, nil
 			}
 			return nil, input(ErrConflict, rollout.Where{Field: "Key"}, "batch %q was delivered with digest %s: %w", b.Key, old.digest, ErrConflict)
 		}
-		if err := r.all(b.Sessions); err != nil {
+		if err := r.checkEnded(b.Sessions); err != nil {
 			return nil, err
 		}
 		first := r.firstSegment()
@@ -304,8 +303,7 @@ func (r *Recorder) Deliver(ctx context.Context, b Batch) error {
 	return r.compact(ctx)
 }
 
-// Delivered is the digest of a batch that was delivered, while the journal holds the
-// record.
+// Delivered returns the digest of a delivered batch, as long as the journal holds its record.
 func (r *Recorder) Delivered(key string) (digest string, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -313,7 +311,7 @@ func (r *Recorder) Delivered(key string) (digest string, ok bool) {
 	return d.digest, ok
 }
 
-func (r *Recorder) settle(ctx context.Context, make func() (*log.Ticket, error)) error {
+func (r *Recorder) recordDurably(ctx context.Context, make func() (*log.Ticket, error)) error {
 	if r.sessions == nil {
 		return zeroValue("live.Recorder", "New")
 	}
@@ -326,8 +324,8 @@ func (r *Recorder) settle(ctx context.Context, make func() (*log.Ticket, error))
 	return t.Wait(ctx)
 }
 
-// all checks that the sessions have ended and are rollouts.
-func (r *Recorder) all(ids []string) error {
+// checkEnded checks that the sessions have ended and have no parent.
+func (r *Recorder) checkEnded(ids []string) error {
 	var errs []error
 	for _, id := range ids {
 		s := r.sessions[id]
@@ -343,7 +341,7 @@ func (r *Recorder) all(ids []string) error {
 	return errors.Join(errs...)
 }
 
-// apply takes in a record of several sessions.
+// apply applies a record about several sessions.
 func (r *Recorder) apply(e *record.Entry) error {
 	if e.Kind == record.Group {
 		if r.groups = append(r.groups, Group{e.Group, e.Sessions}); r.groupsAt == 0 {
@@ -351,7 +349,7 @@ func (r *Recorder) apply(e *record.Entry) error {
 		}
 		return nil
 	}
-	if e.From.Segment > 0 { // memory alone forgets, or it would grow
+	if e.From.Segment > 0 { // in memory alone the map would grow forever
 		r.delivered[e.Call] = delivery{e.Digest, e.From.Segment}
 	}
 	r.groups = slices.DeleteFunc(r.groups, func(g Group) bool { return g.Key == e.Group && e.Group != "" })
@@ -365,7 +363,7 @@ func (r *Recorder) apply(e *record.Entry) error {
 	return nil
 }
 
-// forget lets runs go, which are delivered where a segment tells it.
+// forget drops runs; delivered is the segment of their delivery record, 0 = none.
 func (r *Recorder) forget(gone map[*run]bool, delivered int) {
 	for g := range gone {
 		r.cache.drop(g)
@@ -380,8 +378,8 @@ func (r *Recorder) forget(gone map[*run]bool, delivered int) {
 	r.runs = slices.DeleteFunc(r.runs, func(g *run) bool { return gone[g] })
 }
 
-// retire removes the segments that tell of delivered sessions only. A segment is
-// removed after those before it, so that what is left is a whole end.
+// retire removes the segments that hold records of delivered sessions only, oldest first, so that the rest is
+// contiguous.
 func (r *Recorder) retire() error {
 	j, first := r.opts.Journal, r.firstSegment()
 	if j == nil {
@@ -403,7 +401,7 @@ func (r *Recorder) retire() error {
 	return nil
 }
 
-// firstSegment is the first one that is needed.
+// firstSegment returns the first segment that is still needed.
 func (r *Recorder) firstSegment() int {
 	first := 0
 	if j := r.opts.Journal; j != nil {
@@ -422,17 +420,17 @@ func (r *Recorder) firstSegment() int {
 	return first
 }
 
-// Stats says what a recorder holds.
+// Stats counts what a recorder holds.
 type Stats struct {
-	Sessions int           `json:"sessions"` // held, with those of subagents
-	Open     int           `json:"open"`     // rollouts that run
-	Ended    int           `json:"ended"`    // rollouts that wait for delivery
-	Groups   int           `json:"groups"`   // complete, not delivered
+	Sessions int           `json:"sessions"` // held, subagents included
+	Open     int           `json:"open"`     // running rollouts
+	Ended    int           `json:"ended"`    // rollouts that await delivery
+	Groups   int           `json:"groups"`   // complete and undelivered
 	Calls    map[State]int `json:"calls"`
 	Tokens   int64         `json:"tokens"` // sampled ids held
 }
 
-// Stats counts what is held.
+// Stats returns the current counts.
 func (r *Recorder) Stats() Stats {
 	r.mu.Lock()
 	out := Stats{Sessions: len(r.sessions), Groups: len(r.groups), Calls: map[State]int{}}

@@ -17,8 +17,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// A rollout of 200 steps, whose prompts together have 17 million ids, is held in 1.4 MB:
-// its 175,000 distinct ids and 87,000 log probabilities, and little else.
+// A rollout of 200 steps, whose prompts have 17 million ids in total, takes 1.4 MB: its 175,000 distinct ids
+// and 87,000 log probabilities, and little else.
 func TestMemoryIsDistinctIDs(t *testing.T) {
 	kit.OneGoroutine(t)
 	rec, err := live.New(live.Options{})
@@ -57,7 +57,7 @@ func TestMemoryIsDistinctIDs(t *testing.T) {
 	runtime.KeepAlive(rec)
 }
 
-// became is the state of a call and why it has it.
+// became returns the state of a call and the reason for it.
 func became(s *live.Session, c *live.Call) (state live.State, why string) {
 	for _, x := range s.Calls() {
 		if x.ID == c.ID() {
@@ -67,7 +67,7 @@ func became(s *live.Session, c *live.Call) (state live.State, why string) {
 	return state, why
 }
 
-// Messages are kept once, whatever requests repeat; a turn saw what its request says.
+// Messages are stored once, however often requests repeat them; a turn's context is what its request contained.
 func TestMessages(t *testing.T) {
 	rec, err := live.New(live.Options{})
 	require.NoError(t, err)
@@ -116,8 +116,8 @@ func TestMessages(t *testing.T) {
 	require.Equal(t, "tools_differ", r.Notes[0].Code)
 }
 
-// A reply that broke is trained where a prompt goes on from all of it, and not where the
-// retry's reply begins alike and the prompt has the rest of that in other ids.
+// A broken reply is trained if a prompt continues all of it, but not if the retry's reply begins with the same
+// ids and the prompt has the rest as other ids.
 func TestBrokenRepliesThatARetryRepeats(t *testing.T) {
 	for _, retried := range []bool{false, true} {
 		rec, err := live.New(live.Options{})
@@ -144,7 +144,7 @@ func TestBrokenRepliesThatARetryRepeats(t *testing.T) {
 	}
 }
 
-// What an engine says wrong makes a call incomplete, which is kept and never trained.
+// A call with invalid ids or counts from the engine is incomplete: kept and never trained.
 func TestIncompleteCalls(t *testing.T) {
 	nan := float32(0)
 	nan /= nan
@@ -205,8 +205,7 @@ func TestIncompleteCalls(t *testing.T) {
 	require.Equal(t, map[live.State]int{live.StateIncomplete: 13, live.StateOK: 1}, rec.Stats().Calls)
 }
 
-// The end of a session is answered once more in the same way; another end, and whoever
-// comes later, is refused.
+// Repeating the end of a session returns the same result; another ending and later calls are refused.
 func TestEnds(t *testing.T) {
 	rec, err := live.New(live.Options{})
 	require.NoError(t, err)
@@ -256,7 +255,7 @@ func TestEnds(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput, "an ending that contradicts itself")
 }
 
-// Each bound is an error of its kind, and what is there stays.
+// Exceeding each limit is an error of KindLimit that leaves the records unchanged.
 func TestBounds(t *testing.T) {
 	rec, err := live.New(live.Options{MaxSessions: 1, MaxCalls: 3, MaxInFlight: 2, MaxTokens: 10, MaxBytes: 2000, MaxBlob: 4})
 	require.NoError(t, err)
@@ -290,7 +289,7 @@ func TestBounds(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Blobs lie in the journal, before and after a restart.
+// Blobs can be read from the journal, before and after a restart.
 func TestBlobs(t *testing.T) {
 	dir, want := t.TempDir(), bytes.Repeat([]byte{0, 1, 255}, 1000)
 	rec, j := recorder(t, dir, live.JournalOptions{}, live.Options{NewID: func() string { return "c" }})
@@ -311,7 +310,7 @@ func TestBlobs(t *testing.T) {
 	require.ErrorIs(t, err, live.ErrUnknown)
 }
 
-// Many calls of many sessions at once, with and without a journal.
+// Many calls of many sessions run concurrently, with and without a journal.
 func TestConcurrentCalls(t *testing.T) {
 	for range 2 {
 		dir := t.TempDir()
@@ -354,7 +353,7 @@ func TestConcurrentCalls(t *testing.T) {
 	}
 }
 
-// One call of 200 prompt ids and 100 sampled ones, as 64 agents make them at once.
+// Calls of 200 prompt ids and 100 sampled ones, made by 64 agents concurrently.
 func BenchmarkCalls(b *testing.B) {
 	for _, name := range []string{"journal", "memory"} {
 		b.Run(name, func(b *testing.B) {
@@ -415,8 +414,8 @@ func BenchmarkCalls(b *testing.B) {
 	}
 }
 
-// Joins of calls: a conversation that goes on, a reply whose ids came back otherwise, a
-// second sample, a prompt of its own.
+// Joins of calls: a conversation that continues, a reply whose ids came back different, a second sample, an
+// unrelated prompt.
 func TestJoins(t *testing.T) {
 	r, err := live.New(live.Options{})
 	require.NoError(t, err)
@@ -449,7 +448,7 @@ func TestJoins(t *testing.T) {
 	require.Equal(t, s.Calls()[0].ID, s.Calls()[2].Base)
 }
 
-// A tool result of a call that nobody made is noted, and the rollout stays.
+// A tool result of an unknown call adds a note and keeps the rollout.
 func TestUnknownToolCall(t *testing.T) {
 	rec, err := live.New(live.Options{})
 	require.NoError(t, err)

@@ -17,26 +17,25 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
-// run is a rollout that is recorded: a session without a parent, and all sessions below
-// it. What it holds is what its records say, one after the other, whether they are made
-// now or read from a journal.
+// run is a recorded rollout: a session without a parent and all its descendants. Its state follows from its
+// records in order, whether they are new or read from a journal.
 type run struct {
 	rec   *Recorder
 	id    string
-	start *rollout.Rollout // what is known from the beginning
+	start *rollout.Rollout // as given at the beginning
 	root  *Session
 
 	mu       sync.Mutex
 	sessions map[string]*Session
 	running  int
-	*content                  // nil = it is cold
-	records  []segment.Place  // of all that was taken in
-	size     int64            // of those, in memory
-	disk     int64            // and in the journal
-	last     *log.Ticket      // of the last one
-	cold     Stats            // of the calls, while it is cold
-	ending   *rollout.Rollout // nil = it runs
-	settled  *log.Ticket      // of the ending
+	*content                  // nil = cold
+	records  []segment.Place  // of all applied records
+	size     int64            // of the records, in memory
+	disk     int64            // of the records, in the journal
+	last     *log.Ticket      // of the last record
+	cold     Stats            // counts of the calls, while cold
+	ending   *rollout.Rollout // nil = running
+	settled  *log.Ticket      // of the End record
 	digest   string           // of the ending
 	first    int              // segment of the first record
 
@@ -46,7 +45,7 @@ type run struct {
 
 func (g *run) where() rollout.Where { return rollout.Where{Rollout: g.id} }
 
-// record makes a record and takes it in. The lock is held.
+// record writes a record and applies it. The caller holds the lock.
 func (g *run) record(e *record.Entry, newWork bool) (*log.Ticket, error) {
 	if e.Session != g.id {
 		e.Run = g.id
@@ -58,7 +57,7 @@ func (g *run) record(e *record.Entry, newWork bool) (*log.Ticket, error) {
 	return t, err
 }
 
-// drop ends a call of which the journal cannot tell the end.
+// drop ends a call whose end the journal cannot record.
 func (g *run) drop(c *call) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,14 +68,14 @@ func (g *run) drop(c *call) {
 	c.live, c.State, c.Why = nil, StateIncomplete, "the journal could not record the reply"
 }
 
-// apply takes in a record. It fails only where the record contradicts those before.
+// apply applies a record. It fails only if the record contradicts earlier ones.
 func (g *run) apply(e *record.Entry) error {
 	s := g.sessions[e.Session]
 	if s == nil {
 		return rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: e.Session}, "a %s of a session that did not begin", e.Kind)
 	}
 	switch e.Kind {
-	case record.Start: // taken in by the recorder
+	case record.Start: // applied by the recorder
 		return nil
 	case record.Intent:
 		return g.intent(s, e)
@@ -149,7 +148,7 @@ func (g *run) reply(c *call, e *record.Entry) error {
 	c.live = nil
 	g.running--
 	t.Message, t.Step, t.Agent, t.Context, t.Sampling = -1, len(g.turns), c.Agent, c.context, c.sampling
-	if c.otherTools { // what it was sent is known, what it saw is not
+	if c.otherTools { // what was sent is known, what the model saw is not
 		t.Context = rollout.Context{Unknown: true}
 	}
 	if len(e.Body.Messages) > 0 {
@@ -173,12 +172,12 @@ func (g *run) reply(c *call, e *record.Entry) error {
 	}
 	t.Prompt.Add, t.Output, t.Logprobs = same.Exact(t.Prompt.Add), same.Exact(t.Output), same.Exact(t.Logprobs)
 	c.turn, c.Kept, c.PromptTokens, c.OutputTokens, c.Version = len(g.turns), e.Keep, e.Keep+len(t.Prompt.Add), len(t.Output), t.Version
-	g.join(c, &t)
+	g.setJoin(c, &t)
 	return g.addTurn(c, t)
 }
 
-// join says how the prompt of turn t goes on from its base.
-func (g *run) join(c *call, t *rollout.Turn) {
+// setJoin sets how the prompt of turn t relates to its base turn.
+func (g *run) setJoin(c *call, t *rollout.Turn) {
 	base, ok := t.Prompt.Base.Get()
 	if c.Join = joinFirst; !ok {
 		return
@@ -202,10 +201,10 @@ func (g *run) join(c *call, t *rollout.Turn) {
 	}
 }
 
-// addTurn puts the ids of a turn after those that it shares with earlier ones, and marks
-// the turn whose whole reply its prompt goes on from. Where ids of another turn go on from
-// there already, that is marked, or the reply to a retry begins alike, and nothing says
-// that the harness went on from the one that broke.
+// addTurn adds the ids of a turn to the prefix tree after those it shares with earlier turns. If the prompt
+// begins with the whole base turn, the base's call is marked as used - unless the ids of another turn already
+// continue there: the reply to a retry may begin with the same ids, so the prompt does not show that the
+// harness continued from the broken reply.
 func (g *run) addTurn(c *call, t rollout.Turn) error {
 	i := len(g.turns)
 	g.turns, g.owners, g.lengths = append(g.turns, t), append(g.owners, c), append(g.lengths, c.PromptTokens+c.OutputTokens)
@@ -227,8 +226,8 @@ func (g *run) addTurn(c *call, t rollout.Turn) error {
 	return nil
 }
 
-// recall gives the calls of replies that a request repeats their arguments as sampled.
-func (g *run) recall(messages []rollout.Message) []rollout.Message {
+// restoreSampled restores the sampled arguments in tool calls that a request repeats.
+func (g *run) restoreSampled(messages []rollout.Message) []rollout.Message {
 	out := slices.Clone(messages)
 	for i := range out {
 		m := &out[i]
@@ -261,17 +260,17 @@ func (g *run) addMessage(m *rollout.Message) int {
 	return k
 }
 
-// note keeps the first note of each code.
+// note adds a note unless its code is already present.
 func (g *run) note(code, format string, args ...any) {
 	if !slices.ContainsFunc(g.notes, func(n rollout.Note) bool { return n.Code == code }) {
 		g.notes = append(g.notes, rollout.Note{Code: code, Text: fmt.Sprintf(format, args...)})
 	}
 }
 
-// see finds the messages of a request among those held: what it saw as ranges of them,
-// and those that are new, which will stand after them. A reply may be repeated with other
-// reasoning than it had.
-func (g *run) see(messages []rollout.Message) (parts []rollout.ContextPart, added []rollout.Message) {
+// matchMessages compares the messages of a request with the recorded ones. It returns the request as ranges of
+// recorded messages, and the new messages, which will be appended to them. A repeated reply may have other
+// reasoning than the recorded one.
+func (g *run) matchMessages(messages []rollout.Message) (parts []rollout.ContextPart, added []rollout.Message) {
 	used, fresh := map[int]bool{}, map[same.Digest][]int{}
 	next, held := 0, len(g.messages)
 	for i := range messages {
@@ -308,13 +307,12 @@ func (g *run) see(messages []rollout.Message) (parts []rollout.ContextPart, adde
 	return parts, added
 }
 
-// otherTools reports whether a call is given other tools or template variables than the
-// rollout has.
+// otherTools reports whether a call has other tools or template variables than the rollout.
 func (g *run) otherTools(r *Request) bool {
 	return g.kwargs != nil && !(slices.EqualFunc(g.tools, r.Tools, same.JSON) && maps.EqualFunc(g.kwargs.TemplateKwargs, r.TemplateKwargs, same.JSON))
 }
 
-// snapshot is the rollout so far. Ids and messages are shared, read-only.
+// snapshot returns the current rollout. Ids and messages are shared and read-only.
 func (g *run) snapshot() *rollout.Rollout {
 	r := *g.start
 	if e := g.ending; e != nil {
@@ -341,8 +339,8 @@ func (g *run) snapshot() *rollout.Rollout {
 	return &r
 }
 
-// untrained says why the reply is not trained, "" if it is: that of an ok call, and of
-// another one where a later prompt goes on from all of it.
+// untrained returns why the reply is not trained, or "" if it is: trained are the replies of ok calls, and of
+// aborted, superseded or unseen calls whose whole reply a later prompt continues.
 func (c *call) untrained() string {
 	switch {
 	case c.State == StateIncomplete:

@@ -13,15 +13,16 @@ import (
 	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
 	"github.com/turnpack/turnpack/rollout/live/internal/record"
+	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
-// Start is what is known of a session when it begins.
+// Start describes a session when it begins.
 type Start struct {
-	ID string // "" = a new one
-	// Parent is the session whose rollout this one's calls belong to: a subagent's.
-	// The fields after Agent are those of the parent's rollout then.
+	ID string // "" = a generated id
+	// Parent is the session whose rollout contains this session's calls, for a subagent; the fields after Agent
+	// are then ignored, and the parent's rollout supplies them.
 	Parent string
-	Agent  string // name of the agent, "" for the only one
+	Agent  string // name of the agent, "" if there is only one
 
 	Group    string // GRPO group
 	Index    int    // 0-based index in its group
@@ -29,14 +30,14 @@ type Start struct {
 	Metadata map[string]json.RawMessage
 }
 
-// Ending is how a rollout ended.
+// Ending describes how a rollout ended.
 type Ending struct {
-	Group      string // with Index; "" = those of Start
+	Group      string // with Index; "" = the values of Start
 	Index      int
 	Outcome    rollout.Outcome
 	Status     rollout.Status
 	ExitStatus string
-	Failure    *rollout.Failure // what was not the policy's fault
+	Failure    *rollout.Failure // a failure that the policy did not cause
 	Metadata   map[string]json.RawMessage
 }
 
@@ -47,16 +48,16 @@ type Session struct {
 	parent string
 	agent  string
 	ended  bool
-	digest string // of the ending, of a child
+	digest string // of a child session's ending
 }
 
-// ID is the session's. That of one without a parent is the rollout's, too.
+// ID returns the session's id, which without a parent is also the rollout's id.
 func (s *Session) ID() string { return s.id }
 
-// Parent is the session whose subagent this one is, "" = none.
+// Parent returns the id of the session whose subagent this session is, "" for none.
 func (s *Session) Parent() string { return s.parent }
 
-// lock takes the lock of the session's rollout, with its content.
+// lock locks the session's rollout, after loading its content.
 func (s *Session) lock() (*run, error) {
 	if s.run == nil {
 		return nil, zeroValue("live.Session", "Recorder.Begin")
@@ -74,10 +75,9 @@ func (s *Session) open() error {
 	return nil
 }
 
-// Begin records that a call is about to be sent, and returns it: the record outlives the
-// process, and its fsync begins at most 5 ms later. It is refused with ErrFinished after
-// the end of the session, with ErrUnavailable when the journal cannot record, and with
-// KindLimit beyond a bound. What the request holds is copied.
+// Begin records a call before it is sent, and returns it: the record outlives the process, and its fsync begins
+// at most 5 ms later. Begin fails with ErrFinished after the end of the session, with ErrUnavailable while the
+// journal cannot record, and with KindLimit beyond a limit. It copies what it keeps of the request.
 func (s *Session) Begin(ctx context.Context, r Request) (*Call, error) {
 	g, err := s.lock()
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Session) Begin(ctx context.Context, r Request) (*Call, error) {
 		return nil, err
 	}
 	if err := t.WaitNew(ctx); err != nil {
-		// It is not sent. What waits in the journal is written all the same.
+		// The call is not sent, but records queued in the journal are still written.
 		over, cancel := context.WithCancel(ctx)
 		cancel()
 		if e := c.Abort(over, "it was not sent"); e != nil && !errors.Is(e, context.Canceled) {
@@ -134,7 +134,7 @@ func (s *Session) begin(ctx context.Context, o *Options, r Request) (*Call, *log
 		t.Agent = r.Agent
 	}
 	body := &rollout.Rollout{ID: s.id}
-	t.Context.Parts, body.Messages = g.see(r.Messages)
+	t.Context.Parts, body.Messages = g.matchMessages(r.Messages)
 	e := &record.Entry{Kind: record.Intent, Session: s.id, Call: id, Replaces: r.Replaces, Dialect: r.Dialect, Engine: r.Engine, Settings: r.Settings, At: now.UnixNano(), Body: body}
 	if e.OtherTools = g.otherTools(&r); e.OtherTools || g.kwargs == nil {
 		body.Tools, body.TemplateKwargs = r.Tools, maps.Clone(r.TemplateKwargs)
@@ -145,14 +145,14 @@ func (s *Session) begin(ctx context.Context, o *Options, r Request) (*Call, *log
 		return nil, nil, err
 	}
 	c := g.calls[id]
-	c.Began = now // with the clock that does not jump
+	c.Began = now // has the monotonic clock, unlike the recorded time
 	c.live = &partial{began: now, prompt: slices.Clone(r.Prompt)}
 	return &Call{s, c}, done, nil
 }
 
-// Mark records another state of a call that ended: unseen when its reply could not be
-// told to the client, ok when a retry got it after all, superseded when something else
-// took its place. An incomplete call stays one.
+// Mark changes the state of a call that ended: to unseen if the client could not be given the reply, to ok if a
+// retry delivered it after all, to superseded if something else took its place. An incomplete call stays
+// incomplete.
 func (s *Session) Mark(ctx context.Context, id string, state State, why string) error {
 	g, err := s.lock()
 	if err != nil {
@@ -182,10 +182,10 @@ func (s *Session) Mark(ctx context.Context, id string, state State, why string) 
 	return t.Wait(ctx)
 }
 
-// End records the end of the session, durably, and returns its rollout. Calls that run
-// are aborted, with what came. Asked again with the same ending it answers the same;
-// another ending is ErrConflict. Of a session with a parent only the end is recorded; the
-// ending is that of the rollout, and the rollout returned is the one so far.
+// End records the end of the session durably and returns its rollout. Running calls are aborted and keep the
+// ids that arrived. Repeating the same ending returns the same result; another ending is ErrConflict. A session
+// with a parent records only that it ended: the ending belongs to the parent's rollout, and the rollout
+// returned is the current one.
 func (s *Session) End(ctx context.Context, x Ending) (*rollout.Rollout, error) {
 	g, err := s.lock()
 	if err != nil {
@@ -249,10 +249,9 @@ func (s *Session) end(x Ending) (*log.Ticket, *rollout.Rollout, error) {
 	return t, g.snapshot(), nil
 }
 
-// Rollout is the rollout that the session's calls belong to, so far: the turns of all
-// calls that ended, with those of its other sessions. A turn that is not trained says why
-// (rollout.Turn.Incomplete). Ids are shared, read-only; what is recorded later does not
-// change the value.
+// Rollout returns the current rollout that contains the session's calls: the turns of all ended calls of all
+// its sessions. A turn that is not trained holds the reason (rollout.Turn.Incomplete). Ids are shared and
+// read-only; later records do not change the value.
 func (s *Session) Rollout() (*rollout.Rollout, error) {
 	g, err := s.lock()
 	if err != nil {
@@ -262,7 +261,7 @@ func (s *Session) Rollout() (*rollout.Rollout, error) {
 	return g.snapshot(), nil
 }
 
-// Ended reports whether the session takes no more calls.
+// Ended reports whether the session accepts no more calls.
 func (s *Session) Ended() bool {
 	if s.run == nil {
 		return true
@@ -272,8 +271,8 @@ func (s *Session) Ended() bool {
 	return s.open() != nil
 }
 
-// Calls are the calls of the session's rollout, in the order in which they began; none
-// where the journal has them and cannot be read, which Rollout tells.
+// Calls returns the calls of the session's rollout in the order in which they began. It returns nil if they
+// must be read from the journal and cannot be; Rollout returns that error.
 func (s *Session) Calls() []CallInfo {
 	g, err := s.lock()
 	if err != nil {
@@ -287,8 +286,8 @@ func (s *Session) Calls() []CallInfo {
 	return out
 }
 
-// Conversation is a call of the session's rollout with the messages that it was sent and
-// its reply, nil = none is recorded. They are shared, read-only.
+// Conversation returns a call of the session's rollout, the messages sent and the reply, nil if none is
+// recorded. The messages are shared and read-only.
 func (s *Session) Conversation(id string) (info CallInfo, sent []rollout.Message, reply *rollout.Message, err error) {
 	g, err := s.lock()
 	if err != nil {
@@ -312,33 +311,50 @@ func (s *Session) Conversation(id string) (info CallInfo, sent []rollout.Message
 	return c.CallInfo, sent, reply, nil
 }
 
-// Recall returns the messages of a request with the tool calls that the policy sampled as
-// it wrote them: a client that reads their arguments writes them anew, in its own spelling.
+// Recall returns the messages of a request with sampled tool calls as the policy wrote them, since clients that
+// parse their arguments send them back reformatted.
 func (s *Session) Recall(messages []rollout.Message) []rollout.Message {
 	g, err := s.lock()
 	if err != nil {
 		return messages
 	}
 	defer g.mu.Unlock()
-	return g.recall(messages)
+	return g.restoreSampled(messages)
 }
 
-// Blob is the opaque blob of a call, nil where it has none. The bytes are the caller's.
+// Blob returns the opaque blob of a call, nil if it has none. The caller owns the bytes.
 func (s *Session) Blob(id string) ([]byte, error) {
+	var durable segment.Place
+	for {
+		text, at, last, err := s.blob(id, durable)
+		if last == nil || err != nil {
+			return text, err
+		}
+		if err := last.Wait(context.Background()); err != nil { // without the lock: a full disk may take its time
+			return nil, err
+		}
+		durable = at
+	}
+}
+
+// blob returns the blob of a call if its record is known to be durable, and else the place of that record and a
+// ticket to wait for. It reads under the lock, since records move when the journal is compacted.
+func (s *Session) blob(id string, durable segment.Place) (text []byte, at segment.Place, last *log.Ticket, err error) {
 	g, err := s.lock()
 	if err != nil {
-		return nil, err
+		return nil, at, nil, err
 	}
 	defer g.mu.Unlock()
 	c := g.calls[id]
 	if c == nil {
-		return nil, input(ErrUnknown, g.where(), "call %q: %w", id, ErrUnknown)
+		return nil, at, nil, input(ErrUnknown, g.where(), "call %q: %w", id, ErrUnknown)
 	}
 	if c.BlobBytes == 0 || c.blob != nil {
-		return slices.Clone(c.blob), nil
+		return slices.Clone(c.blob), at, nil, nil
 	}
-	if err := g.last.Wait(context.Background()); err != nil {
-		return nil, err
+	if c.from != durable && g.last != nil && !g.last.Durable() {
+		return nil, c.from, g.last, nil
 	}
-	return g.rec.opts.Journal.blob(c.from)
+	text, err = g.rec.opts.Journal.blob(c.from)
+	return text, at, nil, err
 }

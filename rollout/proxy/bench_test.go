@@ -30,8 +30,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// still serves an engine that always says the same, at once, and takes as little as it can
-// of the cores that it shares with the proxy.
+// still serves an engine that always sends the same reply at once, with as little processor time as possible,
+// since it shares the cores with the proxy.
 func still(listener net.Listener) error {
 	var stream bytes.Buffer
 	prompt := strings.Repeat("7,", 999) + "7"
@@ -74,11 +74,11 @@ func still(listener net.Listener) error {
 	}
 }
 
-// calls are what clients of a process of its own see, and their processor time.
+// calls are the measurements of a client process: latencies and processor time.
 type calls struct{ First50, First99, Seconds, CPU float64 }
 
-// callsOf asks n streamed replies by some clients, 50 a session: as fast as they can, or as
-// many a second as rate says.
+// callsOf requests n streamed replies, 50 per session, with some clients: as fast as possible, or at the given
+// rate per second.
 func callsOf(url string, clients, n, rate int) (c calls, err error) {
 	host := strings.TrimPrefix(url, "http://")
 	var next atomic.Int64
@@ -132,8 +132,7 @@ func callsOf(url string, clients, n, rate int) (c calls, err error) {
 	return calls{at(50), at(99), time.Since(began).Seconds(), used().Seconds()}, err
 }
 
-// TestBenchmarkProcess is the engine or the clients of BenchmarkProxy, in a process of
-// its own.
+// TestBenchmarkProcess is the engine or the clients of BenchmarkProxy, in a process of their own.
 func TestBenchmarkProcess(t *testing.T) {
 	switch role := os.Getenv("PROXY_BENCHMARK"); role {
 	case "":
@@ -174,12 +173,11 @@ func after(b *testing.B, text, word string) string {
 	return line
 }
 
-// BenchmarkProxy is a streamed chat call of 1,000 prompt ids and 32 sampled ones through
-// the proxy, in memory and with a journal on disk, by one client, by 64 as fast as they
-// can, and by as many as ask so many calls a second. Engine and clients are processes of
-// their own: proxy-ms, engine-ms and clients-ms are what each takes of one core for a call,
-// busy-% is their sum over what two cores have. ttfb is the time to the first byte, direct/
-// that of the engine without a proxy.
+// BenchmarkProxy measures a streamed chat call of 1,000 prompt ids and 32 sampled ones through the proxy, in
+// memory and with a journal on disk, by one client, by 64 as fast as they can, and by clients at a fixed rate.
+// Engine and clients are separate processes: proxy-ms, engine-ms and clients-ms are the core time of each per
+// call, busy-% is their sum relative to two cores. ttfb is the time to the first byte; direct/ is the engine
+// without a proxy.
 func BenchmarkProxy(b *testing.B) {
 	upstream := process(b, "engine")
 	stop, err := upstream.StdinPipe()
@@ -203,8 +201,8 @@ func BenchmarkProxy(b *testing.B) {
 		for _, kind := range []string{"direct", "memory", "journal"} {
 			b.Run(kind+"/"+by.name, func(b *testing.B) {
 				b.ReportAllocs()
-				// An fsync holds one of the scheduler's processors: one more keeps the
-				// cores busy. A service holds a model and its sessions.
+				// An fsync occupies one of the scheduler's processors: one more keeps the cores busy. The
+				// allocation stands for a service's model and sessions.
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1))
 				defer runtime.KeepAlive(make([]byte, 64<<20))
 				url := engineURL
@@ -233,7 +231,7 @@ func BenchmarkProxy(b *testing.B) {
 	}
 }
 
-// proxyOf serves an engine through a proxy of this process.
+// proxyOf serves an engine through a proxy in this process.
 func proxyOf(b *testing.B, engineURL string, journal bool) string {
 	e, err := engine.New(engine.Options{URL: engineURL})
 	require.NoError(b, err)
@@ -254,7 +252,7 @@ func proxyOf(b *testing.B, engineURL string, journal bool) string {
 	return server.URL
 }
 
-// used is the processor time of this process, usedBy that of the engine's.
+// used is the processor time of this process, usedBy that of the engine's process.
 func used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

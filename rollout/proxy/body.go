@@ -19,18 +19,17 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
 )
 
-// bodyTime is how long a body may take to come, so that clients that stop within one do
-// not keep the places of others.
+// bodyTime is how long a request body may take to arrive, so that a client that stalls within one does not
+// occupy a place of another.
 const bodyTime = 5 * time.Minute
 
-// maxWindow is how far back the zstd of a body may point: what decoders are to support at
-// least, by RFC 8878.
+// maxWindow is the maximum window of a zstd body, the minimum that RFC 8878 tells decoders to support.
 const maxWindow = 8 << 20
 
-// codings are the values of Content-Encoding that are read.
+// codings are the supported values of Content-Encoding.
 const codings = "zstd, gzip, deflate"
 
-// body reads a request whole, at most MaxBody bytes of it as sent and as it is read.
+// body reads a whole request of at most MaxBody bytes, both as sent and decompressed.
 func (h *Handler) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	most := h.opts.MaxBody
 	long := &wire.Problem{Status: http.StatusRequestEntityTooLarge, Message: "the body has over " + strconv.FormatInt(most, 10) + " bytes"}
@@ -62,17 +61,17 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, &wire.Problem{Status: http.StatusBadRequest, Message: "the body could not be read to its end"}
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // as hurry
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // see limitBodyTime
 	return b.Bytes(), nil
 }
 
-// hurry bounds the time in which the body of a request comes. Where it does not, the answer
-// ends the connection; what is no connection needs no bound.
-func (h *Handler) hurry(w http.ResponseWriter) {
+// limitBodyTime sets the time limit for the body of a request. If the body exceeds it, the answer closes the
+// connection. A writer that is not a connection needs no limit, so the error is ignored.
+func (h *Handler) limitBodyTime(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.bodyTime))
 }
 
-// decode reads a body of a Content-Encoding.
+// decode returns a reader that decodes a Content-Encoding.
 func decode(coding string, in io.ReadCloser) (io.ReadCloser, error) {
 	switch coding {
 	case "", "identity":
@@ -85,7 +84,7 @@ func decode(coding string, in io.ReadCloser) (io.ReadCloser, error) {
 			return nil, err
 		}
 		return d.IOReadCloser(), nil
-	case "deflate": // zlib's by RFC 9110; some send it without the head
+	case "deflate": // zlib by RFC 9110; some clients send raw deflate
 		room := bufio.NewReader(in)
 		head, err := room.Peek(2)
 		if err == nil && head[0]&0xf == 8 && (int(head[0])<<8|int(head[1]))%31 == 0 {

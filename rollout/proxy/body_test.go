@@ -25,7 +25,7 @@ var encoders = map[string]func(io.Writer) (io.WriteCloser, error){
 	"GZIP":    func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil },
 	"zstd":    func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
 	"deflate": func(w io.Writer) (io.WriteCloser, error) { return zlib.NewWriter(w), nil },
-	" deflate": func(w io.Writer) (io.WriteCloser, error) { // without the head of zlib
+	" deflate": func(w io.Writer) (io.WriteCloser, error) { // without the zlib header
 		return flate.NewWriter(w, flate.DefaultCompression)
 	},
 	"identity": func(w io.Writer) (io.WriteCloser, error) { return nopCloser{w}, nil },
@@ -46,9 +46,8 @@ func encoded(t *testing.T, coding, text string) string {
 	return b.String()
 }
 
-// TestEncodedBodies: clients that compress what they send are served as others are, in each
-// dialect; the bound on bodies is that of the text, and what is cut or no such encoding is
-// refused in the dialect's shape.
+// TestEncodedBodies: clients that compress bodies are served like others, in each dialect; the limit applies to
+// the decompressed text, and truncated or unknown encodings are refused in the dialect's format.
 func TestEncodedBodies(t *testing.T) {
 	const most = 64 << 10
 	bombs := map[string]string{} // a few kB
@@ -90,7 +89,7 @@ func TestEncodedBodies(t *testing.T) {
 	}
 }
 
-// TestSlowBody: a client that stops within its body is told so, and its place is another's.
+// TestSlowBody: a client that stalls within its body gets an error, and its place becomes free.
 func TestSlowBody(t *testing.T) {
 	w := newWorld(t, fakeengine.Options{}, func(o *proxy.Options) { o.MaxCalls = 1 })
 	w.handler.WaitForBodies(100 * time.Millisecond)

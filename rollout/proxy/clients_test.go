@@ -16,8 +16,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// TestPythonClients: the official Python clients of OpenAI and Anthropic, streaming and
-// not, with tools, over two steps, are told what was sampled, and all of it is recorded.
+// TestPythonClients: the official Python clients of OpenAI and Anthropic, streaming and not, with tools, over
+// two steps, receive what was sampled, and all of it is recorded.
 func TestPythonClients(t *testing.T) {
 	bin := os.Getenv("TURNPACK_LIVE_PYTHON")
 	if bin == "" {
@@ -92,7 +92,7 @@ func TestPythonClients(t *testing.T) {
 		for _, c := range w.session("py-" + name).Calls() {
 			require.Equal(t, live.StateOK, c.State, name)
 		}
-		if len(want) == 2 { // the second request repeats what the first was told
+		if len(want) == 2 { // the second request repeats the first reply
 			roles := []rollout.Role{}
 			for _, m := range r.Messages {
 				roles = append(roles, m.Role)
@@ -104,7 +104,7 @@ func TestPythonClients(t *testing.T) {
 	}
 }
 
-// text is the JSON of the messages of a rollout.
+// text returns the messages of a rollout as JSON.
 func text(t *testing.T, r *rollout.Rollout) []byte {
 	t.Helper()
 	b, err := json.Marshal(r.Messages)

@@ -13,7 +13,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// An agent asks through the proxy, and what was sampled is a turn of its rollout.
+// An agent calls the proxy, and the sampled reply is a turn of its rollout.
 func Example() {
 	upstream := httptest.NewServer(fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{{Content: "Hi."}}}))
 	defer upstream.Close()

@@ -2,5 +2,5 @@ package proxy
 
 import "time"
 
-// WaitForBodies sets how long a body may take to come.
+// WaitForBodies sets how long a request body may take to arrive.
 func (h *Handler) WaitForBodies(d time.Duration) { h.bodyTime = d }

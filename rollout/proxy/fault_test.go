@@ -22,13 +22,13 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// TestEnginesThatLie: each kind of bad reply is told as it came and marked, or answered
-// with an error in the dialect's shape; what came is kept and nothing of it is trained.
+// TestEnginesThatLie: each kind of bad reply is sent as it arrived and marked, or answered with an error in the
+// dialect's format; its ids are kept and never trained.
 func TestEnginesThatLie(t *testing.T) {
 	for fault, c := range map[string]struct {
 		f      fakeengine.Faults
-		stream bool // it shows in streams only
-		told   bool // the reply is told
+		stream bool // the fault shows in streams only
+		told   bool // the reply is sent
 		why    string
 	}{
 		"count":     {fakeengine.Faults{Count: 1}, false, true, "completion tokens"},
@@ -67,7 +67,7 @@ func TestEnginesThatLie(t *testing.T) {
 						return
 					}
 					require.Equal(t, live.StateAborted, call.State)
-					if !stream || status != 200 { // of a stream, nothing was told yet
+					if !stream || status != 200 { // nothing of the stream was sent yet
 						require.Equal(t, 502, status, answer)
 						requireError(t, name, answer)
 						return
@@ -91,12 +91,12 @@ func TestEnginesThatLie(t *testing.T) {
 	}
 }
 
-// TestCompletionsOfLiars: the same in the dialect of completions.
+// TestCompletionsOfLiars is TestEnginesThatLie for completions.
 func TestCompletionsOfLiars(t *testing.T) {
 	for fault, f := range map[string]fakeengine.Faults{"count": {Count: 1}, "duplicate": {Duplicate: true}, "nan": {NaN: true}, "beyond": {Beyond: true}, "garble": {Garble: true}, "cut": {Cut: 2000}} {
 		for _, stream := range []string{"", `,"stream":true`} {
 			if fault == "garble" && stream == "" {
-				continue // it is an event that is no JSON
+				continue // the fault is an event that is not JSON
 			}
 			w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: strings.Repeat("long ", 40)}}, Faults: f, Event: 4})
 			status, answer := w.ask("/rollouts/r/v1/completions", `{"model":"m","prompt":"x","max_tokens":1000`+stream+"}")
@@ -120,7 +120,7 @@ func TestCompletionsOfLiars(t *testing.T) {
 					said += s
 				}
 				require.Equal(t, strings.Repeat("long ", 40), said, fault)
-			case stream == "" || status != 200: // of a stream, nothing was told yet
+			case stream == "" || status != 200: // nothing of the stream was sent yet
 				require.Equal(t, 502, status, answer)
 				requireError(t, "completions", answer)
 				require.Equal(t, live.StateAborted, call.State)
@@ -134,7 +134,7 @@ func TestCompletionsOfLiars(t *testing.T) {
 	}
 }
 
-// requireError checks the shape of an error.
+// requireError checks the format of an error.
 func requireError(t *testing.T, dialect, body string) {
 	t.Helper()
 	v := parsed(t, body)
@@ -145,8 +145,8 @@ func requireError(t *testing.T, dialect, body string) {
 	}
 }
 
-// TestDropsAreLearned: a server that drops ids of streams with tools is asked for whole
-// replies after the first, and says so; Probe finds it before.
+// TestDropsAreLearned: after its first reply a server that drops ids from streams with tools is asked for
+// unstreamed replies, and Status says so; Probe detects it beforehand.
 func TestDropsAreLearned(t *testing.T) {
 	for _, probe := range []bool{false, true} {
 		w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}, Faults: fakeengine.Faults{Drop: true}}, func(o *proxy.Options) {
@@ -173,7 +173,7 @@ func TestDropsAreLearned(t *testing.T) {
 	require.Equal(t, "every id", w.engine.Status()[0].Streams)
 }
 
-// TestErrors: refusals of the engine and of the proxy, in each dialect's shape.
+// TestErrors: refusals of the engine and of the proxy have the format of each dialect.
 func TestErrors(t *testing.T) {
 	for _, status := range []int{400, 401, 404, 429, 500, 503} {
 		w := newWorld(t, fakeengine.Options{Faults: fakeengine.Faults{Fail: 100, Status: status}})
@@ -181,7 +181,7 @@ func TestErrors(t *testing.T) {
 			got, body := w.ask("/rollouts/r-"+name+q.path, q.body+`,"stream":true}`)
 			want := status
 			if status == 401 {
-				want = 502 // the proxy's key is no affair of the client
+				want = 502 // the proxy's key is not the client's concern
 			}
 			require.Equal(t, want, got, body)
 			requireError(t, name, body)
@@ -211,7 +211,7 @@ func TestErrors(t *testing.T) {
 	requireError(t, "anthropic", body)
 }
 
-// TestBounds: requests beyond a bound are refused, and the ones within go on.
+// TestBounds: requests beyond a limit are refused, and those within it continue.
 func TestBounds(t *testing.T) {
 	w := newWorld(t, fakeengine.Options{}, func(o *proxy.Options) {
 		o.MaxBody = 2000
@@ -251,8 +251,8 @@ func TestBounds(t *testing.T) {
 	cancel()
 }
 
-// TestCutAnywhere: a stream of the engine that is cut at any byte gives the same recorded
-// call, or one that is marked; of what came nothing is lost.
+// TestCutAnywhere: cutting an engine's stream at any byte gives the same recorded call, or one that is marked;
+// no id that arrived is lost.
 func TestCutAnywhere(t *testing.T) {
 	step := 1
 	if testing.Short() {
@@ -302,8 +302,8 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestSilence: a stream that stops and stays open is an error after a time, in each dialect,
-// and what came is kept.
+// TestSilence: a stream that stops and stays open is an error after a time, in each dialect, and the ids that
+// arrived are kept.
 func TestSilence(t *testing.T) {
 	stream := recordStream(t)
 	texts := regexp.MustCompile(`"delta":\{[^{}]*(\{[^{}]*\}[^{}]*)*\}`).ReplaceAllString(stream, `"text":"x"`)
@@ -347,7 +347,7 @@ func TestSilence(t *testing.T) {
 	require.NotZero(t, e.Status()[0].Failed)
 }
 
-// TestBadCompletions: nonsense in the dialect of completions.
+// TestBadCompletions: invalid requests in the dialect of completions.
 func TestBadCompletions(t *testing.T) {
 	w := newWorld(t, fakeengine.Options{})
 	for _, bad := range []string{`{`, `[]`, `{}`, `7`, `{"prompt":7}`, `{"prompt":[]}`, `{"prompt":["a","b"]}`, `{"prompt":[1,"a"]}`, `{"prompt":[1.5]}`, `{"prompt":"a","prompt":"b"}`,
@@ -359,8 +359,8 @@ func TestBadCompletions(t *testing.T) {
 	require.Zero(t, w.fake.Requests())
 }
 
-// TestTwoHarnesses: two that share a session by mistake each get replies of their own
-// conversation, and each reply is a turn with the prompt that was sampled.
+// TestTwoHarnesses: two harnesses that share a session by mistake each get replies to their own conversation,
+// and each reply is a turn with its actual prompt.
 func TestTwoHarnesses(t *testing.T) {
 	w := newWorld(t, fakeengine.Options{Seed: 3})
 	messages := map[string]string{"a": `{"role":"system","content":"You are a."}`, "b": `{"role":"system","content":"You are b."}`}

@@ -41,7 +41,7 @@ func within(t testing.TB, h http.Handler, kind string) (*proxy.Handler, *live.Re
 
 var paths = []string{"chat/completions", "completions", "responses", "messages", "messages/count_tokens", "models"}
 
-// FuzzClients: whatever a client sends, it is answered, and the record holds.
+// FuzzClients: any request of a client is answered, and the record stays consistent.
 func FuzzClients(f *testing.F) {
 	for name, q := range requests {
 		f.Add([]byte(q.body+`,"stream":true}`), map[string]byte{"chat": 0, "responses": 2, "anthropic": 3}[name])
@@ -67,8 +67,8 @@ func FuzzClients(f *testing.F) {
 	})
 }
 
-// FuzzEngines: whatever an engine answers, the client is told something of its dialect,
-// and the record holds.
+// FuzzEngines: for any answer of an engine the client gets an answer in its dialect, and the record stays
+// consistent.
 func FuzzEngines(f *testing.F) {
 	f.Add([]byte(sglangCumulative), byte(4))
 	f.Add([]byte(sglangIncremental), byte(5))

@@ -21,7 +21,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
 )
 
-// Handler serves clients. Make it with New.
+// Handler serves clients. New makes one.
 type Handler struct {
 	opts   Options
 	secret []byte
@@ -33,7 +33,7 @@ type Handler struct {
 	mu       sync.Mutex
 	closed   bool
 	sessions map[string]*session
-	sweepAt  int // sessions at which those that are not needed are forgotten
+	sweepAt  int // number of sessions at which unused ones are dropped
 
 	running  atomic.Int64
 	bodyTime time.Duration
@@ -44,14 +44,14 @@ type counters struct {
 	requests, joined, replayed, refused, failed, unseen atomic.Int64
 }
 
-// Stats says what a handler did.
+// Stats counts what a handler did.
 type Stats struct {
 	Running  int64 `json:"running"`
 	Requests int64 `json:"requests"`
 	Joined   int64 `json:"joined"`   // retries that joined a running call
 	Replayed int64 `json:"replayed"` // retries that got the recorded reply
 	Refused  int64 `json:"refused"`  // answered with an error before a call began
-	Failed   int64 `json:"failed"`   // calls that the engine did not end
+	Failed   int64 `json:"failed"`   // calls that the engine did not complete
 	Unseen   int64 `json:"unseen"`   // calls whose client was gone
 }
 
@@ -68,8 +68,8 @@ func New(o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close ends the calls that run, which keep what came, and waits for that. To drain, shut
-// the server down first, and call Drain.
+// Close aborts the running calls, which keep the ids that arrived, and waits for them. To drain, shut the
+// server down first, and call Drain.
 func (h *Handler) Close() {
 	h.mu.Lock()
 	h.closed = true
@@ -80,7 +80,7 @@ func (h *Handler) Close() {
 	h.jobs.Wait()
 }
 
-// Drain waits for the calls that run, those without a client, too.
+// Drain waits for the running calls, including those without a client.
 func (h *Handler) Drain(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { h.jobs.Wait(); close(done) }()
@@ -92,13 +92,13 @@ func (h *Handler) Drain(ctx context.Context) error {
 	}
 }
 
-// Stats counts what was done.
+// Stats returns the current counts.
 func (h *Handler) Stats() Stats {
 	s := &h.stats
 	return Stats{h.running.Load(), s.requests.Load(), s.joined.Load(), s.replayed.Load(), s.refused.Load(), s.failed.Load(), s.unseen.Load()}
 }
 
-// endpoints are what clients ask for, by path.
+// endpoints maps the paths that clients use to dialects.
 var endpoints = map[string]struct {
 	dialect wire.Dialect
 	method  string
@@ -111,7 +111,7 @@ var endpoints = map[string]struct {
 	"models":                {openai.Chat, http.MethodGet},
 }
 
-// dialectOf is the dialect of the error of a request that goes nowhere.
+// dialectOf returns the dialect of the error for a request without an endpoint.
 func dialectOf(r *http.Request) wire.Dialect {
 	if r.Header.Get("Anthropic-Version") != "" {
 		return anthropic.Dialect{}
@@ -129,9 +129,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.stats.requests.Add(1)
 	if r.Body != nil && r.Body != http.NoBody {
-		h.hurry(w)
+		h.limitBodyTime(w)
 	}
-	path, what, ok := place(r.URL)
+	path, what, ok := splitPath(r.URL)
 	d := dialectOf(r)
 	e, there := endpoints[what]
 	if !there && strings.HasPrefix(what, "models/") {
@@ -157,7 +157,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve answers a request, or returns why not.
+// serve answers a request, or returns why it is refused.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, path, what string, d wire.Dialect) *wire.Problem {
 	id, parent, p := h.identify(r, path)
 	if p != nil {
@@ -191,7 +191,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, path, what strin
 	return h.reply(w, r, s, d, call, body)
 }
 
-// problem tells an error for a client.
+// problem converts an error for a client.
 func (h *Handler) problem(err error) *wire.Problem {
 	var p *wire.Problem
 	var e *engine.Error
@@ -214,7 +214,7 @@ func (h *Handler) problem(err error) *wire.Problem {
 		return &wire.Problem{Status: http.StatusServiceUnavailable, RetryAfter: "1", Message: "the call was ended before its reply was whole"}
 	}
 	status, after := gate.Answer(err)
-	if errors.Is(err, live.ErrUnavailable) { // where the record is, is not for agents
+	if errors.Is(err, live.ErrUnavailable) { // agents should not learn where the record is
 		return &wire.Problem{Status: status, RetryAfter: after, Message: live.ErrUnavailable.Error() + " now: ask again later"}
 	}
 	return &wire.Problem{Status: status, RetryAfter: after, Message: rollout.Printable(err.Error())}
@@ -224,7 +224,7 @@ func (h *Handler) fail(w http.ResponseWriter, d wire.Dialect, p *wire.Problem) {
 	if p.RetryAfter != "" {
 		w.Header().Set("Retry-After", p.RetryAfter)
 	}
-	_ = send(w, p.Status, d.Error(p)) // who is gone needs no answer
+	_ = send(w, p.Status, d.Error(p)) // a client that is gone needs no answer
 }
 
 func send(w http.ResponseWriter, status int, body []byte) error {
@@ -235,7 +235,7 @@ func send(w http.ResponseWriter, status int, body []byte) error {
 	return err
 }
 
-// known reports whether a session is there, or would be begun.
+// known returns a problem if a session does not exist and Open could not begin it.
 func (h *Handler) known(id string) *wire.Problem {
 	if _, ok := h.opts.Recorder.Session(id); !ok && h.opts.Open == nil {
 		return &wire.Problem{Status: http.StatusUnauthorized, Message: "the session is not known"}
@@ -262,7 +262,7 @@ func (h *Handler) models(w http.ResponseWriter, r *http.Request, id, model strin
 	return nil
 }
 
-// count answers how many ids a prompt has, exactly.
+// count answers with the exact number of ids of a prompt.
 func (h *Handler) count(w http.ResponseWriter, r *http.Request, c *wire.Call) *wire.Problem {
 	if p := h.known(c.Session); p != nil {
 		return p
@@ -286,7 +286,7 @@ func (h *Handler) count(w http.ResponseWriter, r *http.Request, c *wire.Call) *w
 	return nil
 }
 
-// reply answers a call: a new one, one that runs, or one that has ended.
+// reply answers a call: with a new reply, a running one, or one that has ended.
 func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wire.Dialect, c *wire.Call, body []byte) *wire.Problem {
 	at := digest([]byte(d.Name()), body)
 	k, given := at, r.Header.Get("Idempotency-Key")
@@ -327,16 +327,16 @@ func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wi
 		s.users++
 		h.mu.Unlock()
 		a.job = j
-		me = j.join() // before its end, or nobody saw it
+		me = j.join() // before the job ends, or the reply would be unseen
 		go j.run()
 	}
 	s.mu.Unlock()
-	p, seen := h.tell(w, r, d, c, j, me)
+	p, seen := h.sendReply(w, r, d, c, j, me)
 	j.leave(me, seen)
 	return p
 }
 
-// replay tells a recorded reply again.
+// replay sends a recorded reply again.
 func (h *Handler) replay(w http.ResponseWriter, r *http.Request, s *session, d wire.Dialect, c *wire.Call, calls []string) *wire.Problem {
 	chunk := &engine.Chunk{Usage: &engine.Usage{}}
 	meta := wire.Meta{ID: calls[0]}
@@ -357,7 +357,7 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, s *session, d w
 		if chunk.Usage.Prompt = info.PromptTokens; info.Usage.PromptTokens > 0 {
 			chunk.Usage.Prompt = info.Usage.PromptTokens
 		}
-		if info.Usage.CompletionTokens > 0 { // of several replies the engine counts the sum
+		if info.Usage.CompletionTokens > 0 { // for several replies the engine counts the sum
 			chunk.Usage.Completion = info.Usage.CompletionTokens
 		} else {
 			chunk.Usage.Completion += info.OutputTokens
@@ -381,7 +381,7 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, s *session, d w
 		return nil
 	}
 	for _, id := range unseen {
-		_ = s.live.Mark(r.Context(), id, live.StateOK, "") // an unseen reply stays one
+		_ = s.live.Mark(r.Context(), id, live.StateOK, "") // an unseen reply stays unseen
 	}
 	return nil
 }

@@ -40,9 +40,9 @@ type readCloser struct{ *strings.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// TestClaudeCodeShape: a request of the shape that Claude Code makes, in the middle of its
-// work: blocks with cache marks, thinking with a signature, parallel calls, results with
-// lists and errors, reminders beside them, tools of Anthropic's own, beta members.
+// TestClaudeCodeShape: a request as Claude Code makes it in the middle of its work: blocks with cache marks,
+// thinking with a signature, parallel calls, results with lists and errors, reminders beside them, tools of
+// Anthropic's own, beta members.
 func TestClaudeCodeShape(t *testing.T) {
 	w, last := spy(t, toolReply, fakeengine.Reply{Content: "Done."})
 	body := `{"model":"claude-x","max_tokens":32000,"temperature":1,"stream":true,
@@ -78,14 +78,14 @@ func TestClaudeCodeShape(t *testing.T) {
 		require.Contains(t, string(call.Settings), kept)
 	}
 
-	// Its title request: no tools, a schema, a prefilled beginning.
+	// Claude Code's title request: no tools, a schema, a prefilled beginning.
 	_, answer = w.ask("/rollouts/cc/v1/messages", `{"model":"small","max_tokens":50,"system":"Title.","messages":[{"role":"user","content":"Mend"},{"role":"assistant","content":"{"}],"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}}`)
 	require.Equal(t, "json_schema", at(last(), "response_format", "type"), answer)
 	require.Len(t, w.session("cc").Calls(), 2)
 }
 
-// TestCodexShape: a request of the shape that Codex makes: developer messages, sealed
-// reasoning, function and custom calls with their outputs, a tool with a grammar.
+// TestCodexShape: a request as Codex makes it: developer messages, sealed reasoning, function and custom calls
+// with their outputs, a tool with a grammar.
 func TestCodexShape(t *testing.T) {
 	patch := fakeengine.Reply{Reasoning: "Patch.", Calls: []fakeengine.Call{{Name: "apply_patch", Arguments: json.RawMessage(`{"input": "*** Begin\n+x\n"}`)}}}
 	w, last := spy(t, patch, patch)
@@ -130,8 +130,8 @@ func TestCodexShape(t *testing.T) {
 	}
 }
 
-// TestCodexTools: tools of a namespace (a server's, of MCP) and those that stand in the
-// input are told to the engine by one name, and to Codex by theirs; its body comes as zstd.
+// TestCodexTools: tools of a namespace (an MCP server's) and tools within the input get one name for the engine
+// and keep their own for Codex; the body arrives as zstd.
 func TestCodexTools(t *testing.T) {
 	event := fakeengine.Reply{Calls: []fakeengine.Call{{Name: "mcp__calendar__create_event", Arguments: json.RawMessage(`{"day": "Monday"}`)}, {Name: "close_agent", Arguments: json.RawMessage(`{}`)}}}
 	for _, stream := range []bool{false, true} {
@@ -176,9 +176,8 @@ func TestCodexTools(t *testing.T) {
 	}
 }
 
-// TestClaudeCodeLater: what Claude Code sends since: instructions between messages, tools
-// that are loaded when they are asked for, thinking that is not shown, counts of tokens,
-// and a question whether the address is there.
+// TestClaudeCodeLater: newer requests of Claude Code: instructions between messages, tools loaded on demand,
+// hidden thinking, token counts, and a probe of the address.
 func TestClaudeCodeLater(t *testing.T) {
 	w, last := spy(t, fakeengine.Reply{Content: "Done."})
 	body := `{"model":"claude-x","max_tokens":32000,"stream":true,"system":[{"type":"text","text":"x-billing: a"},{"type":"text","text":"You are an agent.","cache_control":{"type":"ephemeral","ttl":"1h"}}],
@@ -202,7 +201,7 @@ func TestClaudeCodeLater(t *testing.T) {
 	status, answer = w.ask("/rollouts/cc/v1/messages/count_tokens?beta=true", strings.Replace(body, `"max_tokens":32000,"stream":true,`, "", 1), headers...)
 	require.Equal(t, 200, status, answer)
 	require.EqualValues(t, w.session("cc").Calls()[0].PromptTokens, parsed(t, answer)["input_tokens"])
-	for _, bad := range []string{`{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`, `{"type":"tool_use","id":"t"}`} { // what no model here said
+	for _, bad := range []string{`{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`, `{"type":"tool_use","id":"t"}`} { // blocks that no model here produced
 		status, answer = w.ask("/rollouts/cc/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[`+bad+`]},{"role":"user","content":"y"}]}`)
 		require.Equal(t, 400, status)
 		requireError(t, "anthropic", answer)

@@ -25,7 +25,7 @@ const (
 
 const cutRequest = `{"model":"m","messages":[{"role":"user","content":"x"}],"tools":[{"type":"function","function":{"name":"run"}}]`
 
-// recordStream is what the fake engine streams to the proxy for a call with tools.
+// recordStream returns the fake engine's stream for a call with tools.
 func recordStream(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{{Text: `é<tool_call>{"name":"run","arguments":{}}</tool_call>`}}, Event: 16}))
@@ -38,8 +38,8 @@ func recordStream(t *testing.T) string {
 	return string(b)
 }
 
-// Streams of SGLang's /generate, of which each event repeats what came before, and of which
-// it does not (--incremental-streaming-output).
+// Streams of SGLang's /generate with cumulative events, and with incremental ones
+// (--incremental-streaming-output).
 const (
 	sglangCumulative = `data: {"text":"Hi","output_ids":[13],"meta_info":{"id":"a1","finish_reason":null,"prompt_tokens":3,"weight_version":"4","cached_tokens":0,"completion_tokens":1,"output_token_logprobs":[[-0.5,13,null]]}}
 

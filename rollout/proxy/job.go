@@ -13,7 +13,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
 )
 
-// job is one request to the engine, recorded, and told to all clients that ask it.
+// job is one request to the engine, which is recorded and sent to all clients that request it.
 type job struct {
 	h       *Handler
 	s       *session
@@ -27,21 +27,21 @@ type job struct {
 	parsers []Parser
 	reply   wire.Reply
 	held    []*engine.Chunk // the end of the reply, until it is durable
-	text    *speller        // of an engine that tells ids alone
-	rest    *rest           // of a reply that a pause may stop
-	why     string          // the reply is incomplete
-	sampled int             // ids that came
+	text    *detokenizer    // for an engine that returns ids alone
+	rest    *pausable       // of a reply that a pause may stop
+	why     string          // why the reply is incomplete
+	sampled int             // number of ids that arrived
 
 	mu      sync.Mutex
 	meta    wire.Meta
-	chunks  []*engine.Chunk // what clients may be told
+	chunks  []*engine.Chunk // what clients may receive
 	done    bool
 	problem *wire.Problem
 	readers map[*reader]bool
-	seen    bool // a client got all of it
+	seen    bool // a client received all of it
 }
 
-// reader is a client of a job. It is woken when there is more.
+// reader is a client of a job. The channel signals that there is more.
 type reader struct{ more chan struct{} }
 
 func newJob(h *Handler, s *session, d wire.Dialect, c *wire.Call, k key, a *asked) *job {
@@ -58,7 +58,7 @@ func (j *job) join() *reader {
 	return r
 }
 
-// leave says that a client is gone, or has been told everything.
+// leave removes a client that is gone or has received everything.
 func (j *job) leave(r *reader, seen bool) {
 	j.mu.Lock()
 	delete(j.readers, r)
@@ -72,10 +72,10 @@ func (j *job) leave(r *reader, seen bool) {
 		if j.h.opts.AbortUnseen {
 			j.cancel()
 		}
-	default: // the reply was durable, and could not be told
+	default: // the reply is durable and no client could receive it
 		j.h.stats.unseen.Add(1)
 		for _, c := range j.calls {
-			_ = j.s.live.Mark(j.h.ctx, c.ID(), live.StateUnseen, "the client was gone") // an incomplete call stays one
+			_ = j.s.live.Mark(j.h.ctx, c.ID(), live.StateUnseen, "the client was gone") // an incomplete call stays incomplete
 		}
 	}
 }
@@ -89,7 +89,7 @@ func (j *job) wake() {
 	}
 }
 
-// after returns what there is from chunk n on.
+// after returns the chunks from index n on.
 func (j *job) after(n int) (chunks []*engine.Chunk, done bool, p *wire.Problem, meta wire.Meta) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -159,7 +159,7 @@ func (j *job) make() error {
 			}
 		}
 		j.each(func(_ int, c *live.Call) error {
-			return c.Abort(context.Background(), why) // one that has ended stays as it is
+			return c.Abort(context.Background(), why) // one that has ended is unchanged
 		})
 	}
 	return err
@@ -179,11 +179,11 @@ func (j *job) prepare() error {
 	return j.begin()
 }
 
-// take records a chunk and passes it on, its end aside.
+// take records a chunk and passes it on, except for the end of the reply.
 func (j *job) take(c *engine.Chunk) error {
 	if c.NoText && (j.rest == nil || j.rest.before == 0) {
 		if j.text == nil {
-			j.text = &speller{decode: j.h.opts.Prompts.Decode, tail: last(j.call.Prompt)}
+			j.text = &detokenizer{decode: j.h.opts.Prompts.Decode, tail: contextIDs(j.call.Prompt)}
 		}
 		for i := range c.Choices {
 			k := &c.Choices[i]
@@ -194,7 +194,7 @@ func (j *job) take(c *engine.Chunk) error {
 		}
 	}
 	if j.rest != nil {
-		if err := j.rest.see(c); err != nil {
+		if err := j.rest.track(c); err != nil {
 			return err
 		}
 	}
@@ -223,7 +223,7 @@ func (j *job) take(c *engine.Chunk) error {
 		}
 		end = end || k.Finish != ""
 	}
-	for i := range c.Choices { // the ids are recorded
+	for i := range c.Choices { // the ids are recorded and no longer needed
 		if !j.call.KeepIDs && !j.call.KeepLogprobs {
 			c.Choices[i].IDs, c.Choices[i].Logprobs = nil, nil
 		}
@@ -248,7 +248,7 @@ func (j *job) take(c *engine.Chunk) error {
 	return nil
 }
 
-// parse reads the text of a choice of an engine that was given ids.
+// parse parses the text of a choice of an engine that was given ids.
 func (j *job) parse(k *engine.Choice) {
 	p := j.parsers[k.Index]
 	out := p.Push(k.Text)
@@ -268,12 +268,12 @@ func (j *job) parse(k *engine.Choice) {
 	}
 }
 
-// each does something for all calls at once: their records share an fsync.
+// each runs do for all calls concurrently, so that their records share an fsync.
 func (j *job) each(do func(int, *live.Call) error) error {
 	return atOnce(len(j.calls), func(i int) error { return do(i, j.calls[i]) })
 }
 
-// atOnce does something n times at one time.
+// atOnce runs do n times concurrently.
 func atOnce(n int, do func(i int) error) error {
 	if n == 1 {
 		return do(0)
@@ -287,7 +287,7 @@ func atOnce(n int, do func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// end records the replies, durably.
+// end records the replies durably.
 func (j *job) end() error {
 	r := &j.reply
 	j.mu.Lock()

@@ -21,8 +21,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// growing is an engine in this process: the prompt of a session's call is the one before
-// with its reply and 32 ids more, and the reply has 32 ids.
+// growing is an engine in this process: the prompt of a session's call is the previous prompt, its reply and 32
+// more ids, and the reply has 32 ids.
 type growing struct{}
 
 func (growing) Generate(_ context.Context, r *engine.Request, yield func(*engine.Chunk) error) error {
@@ -51,9 +51,9 @@ func (growing) Close()                                                          
 func (growing) Route(string) string                                                  { return "e" }
 func (growing) Status() []engine.Status                                              { return nil }
 
-// TestManySessions: sessions of 50 calls each, by clients of each dialect, recorded with a
-// journal. TURNPACK_SESSIONS says how many, 20 without; 10,000 take less than a GiB, one
-// after the other and with all of them open at once.
+// TestManySessions runs sessions of 50 calls each, by clients of each dialect, recorded with a journal.
+// TURNPACK_SESSIONS sets their number, default 20; 10,000 take less than a GiB, both one after the other and
+// all open at once.
 func TestManySessions(t *testing.T) {
 	kit.Long(t)
 	t.Run("one after the other", func(t *testing.T) { manySessions(t, false, 0) })
@@ -61,8 +61,8 @@ func TestManySessions(t *testing.T) {
 	t.Run("turn by turn, in little memory", func(t *testing.T) { manySessions(t, true, 256<<10) })
 }
 
-// manySessions has one call after the other of a session, or one of each session after the
-// other, with a bound of the recorder's memory, 0 = its default.
+// manySessions runs the calls of one session after the other, or one call of each session in turn, with a limit
+// on the recorder's memory, 0 = its default.
 func manySessions(t *testing.T, turnByTurn bool, memory int) {
 	n, turns := 20, 50
 	if s := os.Getenv("TURNPACK_SESSIONS"); s != "" {
@@ -78,7 +78,7 @@ func manySessions(t *testing.T, turnByTurn bool, memory int) {
 	h, err := proxy.New(proxy.Options{Recorder: recorder, Engine: growing{}, Open: recorder.Begin})
 	require.NoError(t, err)
 	defer h.Close()
-	// The clients say the same, turn by turn.
+	// The clients send the same requests, turn by turn.
 	var said [][]byte
 	for turn := range turns {
 		var m []byte
@@ -153,8 +153,7 @@ func manySessions(t *testing.T, turnByTurn bool, memory int) {
 	require.Less(t, kb, 1<<20, "a GiB")
 }
 
-// TestIdleSessions: a retry of a call of a session that was let go for others is told the
-// recorded reply.
+// TestIdleSessions: a retry of a call of a dropped session gets the recorded reply.
 func TestIdleSessions(t *testing.T) {
 	recorder, err := live.New(live.Options{})
 	require.NoError(t, err)

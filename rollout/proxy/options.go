@@ -13,42 +13,41 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// Options of a Handler. Recorder and Engine are needed.
+// Options configures a Handler. Recorder and Engine are required.
 type Options struct {
 	Recorder *live.Recorder
 	Engine   engine.Engine
 
-	// Open begins a session that a request names and that is not known yet. nil =
-	// sessions are begun elsewhere, and an unknown one is answered 401.
+	// Open begins an unknown session that a request names; nil = sessions are begun elsewhere, and an unknown
+	// one is answered with 401.
 	Open func(ctx context.Context, s live.Start) (*live.Session, error)
-	// Secret is what minted tokens are made with: the same one makes them hold after a
-	// restart. nil = a random one.
+	// Secret signs the session tokens: with the same secret they stay valid after a restart. nil = a random
+	// one.
 	Secret []byte
-	// TokenOnly: the id of a session alone opens nothing, its token is needed.
+	// TokenOnly: a session id alone is refused, its token is required.
 	TokenOnly bool
 
-	// Prompts make the exact prompts here, nil = the engine renders them: it is given ids,
-	// and its text is read here. A call that asks for what only an engine's chat
-	// completions can do (a tool that must be called, images) goes there all the same.
+	// Prompts makes the exact prompts in the proxy: the engine gets ids, and the proxy parses its text. nil =
+	// the engine renders the prompts. A call that needs an engine's chat completions (a required tool, images)
+	// is sent there even so.
 	Prompts Prompts
-	// Gate is asked before sessions' calls are sent, and tells which weights sample;
-	// nil = one that is open. While it has the policy continue, a call that is given ids
-	// ends its request, and asks for the rest of its reply after the pause, with the ids
-	// sampled so far as the end of the prompt: one recorded call. Calls whose text the
-	// engine reads, of several choices, or that stop strings, penalties or a schema
-	// shape, go on to their end.
+	// Gate admits calls before they are sent and supplies the version of the weights; nil = a gate that is
+	// open. During a "continue" pause, a call with a prompt of ids ends its request, and after the pause
+	// requests the rest of its reply with the ids sampled so far at the end of the prompt: one recorded call.
+	// Calls whose text the engine parses, that have several choices, or whose sampling depends on stop strings,
+	// penalties or a schema run to their end.
 	Gate *gate.Gate
 
-	// AbortUnseen stops the engine when the last client of a call is gone, and keeps
-	// what came. Otherwise the reply is recorded to its end.
+	// AbortUnseen stops the engine when the last client of a call is gone, and keeps the ids that arrived.
+	// Otherwise the reply is recorded to its end.
 	AbortUnseen bool
 
 	KeepAlive time.Duration // of streams; 0 = 5 s
 	MaxBody   int64         // bytes of a request, as sent and decompressed; 0 = 32 MiB
-	MaxCalls  int           // requests that run; 0 = 4,096
+	MaxCalls  int           // concurrent requests; 0 = 4,096
 }
 
-// validate reports all faults at once.
+// validate reports all invalid fields at once.
 func (o Options) validate() error {
 	var errs []error
 	fault := func(field, format string, args ...any) {
@@ -60,8 +59,14 @@ func (o Options) validate() error {
 	if o.Engine == nil {
 		fault("Engine", "is nil: make one with engine.New")
 	}
-	if o.KeepAlive < 0 || o.MaxBody < 0 || o.MaxCalls < 0 {
-		fault("MaxBody", "a bound is negative, expected 0 for the default or more")
+	if o.KeepAlive < 0 {
+		fault("KeepAlive", "is %s, expected 0 for the default or more", o.KeepAlive)
+	}
+	if o.MaxBody < 0 {
+		fault("MaxBody", "is %d, expected 0 for the default or more", o.MaxBody)
+	}
+	if o.MaxCalls < 0 {
+		fault("MaxCalls", "is %d, expected 0 for the default or more", o.MaxCalls)
 	}
 	return errors.Join(errs...)
 }
@@ -74,28 +79,28 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Prompt is a conversation whose ids are wanted.
+// Prompt is a conversation to tokenize.
 type Prompt struct {
-	Session  *live.Session // nil = none: only the count is wanted
+	Session  *live.Session // nil = no session: only the count is needed
 	Messages []rollout.Message
 	Tools    []rollout.Tool
 	Kwargs   map[string]json.RawMessage // template variables
 }
 
-// Prompts make prompts in ids and read the replies to them (package tokenize/exact).
+// Prompts makes prompts of ids and parses the replies to them (package tokenize/exact).
 type Prompts interface {
-	// Prompt makes the exact ids that the model is to see. No ids and no error: this one
-	// is for the engine to render.
+	// Prompt returns the exact ids that the model is to see. No ids and no error means that the engine should
+	// render the conversation.
 	Prompt(ctx context.Context, p Prompt) ([]rollout.TokenID, error)
-	// Parser makes what reads one reply.
+	// Parser returns a parser for one reply.
 	Parser(tools []rollout.Tool, prompt []rollout.TokenID) (Parser, error)
-	// Decode tells the text of ids, control tokens included: a Parser takes a stop
-	// token's for the end.
+	// Decode returns the text of ids, control tokens included: a Parser recognizes the end by the text of a
+	// stop token.
 	Decode(ids []rollout.TokenID) (string, error)
 }
 
-// Parser reads the text of one reply as it comes. What it returns are the text, the
-// reasoning and the calls that are new; other fields are not looked at.
+// Parser parses the text of one reply as it arrives. Its results hold the new text, reasoning and tool calls;
+// other fields are ignored.
 type Parser interface {
 	Push(text string) engine.Choice
 	Close() engine.Choice

@@ -14,25 +14,23 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// errStopped ends a request to the engine whose rest is asked for after a pause.
+// errStopped ends a request to the engine whose rest is requested after a pause.
 var errStopped = errors.New("a pause stops the reply")
 
-// rest is a reply that a pause may stop, and what is known of it before the request that
-// runs now.
-type rest struct {
+// pausable is a reply that a pause may stop, and what is known of it from the requests before the current one.
+type pausable struct {
 	output []rollout.TokenID // sampled so far
-	text   strings.Builder   // that the engine told of them
-	before int               // of output, in requests before this one
-	prompt []rollout.TokenID // of this request
-	speller
+	text   strings.Builder   // of output, as the engine returned it
+	before int               // number of ids of output from earlier requests
+	prompt []rollout.TokenID // of the current request
+	detokenizer
 }
 
-// shaping are the fields by which a reply depends on more than the ids before it.
+// shaping are the fields that make a reply depend on more than the ids before it.
 var shaping = []string{"stop", "presence_penalty", "frequency_penalty", "bad_words", "use_beam_search", "response_format", "structured_outputs",
 	"guided_json", "guided_regex", "guided_choice", "guided_grammar", "regex", "ebnf", "json_schema"}
 
-// stateful reports whether a request for the rest of a reply would be answered otherwise
-// than the whole.
+// stateful reports whether a request for the rest of a reply could be answered differently from the whole.
 func stateful(fields map[string]json.RawMessage) bool {
 	return slices.ContainsFunc(shaping, func(name string) bool {
 		switch v := string(fields[name]); v {
@@ -43,18 +41,18 @@ func stateful(fields map[string]json.RawMessage) bool {
 	})
 }
 
-// generate asks the engine for the reply, in as many requests as pauses make of it.
+// generate requests the reply from the engine, in one request more than pauses stop it.
 func (j *job) generate(leave func()) error {
 	o := &j.h.opts
 	defer func() { leave() }()
-	if !j.call.IDsOnly { // what it is does not follow from its ids, or its text is not read here
+	if !j.call.IDsOnly { // its ids do not determine the reply, or the engine parses its text
 		return o.Engine.Generate(j.ctx, &j.call.Request, j.take)
 	}
 	r := j.call.Request
-	r.Stream = true // a reply that comes at once cannot be stopped
-	j.rest = &rest{prompt: r.Prompt, speller: speller{decode: o.Prompts.Decode}}
+	r.Stream = true // an unstreamed reply cannot be stopped
+	j.rest = &pausable{prompt: r.Prompt, detokenizer: detokenizer{decode: o.Prompts.Decode}}
 	for {
-		err := j.until(o.Gate.Stop(), &r)
+		err := j.generateUntil(o.Gate.Stop(), &r)
 		if !errors.Is(err, errStopped) {
 			return err
 		}
@@ -65,15 +63,15 @@ func (j *job) generate(leave func()) error {
 			return err
 		}
 		leave = next
-		if err := j.goOn(&r); err != nil || r.Prompt == nil {
+		if err := j.prepareRest(&r); err != nil || r.Prompt == nil {
 			return err
 		}
 	}
 }
 
-// until asks the engine until the reply ends, or stop is closed before the chunk that ends
-// it: then it is errStopped, and each chunk was taken or not.
-func (j *job) until(stop <-chan struct{}, r *engine.Request) error {
+// generateUntil calls the engine until the reply ends, or stop is closed before its last chunk: then it returns
+// errStopped. A chunk is recorded completely or not at all.
+func (j *job) generateUntil(stop <-chan struct{}, r *engine.Request) error {
 	ctx, cancel := context.WithCancel(j.ctx)
 	defer cancel()
 	var mu sync.Mutex
@@ -107,17 +105,17 @@ func (j *job) until(stop <-chan struct{}, r *engine.Request) error {
 	return err
 }
 
-// goOn makes the request for the rest: the ids so far are its prompt. One without a prompt
-// needs not be asked, since the reply has all the ids that it may have.
-func (j *job) goOn(r *engine.Request) error {
+// prepareRest makes the request for the rest, whose prompt ends with the ids so far. It removes the prompt if
+// the reply already has all the ids that it may have, and no request is needed.
+func (j *job) prepareRest(r *engine.Request) error {
 	x := j.rest
 	n := len(x.output)
-	if n == x.before { // nothing came since
+	if n == x.before { // nothing arrived since
 		return nil
 	}
 	text, told := "", x.text.String()
-	if x.before == 0 { // the engine may hold back what no stop string and no character ends
-		x.tail = last(j.call.Prompt)
+	if x.before == 0 { // the engine may hold back text that might begin a stop string or end within a character
+		x.tail = contextIDs(j.call.Prompt)
 		var err error
 		if text, err = x.push(x.output, false); err != nil {
 			return err
@@ -143,7 +141,7 @@ func (j *job) goOn(r *engine.Request) error {
 	for _, name := range []string{"max_tokens", "max_completion_tokens", "min_tokens"} {
 		most, err := strconv.Atoi(string(r.Fields[name]))
 		if err != nil {
-			continue // none
+			continue // not a number
 		}
 		if most -= n; most <= 0 && name != "min_tokens" {
 			r.Prompt = nil
@@ -154,9 +152,9 @@ func (j *job) goOn(r *engine.Request) error {
 	return nil
 }
 
-// see notes a chunk of a reply that a pause may stop, and makes one of the rest one of the
-// whole: what the engine counts and tells as the prompt holds the ids before the pause.
-func (x *rest) see(c *engine.Chunk) (err error) {
+// track records a chunk of a reply that a pause may stop. It converts a chunk of the rest to one of the whole
+// reply, since the engine's prompt and its counts include the ids before the pause.
+func (x *pausable) track(c *engine.Chunk) (err error) {
 	if x.before > 0 {
 		if slices.Equal(c.Prompt, x.prompt) {
 			c.Prompt = nil
@@ -182,19 +180,22 @@ func (x *rest) see(c *engine.Chunk) (err error) {
 	return nil
 }
 
-// speller tells the text of ids as they come.
-type speller struct {
+// detokenizer returns the text of ids as they arrive.
+type detokenizer struct {
 	decode func([]rollout.TokenID) (string, error)
-	tail   []rollout.TokenID // before more: what is told of those may depend on them
-	more   []rollout.TokenID // that end within a character
-	told   int               // bytes of their text
+	tail   []rollout.TokenID // ids before more, on which the text of more may depend
+	more   []rollout.TokenID // ids that end within a character
+	told   int               // bytes of their text already returned
 }
 
-// last are the ids of which what comes after may depend in its text (SentencePiece).
-func last(ids []rollout.TokenID) []rollout.TokenID { return slices.Clone(ids[max(0, len(ids)-4):]) }
+// contextIDs returns the final ids, on which the text of later ids may depend (SentencePiece).
+func contextIDs(ids []rollout.TokenID) []rollout.TokenID {
+	return slices.Clone(ids[max(0, len(ids)-4):])
+}
 
-// push returns the text that is new. A character that is not whole comes with its last id.
-func (s *speller) push(ids []rollout.TokenID, whole bool) (string, error) {
+// push returns the new text. An incomplete character is returned with its last id, or at the end if whole is
+// set.
+func (s *detokenizer) push(ids []rollout.TokenID, whole bool) (string, error) {
 	s.more = append(s.more, ids...)
 	before, err := s.decode(s.tail)
 	if err != nil {
@@ -216,6 +217,6 @@ func (s *speller) push(ids []rollout.TokenID, whole bool) (string, error) {
 		return text, nil
 	}
 	text = text[min(s.told, len(text)):]
-	s.tail, s.more, s.told = last(append(s.tail, s.more...)), nil, 0
+	s.tail, s.more, s.told = contextIDs(append(s.tail, s.more...)), nil, 0
 	return text, nil
 }

@@ -20,14 +20,14 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// pausing is an engine under which the trainer changes the weights after some chunks of a
-// request: it says nothing more until it is stopped.
+// pausing is an engine under which the trainer changes the weights after some chunks of a request: it sends
+// nothing more until it is stopped.
 type pausing struct {
 	engine.Engine
 	gate   *gate.Gate
 	after  int  // chunks of each request
 	most   int  // pauses
-	ended  bool // all that is sampled comes before the first
+	ended  bool // all sampled ids arrive before the first pause
 	pauses int
 	asked  []engine.Request
 }
@@ -40,14 +40,14 @@ func (p *pausing) Generate(ctx context.Context, r *engine.Request, yield func(*e
 			return yield(c)
 		}
 		go func() {
-			if p.gate.Pause(context.Background(), "continue") == nil { // no call runs
+			if p.gate.Pause(context.Background(), "continue") == nil { // no call is running
 				p.pauses++
 				_ = p.gate.SetVersion(int32(p.pauses))
 				p.gate.Resume()
 			}
 		}()
 		if p.ended {
-			time.Sleep(10 * time.Millisecond) // it is not stopped
+			time.Sleep(10 * time.Millisecond) // the reply is not stopped
 			return yield(c)
 		}
 		<-ctx.Done()
@@ -55,7 +55,7 @@ func (p *pausing) Generate(ctx context.Context, r *engine.Request, yield func(*e
 	})
 }
 
-// tokenIn makes prompts and reads replies as the fake engine without a model does.
+// tokenIn makes prompts and parses replies as the fake engine without a model does.
 func tokenIn(o *proxy.Options) { o.Prompts = prompts{} }
 
 type prompts struct{}
@@ -89,7 +89,7 @@ func idsOf(text string) (out []rollout.TokenID) {
 	return out
 }
 
-// paused is a world whose engine is under a pausing.
+// paused returns a world whose engine is wrapped in a pausing.
 func paused(t *testing.T, f fakeengine.Options, after, most int) (*world, *pausing) {
 	w := &world{t: t, fake: fakeengine.New(f)}
 	upstream := httptest.NewServer(w.fake)
@@ -101,9 +101,8 @@ func paused(t *testing.T, f fakeengine.Options, after, most int) (*world, *pausi
 	}), p
 }
 
-// TestContinue: a reply that pauses stop, after any chunk and within characters, is one
-// call with the ids, the log probabilities and the text of one that nothing stops, and
-// tells which weights sampled what.
+// TestContinue: a reply that pauses stop, after any chunk and within characters, is one call with the ids, log
+// probabilities and text of an uninterrupted one, and records which weights sampled which ids.
 func TestContinue(t *testing.T) {
 	f := fakeengine.Options{Script: []fakeengine.Reply{toolReply}, Event: 3}
 	whole := newWorld(t, f, tokenIn)
@@ -160,8 +159,8 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// A reply that has all the ids that it may have when the pause comes is not asked for
-// again, and one that depends on more than its ids goes on to its end.
+// A reply that has all the ids that it may have when the pause comes is not requested again, and one that
+// depends on more than its ids runs to its end.
 func TestContinueEnds(t *testing.T) {
 	f := fakeengine.Options{Script: []fakeengine.Reply{{Content: "one two three"}}, Event: 4}
 	q := requests["chat"].body
@@ -183,7 +182,7 @@ func TestContinueEnds(t *testing.T) {
 	}
 }
 
-// endless tells no end of a reply.
+// endless removes the end of a reply.
 type endless struct{ engine.Engine }
 
 func (e endless) Generate(ctx context.Context, r *engine.Request, yield func(*engine.Chunk) error) error {
@@ -213,7 +212,7 @@ func (p *pauseFirst) Generate(ctx context.Context, r *engine.Request, yield func
 	return p.Engine.Generate(ctx, r, yield)
 }
 
-// TestContinueUnspelled: ids that do not spell the text that came are not trained.
+// TestContinueUnspelled: ids whose text differs from the text that arrived are not trained.
 func TestContinueUnspelled(t *testing.T) {
 	w, p := paused(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: "one two three"}}, Event: 3}, 2, 1)
 	p.Engine = other{p.Engine}
@@ -223,7 +222,7 @@ func TestContinueUnspelled(t *testing.T) {
 	require.Contains(t, c.Why, "do not spell")
 }
 
-// other tells other ids than the text has.
+// other returns ids that do not match the text.
 type other struct{ engine.Engine }
 
 func (o other) Generate(ctx context.Context, r *engine.Request, yield func(*engine.Chunk) error) error {
@@ -237,8 +236,7 @@ func (o other) Generate(ctx context.Context, r *engine.Request, yield func(*engi
 	})
 }
 
-// TestHeldCalls: calls that a pause holds are kept alive in their dialect, and answered when
-// it ends.
+// TestHeldCalls: calls that a pause holds are kept alive in their dialect, and answered when the pause ends.
 func TestHeldCalls(t *testing.T) {
 	for name, q := range requests {
 		g := &gate.Gate{}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -92,7 +93,7 @@ func (w *world) send(ctx context.Context, path, body string, headers ...string) 
 	return res
 }
 
-// events are the events of a stream: names and data.
+// events returns the names and data of the events of a stream.
 func events(t *testing.T, stream string) (names []string, data []map[string]any) {
 	t.Helper()
 	s := bufio.NewScanner(strings.NewReader(stream))
@@ -131,7 +132,7 @@ func (w *world) rollout(id string) *rollout.Rollout {
 	return r
 }
 
-// at walks a decoded JSON value.
+// at returns the value at a path in a decoded JSON value.
 func at(v any, path ...any) any {
 	for _, p := range path {
 		switch p := p.(type) {
@@ -157,7 +158,7 @@ func parsed(t *testing.T, body string) map[string]any {
 	return v
 }
 
-// sampled are the ids that the fake engine samples for a text.
+// sampled returns the ids that the fake engine samples for a text.
 func sampled(text string) []rollout.TokenID {
 	out := make([]rollout.TokenID, 0, len(text)+1)
 	for i := range len(text) {
@@ -174,15 +175,15 @@ const toolText = "<think>\nLook first.\n</think>\n\nReading é.\n<tool_call>\n{\
 
 const chatTools = `"tools":[{"type":"function","function":{"name":"run","description":"Runs a command.","parameters":{"type":"object","properties":{"command":{"type":"string"}}}}}]`
 
-// requests are the same call in each dialect.
+// requests holds the same call in each dialect.
 var requests = map[string]struct{ path, body string }{
 	"chat":      {"/v1/chat/completions", `{"model":"m","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"What is here?"}],` + chatTools + `,"temperature":0.5,"seed":7`},
 	"responses": {"/v1/responses", `{"model":"m","instructions":"Be brief.","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"What is here?"}]}],"tools":[{"type":"function","name":"run","description":"Runs a command.","strict":false,"parameters":{"type":"object","properties":{"command":{"type":"string"}}}}],"temperature":0.5,"store":false,"include":["reasoning.encrypted_content"]`},
 	"anthropic": {"/v1/messages", `{"model":"m","max_tokens":4096,"system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"messages":[{"role":"user","content":[{"type":"text","text":"What is here?"}]}],"tools":[{"name":"run","description":"Runs a command.","input_schema":{"type":"object","properties":{"command":{"type":"string"}}}}],"temperature":0.5,"thinking":{"type":"enabled","budget_tokens":1024}`},
 }
 
-// TestDialects: the same call of each dialect, streamed and not, is recorded alike, and
-// its client is told the same.
+// TestDialects: the same call in each dialect, streamed and not, is recorded identically, and its client
+// receives the same reply.
 func TestDialects(t *testing.T) {
 	for name, q := range requests {
 		for _, stream := range []string{"", `,"stream":true`} {
@@ -221,7 +222,7 @@ func TestDialects(t *testing.T) {
 	}
 }
 
-// told reads a reply as a client of a dialect does.
+// told parses a reply as a client of a dialect does.
 func told(t *testing.T, dialect string, stream bool, body string) (text, reasoning string, calls []string) {
 	t.Helper()
 	str := func(v any) string { s, _ := v.(string); return s }
@@ -325,4 +326,20 @@ func told(t *testing.T, dialect string, stream bool, body string) (text, reasoni
 	last := map[string]string{"chat": "[DONE]", "responses": "response.completed", "anthropic": "message_stop"}[dialect]
 	require.Equal(t, last, names[len(names)-1])
 	return text, reasoning, calls
+}
+
+// Each fault of the options is reported under the field that has it.
+func TestFaultsOfOptions(t *testing.T) {
+	e, err := engine.New(engine.Options{URL: "http://localhost"})
+	require.NoError(t, err)
+	recorder, err := live.New(live.Options{})
+	require.NoError(t, err)
+	for field, o := range map[string]proxy.Options{"KeepAlive": {KeepAlive: -1}, "MaxBody": {MaxBody: -1}, "MaxCalls": {MaxCalls: -1}} {
+		o.Recorder, o.Engine = recorder, e
+		_, err := proxy.New(o)
+		fault, ok := errors.AsType[*rollout.Error](err)
+		require.True(t, ok, field)
+		require.Equal(t, field, fault.Where.Field)
+		require.NotContains(t, err.Error(), "\n", "one fault")
+	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
 )
 
-// resolve puts the messages of the reply that the request goes on from before its own.
+// resolve prepends the messages of the previous reply to those of the request.
 func (j *job) resolve() error {
 	c := j.call
 	if c.Raw == nil {
@@ -44,7 +44,7 @@ func kwargs(c *wire.Call) map[string]json.RawMessage {
 	return out
 }
 
-// prompt makes the ids, where they are made here.
+// prompt makes the prompt's ids, if the proxy makes them.
 func (j *job) prompt() error {
 	o, c := &j.h.opts, j.call
 	if o.Prompts == nil || len(c.Messages) == 0 || !plainText(c) {
@@ -65,7 +65,7 @@ func (j *job) prompt() error {
 		}
 		j.parsers = append(j.parsers, p)
 	}
-	// Of the engine's words nothing is passed on; it tells the marks that are parsed.
+	// The engine's text is not passed on but parsed, so it must contain the special tokens.
 	c.Prompt, c.Raw = ids, nil
 	fields := maps.Clone(c.Fields)
 	fields["skip_special_tokens"], fields["spaces_between_special_tokens"] = json.RawMessage("false"), json.RawMessage("false")
@@ -77,8 +77,7 @@ func (j *job) prompt() error {
 	return nil
 }
 
-// plainText reports whether a call asks for nothing but a new message of text and free tool
-// calls.
+// plainText reports whether a call asks only for a new message of text and optional tool calls.
 func plainText(c *wire.Call) bool {
 	if string(c.Fields["continue_final_message"]) == "true" || string(c.Fields["add_generation_prompt"]) == "false" {
 		return false
@@ -119,7 +118,7 @@ func (j *job) begin() error {
 		own := m
 		own.Choice = i
 		all := maps.Clone(settings)
-		delete(all, "chat_template_kwargs") // it is told apart
+		delete(all, "chat_template_kwargs") // it is recorded separately
 		all[markName] = wire.JSON(own)
 		r := live.Request{Messages: c.Messages, Prompt: c.Prompt, Tools: c.Tools, TemplateKwargs: kwargs(c), Sampling: sampling(c.Fields), Dialect: j.d.Name(), Engine: j.h.opts.Engine.Route(c.Session), Settings: wire.JSON(all)}
 		if i == 0 {
@@ -131,7 +130,7 @@ func (j *job) begin() error {
 	if err != nil {
 		for _, c := range calls {
 			if c != nil {
-				_ = c.Abort(context.Background(), "it was not sent") // the first error is told
+				_ = c.Abort(context.Background(), "it was not sent") // the first error is returned
 			}
 		}
 		return err
@@ -140,8 +139,7 @@ func (j *job) begin() error {
 	return nil
 }
 
-// sampling reads the settings that shape what is sampled; one that is none is left to the
-// engine to refuse.
+// sampling reads the settings that shape sampling; invalid ones are left for the engine to refuse.
 func sampling(f map[string]json.RawMessage) *rollout.Sampling {
 	s := &rollout.Sampling{}
 	number := func(name string, low, high float64) (float64, bool) {

@@ -16,8 +16,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy"
 )
 
-// TestRetries: the same body again joins the call that runs or gets its reply, in each
-// dialect, and is never a second sample.
+// TestRetries: a repeated body joins the running call or gets its reply, in each dialect, and never a second
+// sample.
 func TestRetries(t *testing.T) {
 	for name, q := range requests {
 		t.Run(name, func(t *testing.T) {
@@ -52,8 +52,7 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestRetryAfterRestart: the reply of a call that ended before a restart is told again,
-// out of the journal.
+// TestRetryAfterRestart: the reply of a call that ended before a restart is sent again from the journal.
 func TestRetryAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	var first string
@@ -81,8 +80,8 @@ func TestRetryAfterRestart(t *testing.T) {
 	}
 }
 
-// TestRetryAfterRestartOfFailures: a reply that broke and was asked again is no answer,
-// also where the second call failed or was killed: a retry after a restart is sampled.
+// TestRetryAfterRestartOfFailures: a reply that broke and was requested again is not replayed, even if the
+// second call failed or was killed: a retry after a restart is sampled anew.
 func TestRetryAfterRestartOfFailures(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 2 {
@@ -109,7 +108,7 @@ func TestRetryAfterRestartOfFailures(t *testing.T) {
 	}
 }
 
-// TestRetryOfAFailure: a call that failed is sampled anew, in its place.
+// TestRetryOfAFailure: a call that failed is sampled anew and replaced.
 func TestRetryOfAFailure(t *testing.T) {
 	w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}, Faults: fakeengine.Faults{Fail: 1, Status: 500}})
 	q := requests["chat"]
@@ -126,7 +125,7 @@ func TestRetryOfAFailure(t *testing.T) {
 	require.Equal(t, 1, calls[1].Attempt)
 }
 
-// TestIdempotencyKey: the key makes requests one, and holds one body.
+// TestIdempotencyKey: the key identifies a request and belongs to one body.
 func TestIdempotencyKey(t *testing.T) {
 	w := newWorld(t, fakeengine.Options{Seed: 1})
 	q := requests["chat"]
@@ -141,8 +140,8 @@ func TestIdempotencyKey(t *testing.T) {
 	require.Equal(t, 3, w.fake.Requests(), "without the key it is another request")
 }
 
-// TestClientGone: the reply of a client that left is recorded to its end, and its retry
-// gets it; or it is stopped, and what came is kept.
+// TestClientGone: the reply of a client that left is recorded to its end, and its retry gets it; or the reply
+// is stopped, and the ids that arrived are kept.
 func TestClientGone(t *testing.T) {
 	for _, abort := range []bool{false, true} {
 		w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}, Faults: fakeengine.Faults{Delay: time.Millisecond}},
@@ -186,7 +185,7 @@ func TestClientGone(t *testing.T) {
 	}
 }
 
-// TestEndIsHeld: without a journal that records the end, a client is not told of it.
+// TestEndIsHeld: while the journal cannot record the end, the client does not receive it.
 func TestEndIsHeld(t *testing.T) {
 	for name, q := range requests {
 		journal, err := live.OpenJournal(t.TempDir(), live.JournalOptions{})

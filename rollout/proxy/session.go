@@ -19,37 +19,37 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
 )
 
-// tokenMark begins a token, so that other keys are told apart.
+// tokenMark begins a token and distinguishes it from other keys.
 const tokenMark = "tp-"
 
-// Token is the secret of a session: a client that has it as its key (a bearer token, or
-// x-api-key) needs no path or header of its own.
+// Token returns the secret of a session: a client that uses it as its key (a bearer token, or x-api-key) needs
+// no session path or header.
 func (h *Handler) Token(session string) string {
-	return tokenMark + base64.RawURLEncoding.EncodeToString([]byte(session)) + "." + base64.RawURLEncoding.EncodeToString(h.seal(session))
+	return tokenMark + base64.RawURLEncoding.EncodeToString([]byte(session)) + "." + base64.RawURLEncoding.EncodeToString(h.sign(session))
 }
 
-func (h *Handler) seal(session string) []byte {
+func (h *Handler) sign(session string) []byte {
 	m := hmac.New(sha256.New, h.secret)
 	m.Write([]byte(session))
 	return m.Sum(nil)
 }
 
-// holder is the session that a key is the token of, "" = the key is none.
-func (h *Handler) holder(key string) string {
+// tokenSession returns the session of a token, "" if key is not a valid token.
+func (h *Handler) tokenSession(key string) string {
 	id, sum, ok := strings.Cut(strings.TrimPrefix(key, tokenMark), ".")
 	if !ok || !strings.HasPrefix(key, tokenMark) {
 		return ""
 	}
 	session, err := base64.RawURLEncoding.DecodeString(id)
 	got, err2 := base64.RawURLEncoding.DecodeString(sum)
-	if err != nil || err2 != nil || !hmac.Equal(got, h.seal(string(session))) {
+	if err != nil || err2 != nil || !hmac.Equal(got, h.sign(string(session))) {
 		return ""
 	}
 	return string(session)
 }
 
-// place is where a request goes: the session of its path, "" = none, and what is asked.
-func place(u *url.URL) (session, endpoint string, ok bool) {
+// splitPath returns the session in a request's path, "" for none, and the endpoint.
+func splitPath(u *url.URL) (session, endpoint string, ok bool) {
 	path := u.EscapedPath()
 	if rest, under := strings.CutPrefix(path, "/rollouts/"); under {
 		id, tail, _ := strings.Cut(rest, "/")
@@ -63,15 +63,14 @@ func place(u *url.URL) (session, endpoint string, ok bool) {
 	return session, strings.TrimSuffix(endpoint, "/"), ok
 }
 
-// maxID is the length of the id of a session.
+// maxID is the maximum length of a session id.
 const maxID = 256
 
 func plausible(id string) bool {
 	return len(id) <= maxID && utf8.ValidString(id) && strings.IndexFunc(id, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// identify finds who calls. A name that is not believed is answered 401, whatever is
-// wrong with it.
+// identify returns the session and the parent that a request names. Every refusal is a 401.
 func (h *Handler) identify(r *http.Request, path string) (id, parent string, p *wire.Problem) {
 	refused := func(why string) (string, string, *wire.Problem) {
 		return "", "", &wire.Problem{Status: http.StatusUnauthorized, Message: why}
@@ -79,7 +78,7 @@ func (h *Handler) identify(r *http.Request, path string) (id, parent string, p *
 	token := ""
 	for _, key := range []string{r.Header.Get("X-Api-Key"), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")} {
 		if strings.HasPrefix(key, tokenMark) {
-			if token = h.holder(key); token == "" {
+			if token = h.tokenSession(key); token == "" {
 				return refused("the token of the session is not valid")
 			}
 		}
@@ -108,36 +107,36 @@ func (h *Handler) identify(r *http.Request, path string) (id, parent string, p *
 	return id, parent, nil
 }
 
-// session is what the proxy knows of a session besides its record: which requests are
-// answered, or are being.
+// session holds what the proxy knows of a session besides its record: the requests that are answered or
+// running.
 type session struct {
 	live  *live.Session
-	users int // requests and jobs that hold it, under Handler.mu
+	users int // requests and jobs that use it, under Handler.mu
 
 	mu     sync.Mutex
 	loaded bool
 	asked  map[key]*asked
 }
 
-// key is what makes two requests one: the idempotency key, or dialect and body.
+// key identifies equal requests: by the idempotency key, or by dialect and body.
 type key [16]byte
 
-// asked is a request that was made.
+// asked is a request that was received.
 type asked struct {
 	body  key      // of the request
-	job   *job     // while it runs
-	calls []string // that answered it, one for each choice; nil = it failed
-	old   string   // the call that failed last
+	job   *job     // while it is running
+	calls []string // the calls that answered it, one for each choice; nil = it failed
+	old   string   // the latest failed call
 }
 
-// mark is what the settings of a recorded call say for the proxy.
+// mark is what the proxy stores in the settings of a recorded call.
 type mark struct {
 	Key          string `json:"key"`
-	Body         string `json:"body,omitempty"` // where the key is another
+	Body         string `json:"body,omitempty"` // if Key is an idempotency key
 	Choice       int    `json:"choice,omitempty"`
 	Choices      int    `json:"choices,omitempty"`
 	Instructions int    `json:"instructions,omitempty"`
-	Path         string `json:"path,omitempty"` // ids = the prompt was made here
+	Path         string `json:"path,omitempty"` // ids = the proxy made the prompt
 }
 
 const markName = "turnpack"
@@ -168,8 +167,7 @@ func digest(parts ...[]byte) key {
 	return key(m.Sum(nil)[:16])
 }
 
-// load reads what the record tells of requests that were answered before this process
-// began.
+// load reads from the record which requests were answered before this process began.
 func (s *session) load() {
 	if s.loaded {
 		return
@@ -193,7 +191,7 @@ func (s *session) load() {
 			s.asked[k] = a
 		}
 		if c.State == live.StateAborted || c.State == live.StateSuperseded || c.State == live.StateRunning || c.Finish == "" || m.Choices > wire.MaxChoices {
-			a.old, a.calls = c.ID, nil // of several calls the last one says what a retry gets
+			a.old, a.calls = c.ID, nil // of several calls, the last decides what a retry gets
 			continue
 		}
 		if n := max(1, m.Choices); len(a.calls) != n {
@@ -208,18 +206,19 @@ func (s *session) load() {
 	}
 }
 
-// mostIdle is how many sessions are held of which nothing runs: of others the record tells
-// which requests were answered.
+// mostIdle is the number of idle sessions that are kept; for other sessions load reads the answered requests
+// from the record.
 const mostIdle = 1024
 
-// release is the end of what find began.
+// release releases a session that find returned.
 func (h *Handler) release(s *session) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.users--
 }
 
-// sweep lets sessions go that ended, and idle ones beyond half of mostIdle. The lock is held.
+// sweep drops unused sessions that ended, and all unused ones if more than half of mostIdle are held. The
+// caller holds the lock.
 func (h *Handler) sweep() {
 	if len(h.sessions) < h.sweepAt {
 		return
@@ -232,7 +231,7 @@ func (h *Handler) sweep() {
 	h.sweepAt = max(mostIdle, 2*len(h.sessions))
 }
 
-// find returns the session of a request, to be released.
+// find returns the session of a request; the caller must release it.
 func (h *Handler) find(r *http.Request, id, parent string) (*session, error) {
 	h.mu.Lock()
 	s := h.sessions[id]

@@ -25,7 +25,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// TestSessions: by path, header or token, and by nothing else.
+// TestSessions: a session is named by path, header or token, and by nothing else.
 func TestSessions(t *testing.T) {
 	q := requests["chat"]
 	body := func(n int) string { return fmt.Sprintf(`%s,"user":"%d"}`, q.body, n) }
@@ -84,8 +84,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestSecrets: the keys of clients and of the engine stand nowhere: journal, answers,
-// errors; clients' headers do not reach the engine, and no redirect is followed.
+// TestSecrets: the keys of clients and of the engine appear nowhere: not in journal, answers or errors;
+// clients' headers do not reach the engine, and no redirect is followed.
 func TestSecrets(t *testing.T) {
 	dir := t.TempDir()
 	journal, err := live.OpenJournal(dir, live.JournalOptions{})
@@ -146,8 +146,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestResponsesGoOn: previous_response_id is resolved from the record: the conversation,
-// without the instructions of the call before, with other tools than the first, too.
+// TestResponsesGoOn: previous_response_id is resolved from the record: the conversation without the
+// instructions of the previous call, even with different tools.
 func TestResponsesGoOn(t *testing.T) {
 	w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply, {Content: "Two."}, {Content: "Three."}}})
 	ask := func(body string) map[string]any {
@@ -220,13 +220,13 @@ func TestSeveralReplies(t *testing.T) {
 	}
 }
 
-// TestPassedThrough: a chat client gets the engine's own bytes, less what it did not ask for.
+// TestPassedThrough: a chat client gets the engine's own bytes without the parts that it did not ask for.
 func TestPassedThrough(t *testing.T) {
 	fake := fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{toolReply}})
 	direct := httptest.NewServer(fake)
 	defer direct.Close()
 	w := (&world{t: t, fake: fake}).on(direct.URL, "vllm")
-	own := regexp.MustCompile(`"id":"chatcmpl-[0-9a-f]{16}"`) // of the reply, which counts requests
+	own := regexp.MustCompile(`"id":"chatcmpl-[0-9a-f]{16}"`) // of the reply; it counts requests
 	id := func(s string) string {
 		require.Regexp(t, own, s)
 		return own.ReplaceAllString(s, "ID")
@@ -244,7 +244,7 @@ func TestPassedThrough(t *testing.T) {
 	}
 }
 
-// parser of a test: marks of the fake engine's replies.
+// parser parses the fake engine's replies.
 type parser struct{ text string }
 
 func (p *parser) Push(text string) engine.Choice { p.text += text; return engine.Choice{} }
@@ -269,8 +269,8 @@ func (p *parser) Close() engine.Choice {
 	return out
 }
 
-// TestTokenIn: with prompts of its own the engine is given ids, and every dialect is
-// served of its text; what needs the engine's own chat goes there.
+// TestTokenIn: with Prompts the engine gets ids, and every dialect is served from its text; calls that need the
+// engine's own chat are sent there.
 func TestTokenIn(t *testing.T) {
 	for name, q := range requests {
 		for _, stream := range []string{"", `,"stream":true`} {
@@ -303,7 +303,7 @@ func bytesOf(ids []rollout.TokenID) []byte {
 	return out
 }
 
-// TestSGLang: /generate of both kinds of stream, and chat with meta_info.
+// TestSGLang: /generate with both kinds of stream, and chat with meta_info.
 func TestSGLang(t *testing.T) {
 	for _, stream := range []string{sglangCumulative, sglangIncremental} {
 		var asked map[string]any
@@ -354,8 +354,7 @@ func TestSGLang(t *testing.T) {
 	}
 }
 
-// TestKeepAlive: a client that waits is told so, in its dialect, before the first event
-// and after it.
+// TestKeepAlive: a waiting client gets pings in its dialect, before the first event and after it.
 func TestKeepAlive(t *testing.T) {
 	for name, q := range requests {
 		w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: "ok"}}, Faults: fakeengine.Faults{Delay: 30 * time.Millisecond}, Event: 2}, func(o *proxy.Options) { o.KeepAlive = 5 * time.Millisecond })
@@ -370,8 +369,7 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft: a handler that was closed leaves no goroutine, whatever its clients
-// and its engine did.
+// TestNothingIsLeft: a closed handler leaves no goroutine, whatever its clients and its engine did.
 func TestNothingIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	func() {

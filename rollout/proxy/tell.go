@@ -9,14 +9,14 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
 )
 
-// outs are buffers of events.
+// outs are reusable buffers for events.
 var outs = sync.Pool{New: func() any { return new([]byte) }}
 
-// tell tells a job's reply to a client as it comes. seen is true when the client has all
-// of it; a problem is returned where nothing was told yet.
-func (h *Handler) tell(w http.ResponseWriter, r *http.Request, d wire.Dialect, c *wire.Call, j *job, me *reader) (p *wire.Problem, seen bool) {
+// sendReply sends a job's reply to a client as it arrives. It returns seen = true if the client received all of
+// it, and a problem if nothing was sent yet.
+func (h *Handler) sendReply(w http.ResponseWriter, r *http.Request, d wire.Dialect, c *wire.Call, j *job, me *reader) (p *wire.Problem, seen bool) {
 	if c.Stream {
-		return h.tellStream(w, r, d, c, j, me)
+		return h.sendStream(w, r, d, c, j, me)
 	}
 	for {
 		chunks, done, p, meta := j.after(0)
@@ -36,8 +36,8 @@ func (h *Handler) tell(w http.ResponseWriter, r *http.Request, d wire.Dialect, c
 	}
 }
 
-// tellStream is tell as events.
-func (h *Handler) tellStream(w http.ResponseWriter, r *http.Request, d wire.Dialect, c *wire.Call, j *job, me *reader) (p *wire.Problem, seen bool) {
+// sendStream is sendReply for a stream of events.
+func (h *Handler) sendStream(w http.ResponseWriter, r *http.Request, d wire.Dialect, c *wire.Call, j *job, me *reader) (p *wire.Problem, seen bool) {
 	ctx, control := r.Context(), http.NewResponseController(w)
 	var write wire.Writer
 	room := outs.Get().(*[]byte)
@@ -99,7 +99,7 @@ func (h *Handler) tellStream(w http.ResponseWriter, r *http.Request, d wire.Dial
 			return nil, false
 		case <-me.more:
 			late = false
-			runtime.Gosched() // what came at once goes out in one write
+			runtime.Gosched() // chunks that arrive together are sent in one write
 		case <-alive.C:
 			late = true
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// askedOf serves an engine and notes what it is asked for.
+// askedOf serves an engine and records which paths are requested.
 func askedOf(t *testing.T, o fakeengine.Options) (url string, asked *[]string) {
 	asked = &[]string{}
 	fake := fakeengine.New(o)
@@ -27,9 +27,8 @@ func askedOf(t *testing.T, o fakeengine.Options) (url string, asked *[]string) {
 	return upstream.URL, asked
 }
 
-// TestTokensOut: vLLM's endpoint of tokens alone, which streams them or not, gives each
-// dialect what the engine's text would, and the same record; stop strings and what is no
-// prompt of ids go where there is text.
+// TestTokensOut: vLLM's tokens-only endpoint, streamed or not, gives each dialect the same replies and record
+// as the engine's text; stop strings and prompts without ids go to the endpoints with text.
 func TestTokensOut(t *testing.T) {
 	for _, unstreamed := range []bool{false, true} {
 		for name, q := range requests {
@@ -77,8 +76,8 @@ func TestTokensOut(t *testing.T) {
 	require.Len(t, turn.Versions, 3, "pauses continue it, too")
 }
 
-// TestPrefill: a reply that goes on from a message of the assistant is recorded with that
-// in its prompt, and what cannot go on is refused in the dialect's shape.
+// TestPrefill: a reply that continues an assistant message is recorded with that message in its prompt, and
+// messages that cannot be continued are refused in the dialect's format.
 func TestPrefill(t *testing.T) {
 	const said = `{"role":"user","content":"What is here?"},{"role":"assistant","content":"Let me"}]`
 	for _, exact := range []bool{false, true} {

@@ -12,8 +12,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy"
 )
 
-// TestVersions: the version of the weights is that of the reply, else of its header, else
-// the one that was set.
+// TestVersions: the version of the weights is taken from the reply, else from its header, else from the gate.
 func TestVersions(t *testing.T) {
 	header := ""
 	fake := fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{{Content: "ok"}}})

@@ -10,19 +10,19 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Blocklist names commands that an agent should not run, by class. It is advice to the
-// model and a record for audits, not security: a shell has a thousand spellings of each.
-// What must not happen has to be impossible in the container.
+// Blocklist names commands that an agent should not run, by class. It advises the model and serves audits; it
+// is not security, since a shell can write each command in countless ways. Whatever must not happen has to be
+// impossible in the container.
 type Blocklist []class
 
-// class is a kind of command and why it is not for an agent.
+// class is a kind of command and the reason why agents should not use it.
 type class struct {
 	name     string
 	patterns []*regexp.Regexp
 	advice   string // an answer that the model can act on
 }
 
-// DefaultBlocklist has the classes that spoil a rollout most often.
+// DefaultBlocklist returns the classes that most often spoil a rollout.
 func DefaultBlocklist() Blocklist {
 	of := func(name, advice string, patterns ...string) class {
 		c := class{name: name, advice: advice}
@@ -41,8 +41,8 @@ func DefaultBlocklist() Blocklist {
 	}
 }
 
-// Check looks a command up: ok means that it may run. Otherwise the answer is what the
-// model reads in place of the output.
+// Check looks a command up: ok means that it may run. Otherwise answer is for the model to read in place of the
+// output.
 func (l Blocklist) Check(command string) (answer string, ok bool) {
 	for _, c := range l {
 		for _, p := range c.patterns {
@@ -54,7 +54,7 @@ func (l Blocklist) Check(command string) (answer string, ok bool) {
 	return "", true
 }
 
-// ParseBlocklist makes a list of patterns by class, as a configuration has them.
+// ParseBlocklist returns a list from patterns by class, as in a configuration.
 func ParseBlocklist(classes map[string][]string) (Blocklist, error) {
 	var l Blocklist
 	for _, name := range slices.Sorted(maps.Keys(classes)) {

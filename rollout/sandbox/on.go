@@ -14,11 +14,11 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// MaxPatch bounds the patch that Diff gives, in bytes.
+// MaxPatch is the maximum size of a patch that Diff returns, in bytes.
 const MaxPatch = 64 << 20
 
-// On is the provider of a driver: sandboxes on this machine. Create starts a container and
-// notes the state of its repository, if it has one.
+// On returns the provider of a driver: sandboxes on this machine. Create starts a container and records the
+// state of its repository, if it has one.
 func On(d Driver) Provider { return local{d} }
 
 type local struct{ driver Driver }
@@ -39,8 +39,8 @@ func (p local) Create(ctx context.Context, spec Spec) (Sandbox, error) {
 		return nil, err
 	}
 	b.at.ID = id
-	if err := b.note(ctx); err != nil {
-		// ctx may be over, and the container has to go all the same.
+	if err := b.recordState(ctx); err != nil {
+		// The container must be removed even if ctx has ended.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
 		return nil, errors.Join(err, b.Close(end))
@@ -48,9 +48,8 @@ func (p local) Create(ctx context.Context, spec Spec) (Sandbox, error) {
 	return b, nil
 }
 
-// Adopt gives the sandboxes of containers that a driver has already, those of a server
-// that was killed for example. They run, but do not evaluate: how they began is not
-// known any more.
+// Adopt returns sandboxes for a driver's existing containers, for example those of a killed server. They run
+// commands, but do not evaluate, since their initial state is unknown.
 func Adopt(ctx context.Context, d Driver) ([]Sandbox, error) {
 	if d == nil {
 		return nil, noDriver()
@@ -71,8 +70,8 @@ func noDriver() error {
 type box struct {
 	at      Container
 	driver  Driver
-	commit  string          // that the repository began at, "" if there is none
-	ignored map[string]bool // files that git ignores and the image has; nil if not known
+	commit  string          // initial commit of the repository, "" if there is none
+	ignored map[string]bool // files that git ignores and the image contains; nil if unknown
 
 	mu     sync.Mutex
 	closed bool
@@ -106,7 +105,7 @@ func (b *box) Close(ctx context.Context) error {
 	return nil
 }
 
-// gitTime bounds the commands that look at a repository or reset it.
+// gitTime is the time limit of commands that inspect or reset a repository.
 const gitTime = time.Minute
 
 func (b *box) git(ctx context.Context, dir, text string, stdin []byte) (Result, error) {
@@ -115,8 +114,8 @@ func (b *box) git(ctx context.Context, dir, text string, stdin []byte) (Result, 
 
 const listIgnored = "git ls-files -z --others --ignored --exclude-standard"
 
-// note remembers how the repository began, which an agent cannot change.
-func (b *box) note(ctx context.Context) error {
+// recordState records the initial state of the repository, where an agent cannot change it.
+func (b *box) recordState(ctx context.Context) error {
 	r, err := b.git(ctx, b.at.Spec.Dir, "git rev-parse HEAD && "+listIgnored, nil)
 	if err != nil || r.End != EndExited || r.ExitCode != 0 || r.LeftOut > 0 {
 		return err // no repository with a commit: there is nothing to compare with
@@ -129,8 +128,8 @@ func (b *box) note(ctx context.Context) error {
 	return nil
 }
 
-// Diff is the patch against the commit that the sandbox began with, so what an agent
-// committed is part of it. Files that are no text are in it whole.
+// Diff returns the patch from the sandbox's initial commit, so it includes what an agent committed. Binary
+// files are included in full.
 func (b *box) Diff(ctx context.Context, dir string) (string, error) {
 	text := "git add -A && git diff --cached --binary"
 	if b.commit != "" && (dir == "" || dir == b.at.Spec.Dir) {
@@ -148,18 +147,17 @@ func (b *box) Diff(ctx context.Context, dir string) (string, error) {
 	return r.Stdout, err
 }
 
-// noPatch is what git said in place of a patch, whole, for servers that hand it on.
+// noPatch is git's result in place of a patch, complete, for servers that pass it on.
 type noPatch Result
 
 func (n noPatch) Error() string { return tail(n.Stderr, 500) }
 
 func (n noPatch) Result() Result { return Result(n) }
 
-// Evaluate resets the repository to the commit that it began with, removes every file
-// that the image did not have, ignored ones too, applies the patch and runs the script.
-// Files that the image has and git ignores are not put back if an agent changed them,
-// nor is anything outside of the repository: a verdict to rely on is one of a sandbox
-// in which no agent was.
+// Evaluate resets the repository to its initial commit, removes every file that the image did not contain, even
+// ignored ones, applies the patch and runs the script. It does not restore ignored files of the image that an
+// agent changed, nor anything outside the repository: for a reliable verdict evaluate in a sandbox that no
+// agent used.
 func (b *box) Evaluate(ctx context.Context, e Evaluation) (Verdict, error) {
 	if !validPatch(e.Patch) {
 		return Verdict{Reason: "patch validation failed: expected unified git diff with diff --git headers"}, nil
@@ -187,7 +185,7 @@ func (b *box) Evaluate(ctx context.Context, e Evaluation) (Verdict, error) {
 	}
 	script := e.Script
 	if strings.TrimSpace(script) == "" {
-		script = ":" // an empty script is one that succeeds
+		script = ":" // an empty script succeeds
 	}
 	r, err = b.Exec(ctx, Command{Text: script, Dir: e.Dir, Timeout: e.Timeout, MaxOutput: 8 * max(e.MaxOutput, defaultMaxOutput)})
 	if err != nil {
@@ -203,12 +201,12 @@ func (b *box) Evaluate(ctx context.Context, e Evaluation) (Verdict, error) {
 	return v, nil
 }
 
-// TimedOut is how the servers of swe-rl say that the time of a thing was over.
+// TimedOut returns the message for a time-out of swe-rl's servers.
 func TimedOut(what string, after time.Duration) string {
 	return fmt.Sprintf("%s timed out after %ss", what, strings.TrimSuffix(fmt.Sprintf("%.3f", after.Seconds()), ".000"))
 }
 
-// reset puts the repository back and applies the patch.
+// reset restores the repository and applies the patch.
 func (b *box) reset(ctx context.Context, e Evaluation) (Result, error) {
 	r, err := b.git(ctx, e.Dir, "git reset -q --hard "+b.commit+" && git clean -qffd && "+listIgnored, nil)
 	if err != nil || r.End != EndExited || r.ExitCode != 0 {
@@ -229,13 +227,13 @@ func (b *box) reset(ctx context.Context, e Evaluation) (Result, error) {
 	return b.git(ctx, e.Dir, "git apply -", []byte(strings.TrimSuffix(e.Patch, "\n")+"\n"))
 }
 
-// validPatch holds what any patch of git has.
+// validPatch reports whether p has the headers of a git patch.
 func validPatch(p string) bool {
 	has := func(s string) bool { return strings.Contains(p, s) }
 	return has("diff --git ") && (has("+++ b/") && (has("--- a/") || has("--- /dev/null")) || has("\nGIT binary patch\n"))
 }
 
-// random is n random bytes in hexadecimal.
+// random returns n random bytes in hexadecimal.
 func random(n int) string {
 	b := make([]byte, n)
 	rand.Read(b) // never fails

@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The defaults of zero fields, those of swe-rl.
+// The defaults of zero fields, as in swe-rl.
 const (
 	DefaultDir             = "/testbed"
 	DefaultTimeout         = 180 * time.Second
@@ -20,38 +20,37 @@ const (
 	defaultMaxOutput       = 1 << 20
 )
 
-// Provider makes sandboxes: a driver on this machine (On), or servers elsewhere
-// (package swerl). It is safe for concurrent use.
+// Provider makes sandboxes: with a driver on this machine (On), or on servers elsewhere (package swerl). It is
+// safe for concurrent use.
 type Provider interface {
-	// Create gives a fresh sandbox. That none can be had is KindSandbox.
+	// Create returns a fresh sandbox, or a KindSandbox error if none is available.
 	Create(context.Context, Spec) (Sandbox, error)
 }
 
-// Spec says what to make a sandbox of.
+// Spec describes a sandbox to create.
 type Spec struct {
 	Image string
 	Dir   string // of the repository; DefaultDir if empty
-	// Instance names the task in records, Lease and Pool who pays for it: a container
-	// keeps them as labels, from which a pool that was killed finds its leases again.
+	// Instance names the task in records, Lease and Pool the owner of the container: the container keeps them
+	// as labels, from which a restarted pool finds its leases.
 	Instance, Lease, Pool string
 }
 
-// Sandbox is one container in which an agent works. Calls at one time are allowed.
+// Sandbox is one container in which an agent works. It is safe for concurrent use.
 //
-// An error means that the sandbox did not do what was asked: KindSandbox is
-// infrastructure (a lost node, an expired lease), KindInput a request that cannot be
-// right. What a command did wrong is never an error: see Result.End.
+// An error means that the sandbox did not do what was requested: KindSandbox is infrastructure (a lost node, an
+// expired lease), KindInput an invalid request. A failing command is never an error: see Result.End.
 type Sandbox interface {
-	// Container is what it runs in: its ID, and what else is known here.
+	// Container returns the container's ID and its other known properties.
 	Container() Container
 	Exec(context.Context, Command) (Result, error)
-	// Diff is the patch from the state the sandbox began with to the one it has,
-	// new files among it. KindLimit if it is larger than MaxPatch.
+	// Diff returns the patch from the sandbox's initial state to the current one, including new files. It
+	// returns a KindLimit error if the patch is larger than MaxPatch.
 	Diff(ctx context.Context, dir string) (string, error)
 	// Evaluate resets the repository, applies a patch and runs a script.
 	Evaluate(context.Context, Evaluation) (Verdict, error)
-	// Close frees everything; a second call does nothing. An error means that the
-	// container may be there still, and that Close can be called again.
+	// Close frees everything; a second call does nothing. After an error the container may still exist, and
+	// Close can be called again.
 	Close(context.Context) error
 }
 
@@ -60,19 +59,19 @@ type Command struct {
 	Text      string
 	Dir       string            // DefaultDir if empty
 	Timeout   time.Duration     // DefaultTimeout if 0
-	Env       map[string]string // added to what the container has
-	MaxOutput int               // bytes kept of each stream, from its begin and end; 1 MiB if 0
-	// Stdin is given to the command. Drivers take it; servers of swe-rl do not.
+	Env       map[string]string // added to the container's environment
+	MaxOutput int               // bytes kept of each stream, from its beginning and end; 1 MiB if 0
+	// Stdin is the command's standard input. Drivers support it; servers of swe-rl do not.
 	Stdin []byte
 }
 
-// With is the command with its zero fields filled in.
+// With returns the command with defaults for its zero fields.
 func (c Command) With() Command {
 	c.Dir, c.Timeout, c.MaxOutput = cmp.Or(c.Dir, DefaultDir), cmp.Or(max(c.Timeout, 0), DefaultTimeout), cmp.Or(max(c.MaxOutput, 0), defaultMaxOutput)
 	return c
 }
 
-// Validate reports what no shell could run.
+// Validate returns an error if no shell could run the command.
 func (c Command) Validate() error {
 	for _, x := range [][2]string{{"command", c.Text}, {"cwd", c.Dir}} {
 		if strings.IndexByte(x[1], 0) >= 0 {
@@ -90,31 +89,31 @@ func (c Command) Validate() error {
 	return nil
 }
 
-// End says how a command ended. The zero value is by itself.
+// End says how a command ended. The zero value is EndExited.
 type End string
 
-// The ends.
+// The ways in which a command ends.
 const (
 	EndExited  End = ""        // with Result.ExitCode
-	EndTimeout End = "timeout" // its time was over and every process of it was killed
-	EndOOM     End = "oom"     // it used more memory than it may
-	EndPids    End = "pids"    // it had more processes than it may
+	EndTimeout End = "timeout" // it exceeded its time and all its processes were killed
+	EndOOM     End = "oom"     // it exceeded the memory limit
+	EndPids    End = "pids"    // it exceeded the limit on processes
 )
 
-// Result is what a command did.
+// Result is the result of a command.
 type Result struct {
-	ExitCode int    // -1 after a time-out, 137 for EndOOM and EndPids
-	Stdout   string // with LeftOut where bytes are missing
-	Stderr   string // empty from servers, which send both as one
-	LeftOut  int64  // bytes that are in neither
+	ExitCode int    // -1 after a timeout, 137 for EndOOM and EndPids
+	Stdout   string // with a line about LeftOut if bytes are missing
+	Stderr   string // empty from servers, which send both streams as one
+	LeftOut  int64  // bytes that are in neither stream
 	End      End
-	Peak     int64 // most resident memory seen, in bytes; 0 = not measured
+	Peak     int64 // maximum resident memory measured, in bytes; 0 = not measured
 }
 
-// Output is what the agent sees: standard output, then standard error.
+// Output returns what the agent sees: standard output, then standard error.
 func (r Result) Output() string { return r.Stdout + r.Stderr }
 
-// Evaluation is a patch and the script that judges it.
+// Evaluation is a patch and the script that evaluates it.
 type Evaluation struct {
 	Patch     string
 	Script    string
@@ -123,25 +122,25 @@ type Evaluation struct {
 	MaxOutput int           // characters of Verdict.Output; EvaluateOutput if 0
 }
 
-// EvaluateOutput is how much of the log of an evaluation the servers of swe-rl send.
-// Grading by test lists (reward/swebench) needs more: set Evaluation.MaxOutput.
+// EvaluateOutput is how many characters of an evaluation's log the servers of swe-rl send. Grading by test
+// lists (reward/swebench) needs more: set Evaluation.MaxOutput.
 const EvaluateOutput = 2000
 
-// Verdict is what an evaluation gave.
+// Verdict is the result of an evaluation.
 type Verdict struct {
-	// Resolved says that the script ended with 0. Where an instance names its tests,
-	// grade Output by them instead.
+	// Resolved says that the script exited with 0. If an instance names its tests, grade Output by them
+	// instead.
 	Resolved bool
 	ExitCode int
 	Output   string // the last characters of the script's output
-	// Reason says why the script was not run to its end, "" if it was: the patch is
-	// none, does not apply, or the time was over.
+	// Reason says why the script did not run to its end, "" if it did: the patch is invalid or does not apply,
+	// or the time ran out.
 	Reason string
 	End    End
 	Peak   int64
 }
 
-// tail is the last n characters of s.
+// tail returns the last n characters of s.
 func tail(s string, n int) string {
 	at := len(s)
 	for ; n > 0 && at > 0; n-- {

@@ -1,5 +1,5 @@
-// Package callrecord reads the token fields of one recorded model call out of a
-// parsed JSON value. Package capture is its public face.
+// Package callrecord reads the token fields of one recorded model call from a parsed JSON value. Package
+// capture is its public interface.
 package callrecord
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Tokens is capture.Tokens, where the fields are told.
+// Tokens is capture.Tokens, which documents the fields.
 type Tokens struct {
 	Present      bool
 	Prompt       []rollout.TokenID
@@ -28,12 +28,11 @@ type Tokens struct {
 	OtherVersion string
 }
 
-// maxRounding is how far above 0 a log probability may be by rounding.
+// maxRounding is the largest positive log probability accepted as a rounding error of 0.
 const maxRounding = 1e-3
 
-// Read reads what v says of choice k of a response, numbered from 0 as they stand
-// there. What the response says of its sampled tokens without naming a choice is
-// that of choice 0.
+// Read reads the tokens of choice k of a response, counted from 0 in the recorded order. Sampled tokens that
+// the response does not assign to a choice belong to choice 0.
 func Read(v jsonscan.Value, k int) (Tokens, error) {
 	r := reader{choice: k}
 	if v.Kind() != jsonscan.Object {
@@ -76,8 +75,8 @@ func Read(v jsonscan.Value, k int) (Tokens, error) {
 	return r.done()
 }
 
-// shared reads what an object over several choices says of each: the prompt, and
-// lists with one list for each choice.
+// shared reads the fields of an object that cover several choices: the prompt, and lists with one list for each
+// choice.
 func (r *reader) shared(v jsonscan.Value) {
 	for key, m := range v.Members() {
 		switch key {
@@ -91,7 +90,7 @@ func (r *reader) shared(v jsonscan.Value) {
 	}
 }
 
-// listed is the choice's own of a list with one list for each choice.
+// listed returns the choice's list from a list with one list for each choice.
 func (r *reader) listed(m jsonscan.Value) (own jsonscan.Value, ok bool) {
 	for i, x := range m.Items() {
 		if x.Kind() != jsonscan.Array {
@@ -104,14 +103,14 @@ func (r *reader) listed(m jsonscan.Value) (own jsonscan.Value, ok bool) {
 	return own, false
 }
 
-// Count is how many tokens an engine counted; nil where it did not.
+// Count holds the tokens that an engine counted, nil if it did not.
 type Count struct {
 	Prompt, Output *int
-	cached         int // of the prompt, counted apart by the Messages API
+	cached         int // of the prompt, counted separately by the Messages API
 }
 
-// CountOf reads usage under the names of the chat, Responses and Messages APIs and
-// of SGLang. 0 is no count.
+// CountOf reads usage under the names of the chat, Responses and Messages APIs and of SGLang. A count of 0 is
+// ignored.
 func CountOf(usage jsonscan.Value) (c Count) {
 	c.add(usage)
 	return c
@@ -134,8 +133,8 @@ func (c *Count) add(v jsonscan.Value) {
 	}
 }
 
-// Differ says where ids are not what the engine counted, "" where they are or were
-// not recorded. A recorded prompt without the reply's ids is a difference.
+// Differ says how the ids differ from the engine's counts, "" if they agree or no ids were recorded. A recorded
+// prompt without the reply's ids is a difference.
 func (c Count) Differ(prompt, output []rollout.TokenID) string {
 	return c.differ(len(prompt), len(output), output != nil || prompt != nil, "")
 }
@@ -151,7 +150,7 @@ func (c Count) differ(prompt, output int, recorded bool, of string) string {
 	return strings.Join(why, "; ")
 }
 
-// weights reads the version of the weights: one, or one for each token.
+// weights reads the version of the weights: one for all tokens, or one for each.
 func (r *reader) weights(v jsonscan.Value) {
 	if x := v.Get("weight_version"); r.t.Version == nil && !x.IsNull() {
 		word := x.String()
@@ -160,7 +159,7 @@ func (r *reader) weights(v jsonscan.Value) {
 		}
 		if n, err := strconv.ParseInt(word, 10, 32); err == nil && n >= 0 {
 			r.t.Version = new(int32(n))
-		} else if word != "default" { // SGLang's, where none was set
+		} else if word != "default" { // SGLang's value if none was set
 			r.t.OtherVersion = word
 		}
 	}
@@ -172,7 +171,7 @@ func (r *reader) weights(v jsonscan.Value) {
 	}
 }
 
-// runs makes runs of one version for each token.
+// runs converts one version for each token to runs.
 func (r *reader) runs() {
 	if len(r.versions) == 0 || r.t.Output == nil {
 		return
@@ -184,7 +183,7 @@ func (r *reader) runs() {
 	r.t.Version, r.t.Versions = nil, nil
 	for i, v := range r.versions {
 		if v < 0 {
-			r.t.Version, r.t.Versions = nil, nil // of prompts and tokens nobody sampled
+			r.t.Version, r.t.Versions = nil, nil // some tokens were not sampled
 			return
 		}
 		if i == 0 || v != r.versions[i-1] {
@@ -197,8 +196,7 @@ func (r *reader) runs() {
 	}
 }
 
-// compare compares the ids with what the engine counted: of several choices their
-// sum.
+// compare compares the number of ids with the engine's counts, which cover all choices.
 func (r *reader) compare() {
 	have, recorded, of := len(r.t.Output), r.t.Output != nil || r.t.Prompt != nil, ""
 	for i, c := range r.others.Items() {
@@ -211,7 +209,7 @@ func (r *reader) compare() {
 			o.object(v)
 		}
 		if o.t.Output == nil {
-			recorded = false // so the sum is not
+			recorded = false // then the sum is unknown
 		}
 		have += len(o.t.Output)
 	}
@@ -232,7 +230,7 @@ func (r *reader) done() (Tokens, error) {
 
 type reader struct {
 	choice   int
-	others   jsonscan.Value // the choices, of several
+	others   jsonscan.Value // all choices, if there are several
 	count    Count
 	versions []int32 // of each token
 	t        Tokens
@@ -333,8 +331,7 @@ func (r *reader) logprob(field string, v jsonscan.Value) bool {
 	return true
 }
 
-// content reads OpenAI's list of per-token objects; vLLM can spell the token as
-// its id.
+// content reads OpenAI's list of per-token objects; in vLLM the token may be its id.
 func (r *reader) content(v jsonscan.Value) {
 	if v.Kind() != jsonscan.Array {
 		return
@@ -359,8 +356,8 @@ func (r *reader) content(v jsonscan.Value) {
 	}
 }
 
-// completions reads the list of the completions API. With echo it begins with the
-// prompt, whose first token has no log probability, and is left.
+// completions reads the list of the completions API. With echo it begins with the prompt, whose first token has
+// no log probability; such a list is ignored.
 func (r *reader) completions(v jsonscan.Value) {
 	for _, first := range v.Items() {
 		if !first.IsNull() {
@@ -378,7 +375,7 @@ func (r *reader) triples(field string, v jsonscan.Value) {
 	if v.Len() == 0 {
 		return
 	}
-	known := r.t.Logprobs != nil // from another field, which may lack the ids
+	known := r.t.Logprobs != nil // from another field, which may have no ids
 	var ids []rollout.TokenID
 	for i, m := range v.Items() {
 		lp, id, ok := pair(m)

@@ -30,7 +30,7 @@ type Lines struct {
 	err    error
 }
 
-// DefaultBytes is the longest line that is read where nothing else is said.
+// DefaultBytes is the default maximum length of a line.
 const DefaultBytes = 1 << 30
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -46,10 +46,9 @@ func New(r io.Reader, max int) *Lines {
 // Failed reports whether the underlying reader failed, which ends the stream.
 func (l *Lines) Failed() bool { return l.err != nil && l.err != io.EOF }
 
-// Next returns the next line. After the last one it returns io.EOF. A line that
-// is too long is skipped and reported as a rollout.KindLimit error; the next call goes
-// on after it. An error of the underlying reader is returned once the lines
-// before it have been.
+// Next returns the next line, and io.EOF after the last one. A line that is too long is skipped and reported as
+// a rollout.KindLimit error; the next call continues after it. An error of the underlying reader is returned
+// after the lines before it.
 func (l *Lines) Next() (Line, error) {
 	if l.r == nil {
 		l.err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "a lines.Lines was not made by New")
@@ -79,7 +78,7 @@ func (l *Lines) Next() (Line, error) {
 		case len(l.buf)+len(part)-1 > l.max: // one more for a carriage return
 			tooLong = true
 		case ended && len(l.buf) == 0:
-			line.Text = part // still in the buffer of the reader: no copy
+			line.Text = part // a view of the reader's buffer, no copy
 		default:
 			l.buf = append(l.buf, part...)
 		}

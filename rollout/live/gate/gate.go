@@ -23,29 +23,29 @@ const (
 	continuing = "continue"
 )
 
-// Options of New. The zero value has the default bounds.
+// Options configures New. The zero value has the default limits.
 type Options struct {
-	// MaxCalls run at one time for each engine, 0 = 1,024; others wait.
+	// MaxCalls limits the running calls of each engine, 0 = 1,024; further calls wait.
 	MaxCalls int
-	// MaxPerSession run at one time in a session, 0 = 64; others wait.
+	// MaxPerSession limits the running calls of a session, 0 = 64; further calls wait.
 	MaxPerSession int
-	// MaxWaiting wait at one time, 0 = 4,096; others are refused.
+	// MaxWaiting limits the waiting calls, 0 = 4,096; further calls are refused.
 	MaxWaiting int
-	// Full says why no session may begin now, "" if one may; nil = always. It must not
+	// Full returns why no session may begin now, "" if one may; nil = sessions may always begin. It must not
 	// block.
 	Full func() string
 	Caps Caps
 	Now  func() time.Time // nil = time.Now
 }
 
-// Caps end a rollout as truncated; 0 = none.
+// Caps truncate a rollout that reaches one; 0 = no cap.
 type Caps struct {
 	Turns  int           // calls with a reply
 	Tokens int           // sampled ids
 	Time   time.Duration // since its first call
 }
 
-// validate reports all faults at once.
+// validate reports all invalid fields at once.
 func (o Options) validate() error {
 	var errs []error
 	for name, n := range map[string]int64{"MaxCalls": int64(o.MaxCalls), "MaxPerSession": int64(o.MaxPerSession), "MaxWaiting": int64(o.MaxWaiting),
@@ -58,20 +58,20 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// refusal is the error of a call or a session that is not taken now.
+// refusal is the error of a call or a session that is refused.
 type refusal struct {
-	error               // located, of KindLimit, with what to do
-	after time.Duration // to ask again, 0 = never
+	error               // located, of KindLimit, with a fix
+	after time.Duration // time to retry, 0 = never
 }
 
 func (e *refusal) Unwrap() error { return e.error }
 
-// retryAfter is when a refused client may ask again.
+// retryAfter is when a refused client may retry.
 const retryAfter = 2 * time.Second
 
-// Answer is the HTTP status that tells a client of an error of a call, and the value of
-// Retry-After, "" for none: 429 for bounds, 503 where the journal cannot record, 409 for a
-// session that has ended, 404 for one that is not known, 400 for other bad input.
+// Answer returns the HTTP status for an error of a call, and the value of Retry-After, "" for none: 429 for
+// limits, 503 if the journal cannot record, 409 for a session that has ended, 404 for an unknown session, 400
+// for other bad input.
 func Answer(err error) (status int, after string) {
 	const badRequest, notFound, conflict, tooMany, internal, unavailable = 400, 404, 409, 429, 500, 503
 	wait := time.Second
@@ -82,7 +82,7 @@ func Answer(err error) (status int, after string) {
 	after = strconv.Itoa(int(max(1, wait/time.Second)))
 	switch {
 	case ok && wait == 0:
-		return badRequest, "" // asking again changes nothing
+		return badRequest, "" // retrying changes nothing
 	case errors.Is(err, live.ErrUnavailable):
 		return unavailable, after
 	case errors.Is(err, rollout.KindLimit):
@@ -97,31 +97,31 @@ func Answer(err error) (status int, after string) {
 	return internal, ""
 }
 
-// Gate is asked before calls and sessions. The zero value is open and has the default
-// bounds. Its methods are safe for concurrent use.
+// Gate admits calls and sessions. The zero value is open and has the default limits. Its methods are safe for
+// concurrent use.
 type Gate struct {
 	opts Options
 
 	mu       sync.Mutex
-	paused   string // "" = it runs
+	paused   string // "" = not paused
 	version  *int32
 	running  int
-	engines  map[string]int // calls that run
+	engines  map[string]int // running calls
 	sessions map[string]int
-	waiting  []*waiter // in the order in which they came
+	waiting  []*waiter // in the order of their arrival, calls of Again first
 	idle     []chan struct{}
-	stop     chan struct{} // closed while the policy is continue
+	stop     chan struct{} // closed while the policy is "continue"
 	stats    Stats
 }
 
 type waiter struct {
 	engine, session string
 	again           bool          // it ran before, and is not refused
-	admitted        chan struct{} // closed under the lock when it runs
-	refused         error         // set before that: it does not
+	admitted        chan struct{} // closed under the lock when the call runs or is refused
+	refused         error         // set before admitted is closed if the call is refused
 }
 
-// New makes a gate that is open.
+// New makes an open gate.
 func New(o Options) (*Gate, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func New(o Options) (*Gate, error) {
 	return &Gate{opts: o}, nil
 }
 
-// lock fills in the defaults the first time.
+// lock locks the gate, and fills in the defaults the first time.
 func (g *Gate) lock() {
 	g.mu.Lock()
 	if g.engines != nil {
@@ -143,8 +143,8 @@ func (g *Gate) lock() {
 	g.engines, g.sessions, g.stats.Refused = map[string]int{}, map[string]int{}, map[string]int64{}
 }
 
-// Session says whether a new session may begin: a pause that refuses calls refuses it, and
-// so does Options.Full. Sessions that run go on.
+// Session returns an error if no new session may begin: during a "reject" pause, and as long as Options.Full
+// says so. Running sessions continue.
 func (g *Gate) Session() error {
 	why := ""
 	if g.opts.Full != nil {
@@ -161,15 +161,15 @@ func (g *Gate) Session() error {
 	return nil
 }
 
-// Enter returns when the call may be sent; it then counts as running until leave is
-// called, once or more. It waits while a pause holds calls or as many as may be run, and
-// is refused where as many as may be wait, and the context's error when that ends.
+// Enter returns when the call may be sent; the call then counts as running until leave is called, which may be
+// repeated. Enter waits during a pause and while the limit of running calls is reached. It returns an error if
+// MaxWaiting calls wait already, and the context's error if that ends first.
 func (g *Gate) Enter(ctx context.Context, engine, session string) (leave func(), err error) {
 	return g.enter(ctx, &waiter{engine: engine, session: session, admitted: make(chan struct{})})
 }
 
-// Again is Enter for a call that Stop has stopped and that has left: it is refused by no
-// bound and no pause, and comes before those that have not run.
+// Again is Enter for a call that stopped because of Stop and has left: no limit and no pause refuses it, and it
+// precedes calls that have not run.
 func (g *Gate) Again(ctx context.Context, engine, session string) (leave func(), err error) {
 	return g.enter(ctx, &waiter{engine: engine, session: session, again: true, admitted: make(chan struct{})})
 }
@@ -206,7 +206,7 @@ func (g *Gate) enter(ctx context.Context, w *waiter) (leave func(), err error) {
 		g.lock()
 		defer g.mu.Unlock()
 		select {
-		case <-w.admitted: // at the same time
+		case <-w.admitted: // admitted at the same time
 			if w.refused == nil {
 				g.leave(w)
 			}
@@ -256,7 +256,7 @@ func (g *Gate) leave(w *waiter) {
 	g.next()
 }
 
-// next admits those that wait, in their order, as far as there is room.
+// next admits waiting calls in their order, as far as the limits allow.
 func (g *Gate) next() {
 	g.waiting = slices.DeleteFunc(g.waiting, func(w *waiter) bool {
 		fits := g.fits(w)
@@ -267,7 +267,7 @@ func (g *Gate) next() {
 	})
 }
 
-// set changes the policy, "" = none. The lock is held.
+// set changes the policy, "" = none. The caller holds the lock.
 func (g *Gate) set(p string) {
 	switch {
 	case p == continuing && g.paused != continuing:
@@ -278,18 +278,17 @@ func (g *Gate) set(p string) {
 	g.paused = p
 }
 
-// Stop is closed when calls that run are to stop, to leave, and to go on with Again.
+// Stop returns a channel that is closed when running calls should stop, leave, and continue with Again.
 func (g *Gate) Stop() <-chan struct{} {
 	g.lock()
 	defer g.mu.Unlock()
 	return g.stop
 }
 
-// Pause begins a pause, or changes the policy of one. Policy p is what it does with new
-// calls: with "hold" they wait for Resume, with "reject" they are refused; with "finish"
-// they wait, and Pause returns when no call runs; "continue" is finish, and calls that run
-// stop where they can, and go on after Resume from the ids that were sampled. When ctx ends
-// before no call runs, the pause holds all the same.
+// Pause begins a pause, or changes the policy of the current one. Policy p applies to new calls: with "hold"
+// they wait for Resume, with "reject" they are refused; with "finish" they wait, and Pause returns when no call
+// is running. "continue" is "finish", but running calls stop where they can, and continue after Resume from the
+// ids sampled so far. If ctx ends while calls are running, the pause stays in force.
 func (g *Gate) Pause(ctx context.Context, p string) error {
 	if p != hold && p != reject && p != finish && p != continuing {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "policy"}, "found %q, expected hold, reject, finish or continue", p)
@@ -316,6 +315,9 @@ func (g *Gate) Pause(ctx context.Context, p string) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
+		g.lock()
+		defer g.mu.Unlock()
+		g.idle = slices.DeleteFunc(g.idle, func(x chan struct{}) bool { return x == done })
 		return ctx.Err()
 	}
 }
@@ -328,7 +330,7 @@ func (g *Gate) Resume() {
 	g.next()
 }
 
-// SetVersion says which version of the weights samples from now on.
+// SetVersion sets the version of the weights that sample from now on.
 func (g *Gate) SetVersion(version int32) error {
 	if version < 0 {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "version"}, "found %d, expected 0 or more", version)
@@ -339,19 +341,19 @@ func (g *Gate) SetVersion(version int32) error {
 	return nil
 }
 
-// Version is what SetVersion was told, nil for nothing: the version of tokens of which the
-// engine tells none.
+// Version returns the version given to SetVersion, nil if none was: the version of tokens for which the engine
+// reports none.
 func (g *Gate) Version() *int32 {
 	g.lock()
 	defer g.mu.Unlock()
 	return g.version
 }
 
-// capWords begin the reason of the call that tells of a truncation.
+// capWords begin the reason of the aborted call that records a truncation.
 const capWords = "truncated: "
 
-// Turn refuses a call of a rollout that is at a cap. The first refusal is recorded as a
-// call that was aborted with the reason, so that Truncated tells it after a restart too.
+// Turn refuses a call of a rollout that has reached a cap. The first refusal is recorded as an aborted call
+// with the reason, so that Truncated returns it after a restart too.
 func (g *Gate) Turn(ctx context.Context, s *live.Session) error {
 	c, now := g.opts.Caps, g.opts.Now
 	if now == nil {
@@ -403,7 +405,7 @@ func (c Caps) reached(calls []live.CallInfo, now time.Time) string {
 	return ""
 }
 
-// Truncated says at which cap a rollout was refused a call, "" at none.
+// Truncated returns the cap at which a call of the rollout was refused, "" if none was.
 func Truncated(calls []live.CallInfo) string {
 	for _, c := range calls {
 		if why, ok := strings.CutPrefix(c.Why, capWords); ok && c.State == live.StateAborted {
@@ -413,25 +415,25 @@ func Truncated(calls []live.CallInfo) string {
 	return ""
 }
 
-// refuse counts and makes a refusal. The lock is held.
+// refuse counts a refusal and returns it. The caller holds the lock.
 func (g *Gate) refuse(reason, format string, args ...any) *refusal {
 	g.stats.Refused[reason]++
 	return &refusal{rollout.Errorf(rollout.KindLimit, rollout.Where{}, format, args...).WithFix("ask again later"), retryAfter}
 }
 
-// Stats says what a gate holds and did.
+// Stats describes the calls of a gate.
 type Stats struct {
 	Running int              `json:"running"`
 	Waiting int              `json:"waiting"`
 	Paused  string           `json:"paused,omitempty"`
 	Version *int32           `json:"version,omitempty"`
-	Engines map[string]int   `json:"engines"` // calls that run
-	Entered int64            `json:"entered"` // calls so far
-	Waited  int64            `json:"waited"`  // of those that came, had to
+	Engines map[string]int   `json:"engines"` // running calls
+	Entered int64            `json:"entered"` // calls admitted so far
+	Waited  int64            `json:"waited"`  // calls that had to wait
 	Refused map[string]int64 `json:"refused"` // by reason
 }
 
-// Stats counts so far.
+// Stats returns the current counts.
 func (g *Gate) Stats() Stats {
 	g.lock()
 	defer g.mu.Unlock()

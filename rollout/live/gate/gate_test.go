@@ -60,7 +60,7 @@ func TestBounds(t *testing.T) {
 					time.Sleep(time.Minute)
 				}
 				leave()
-				leave() // once counts
+				leave() // a repeated leave has no effect
 			}()
 			synctest.Wait()
 		}
@@ -143,7 +143,7 @@ func TestPauses(t *testing.T) {
 	})
 }
 
-// Undelivered groups stop new sessions, and those that run go on.
+// Undelivered groups stop new sessions, while running sessions continue.
 func TestFull(t *testing.T) {
 	g, err := gate.New(gate.Options{Full: func() string { return "4 groups wait for the trainer" }})
 	require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestFull(t *testing.T) {
 	leave()
 }
 
-// A rollout at its cap gets no call, and says so after a restart too.
+// A rollout at its cap gets no call, and reports the cap after a restart too.
 func TestCaps(t *testing.T) {
 	dir := t.TempDir()
 	open := func() (*live.Recorder, func()) {
@@ -201,8 +201,8 @@ func TestValidate(t *testing.T) {
 	require.ErrorContains(t, err, "Caps.Time")
 }
 
-// Calls that a pause stops leave, and come back before those that wait, whatever the
-// bounds and the policies say meanwhile.
+// Calls that a pause stopped leave, and are admitted again before waiting calls, whatever the limits and
+// policies meanwhile.
 func TestContinue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, err := gate.New(gate.Options{MaxCalls: 1, MaxWaiting: 1})

@@ -13,11 +13,11 @@ import (
 // member is one member of a JSON object.
 type member struct {
 	key   string
-	value []byte // nil = the member goes
+	value []byte // nil = remove the member
 }
 
-// edit returns a JSON object with members set where they stand, those that are not there
-// at the front, and without those set to nil. Values that stay keep their bytes.
+// edit returns a JSON object with the members of set replaced in place, missing ones added at the front, and
+// those with a nil value removed. Other values keep their bytes.
 func edit(v jsonscan.Value, text []byte, set []member) []byte {
 	out := append(make([]byte, 0, len(v.Raw())+128), '{')
 	for _, m := range set {
@@ -48,7 +48,7 @@ func appendMember(out []byte, m member) []byte {
 	return append(append(append(out, key...), ':'), m.value...)
 }
 
-// object writes members in the order given.
+// object writes members in the given order.
 func object(set []member) []byte {
 	out := []byte{'{'}
 	for _, m := range set {
@@ -59,7 +59,7 @@ func object(set []member) []byte {
 	return append(out, '}')
 }
 
-// withFields adds the fields that are not in set, by name.
+// withFields appends the fields that are not in set and for which leave is false, sorted by name.
 func withFields(set []member, fields map[string]json.RawMessage, leave func(string) bool) []member {
 	for _, k := range slices.Sorted(maps.Keys(fields)) {
 		if !leave(k) && !slices.ContainsFunc(set, func(m member) bool { return m.key == k }) {
@@ -69,12 +69,12 @@ func withFields(set []member, fields map[string]json.RawMessage, leave func(stri
 	return set
 }
 
-// AppendMessages appends messages as chat completions have them.
+// AppendMessages appends messages in the format of chat completions.
 func AppendMessages(dst []byte, messages []rollout.Message) []byte {
 	return appendList(dst, messages, message)
 }
 
-// appendList appends a list of items that write writes.
+// appendList appends a JSON list of items encoded by write.
 func appendList[T any](dst []byte, items []T, write func(*T) []byte) []byte {
 	dst = append(dst, '[')
 	for i := range items {
@@ -105,7 +105,7 @@ func message(m *rollout.Message) []byte {
 		set = append(set, member{"name", quote(m.Name)})
 	}
 	if m.Reasoning != "" {
-		// Each engine reads one of the two names.
+		// Engines read one name or the other.
 		set = append(set, member{"reasoning", quote(m.Reasoning)}, member{"reasoning_content", quote(m.Reasoning)})
 	}
 	if len(m.ToolCalls) > 0 {
@@ -117,7 +117,7 @@ func message(m *rollout.Message) []byte {
 	return object(withFields(set, m.Extra, func(k string) bool { return k == "reasoning" || k == "reasoning_content" }))
 }
 
-// toolCall is a tool call as chat completions have it.
+// toolCall encodes a tool call in the format of chat completions.
 func toolCall(c *rollout.ToolCall) []byte {
 	return object([]member{
 		{"id", quote(c.ID)}, {"type", []byte(`"function"`)},
@@ -125,13 +125,13 @@ func toolCall(c *rollout.ToolCall) []byte {
 	})
 }
 
-// quote writes a string as JSON, with <, > and & as they are.
+// quote writes a string as JSON without escaping <, > and &.
 func quote(s string) []byte {
-	b, _ := jsonscan.Marshal(s) // a string has no errors
+	b, _ := jsonscan.Marshal(s) // strings always encode
 	return b
 }
 
 func list[T any](items []T) []byte {
-	b, _ := json.Marshal(items) // ids and raw values that were parsed
+	b, _ := json.Marshal(items) // ids and parsed raw values always encode
 	return b
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// decoder reads the replies of a server, which are JSON as Python writes it: a NaN among
-// the log probabilities is for the record to judge.
+// decoder reads the replies of a server. They are JSON as Python writes it, where log probabilities may be NaN,
+// which the recorder judges.
 type decoder struct {
 	doc   jsonscan.Doc
-	large bool       // it was given more than most events are
-	seen  []progress // of /generate, by choice
+	large bool       // it parsed an unusually large text
+	seen  []progress // progress of /generate, by choice
 
-	choices []choice // of the event at hand
+	choices []choice // of the current event
 	cuts    cuts
 
-	raw []byte // room for what strip leaves
+	raw []byte // buffer for the results of strip
 }
 
-// decoders are kept for the memory of their documents.
+// decoders reuses decoders and the memory of their documents.
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 func (d *decoder) free() {
@@ -35,17 +35,17 @@ func (d *decoder) free() {
 	decoders.Put(d)
 }
 
-// progress is how far a choice of /generate has come, whose events repeat all of it.
+// progress counts the ids and text bytes received of a choice of /generate with cumulative events.
 type progress struct{ ids, text int }
 
-// members are those of a reply of chat completions or completions, choices aside.
+// members are the members of a reply of chat completions or completions, without its choices.
 type members struct{ id, model, prompt, usage, choices, err, version jsonscan.Value }
 
-// choice are the members of a choice.
+// choice holds the members of a choice.
 type choice struct{ index, ids, prompt, logprobs, meta, delta, message, text, finish, stop, matched jsonscan.Value }
 
-// parse reads the members of a reply and, into d.choices, of its choices, and finds what
-// the client did not ask for.
+// parse reads the members of a reply and its choices, into d.choices, and marks in d.cuts what the client did
+// not ask for.
 func (d *decoder) parse(text []byte, r *Request, stream bool) (m members, err error) {
 	d.large = d.large || len(text) > 256<<10
 	v, err := d.doc.Parse(text, jsonscan.Options{NonFinite: true})
@@ -122,7 +122,7 @@ func (d *decoder) choice(v jsonscan.Value, r *Request) {
 	}
 }
 
-// refusal reads an error object, or what stands in its place.
+// refusal reads an error object, or any value in its place.
 func refusal(status int, e jsonscan.Value) *Error {
 	out := &Error{Status: status, Message: e.Get("message").String(), Type: e.Get("type").String()}
 	if out.Message == "" {
@@ -135,7 +135,7 @@ func refusal(status int, e jsonscan.Value) *Error {
 	return out
 }
 
-// decode reads a reply, or an event of a streamed one, of any path.
+// decode reads a reply, or an event of a stream, of any path.
 func (d *decoder) decode(path string, text []byte, r *Request, stream bool) (c *Chunk, err error) {
 	if path == "/generate" {
 		c, err = d.generate(text, r.choices())
@@ -148,11 +148,10 @@ func (d *decoder) decode(path string, text []byte, r *Request, stream bool) (c *
 	return c, err
 }
 
-// maxCalls is how many tool calls a reply may have.
+// maxCalls is the maximum number of tool calls of a reply.
 const maxCalls = 1024
 
-// completion reads a reply, or an event of a streamed one, of chat completions and of
-// completions.
+// completion reads a reply, or an event of a stream, of chat completions or completions.
 func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, error) {
 	reply, err := d.parse(text, r, stream)
 	if err != nil {
@@ -231,8 +230,8 @@ func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, erro
 	return c, nil
 }
 
-// generate reads an event of SGLang's /generate, of which text, ids and log probabilities
-// are those so far or those that are new.
+// generate reads an event of SGLang's /generate, whose text, ids and log probabilities are cumulative or
+// incremental.
 func (d *decoder) generate(text []byte, choices int) (*Chunk, error) {
 	var c Chunk
 	v, err := d.doc.Parse(text, jsonscan.Options{NonFinite: true})
@@ -260,8 +259,8 @@ func (d *decoder) generate(text []byte, choices int) (*Chunk, error) {
 		if err != nil {
 			return err
 		}
-		// The count tells the two kinds of stream apart: what is repeated has as many
-		// entries as there are tokens so far. The text goes with the ids.
+		// The count distinguishes the two kinds of stream: cumulative values have as many entries as there are
+		// tokens so far. The text is of the same kind as the ids.
 		text, repeated := v.Get("text").String(), len(all) == total
 		if pairs.Kind() == jsonscan.Array {
 			from := 0
@@ -315,7 +314,7 @@ func (d *decoder) generate(text []byte, choices int) (*Chunk, error) {
 	return nil, broken(nil, "its reply is neither an object nor a list: %.200q", text)
 }
 
-// pairs reads [log probability, id, text] from entry on.
+// pairs reads entries [log probability, id, text] from index from on.
 func (k *Choice) pairs(list jsonscan.Value, from int) error {
 	for i, p := range list.Items() {
 		if i < from {
@@ -343,7 +342,7 @@ func (k *Choice) pairs(list jsonscan.Value, from int) error {
 	return nil
 }
 
-// ids reads a list of token ids, nil where there is none.
+// ids reads a list of token ids, nil if there is none.
 func ids(v jsonscan.Value) ([]rollout.TokenID, error) {
 	if v.IsNull() {
 		return nil, nil
@@ -355,7 +354,7 @@ func ids(v jsonscan.Value) ([]rollout.TokenID, error) {
 	return out, nil
 }
 
-// float is a number, NaN for anything else.
+// float returns a number, or NaN for any other value.
 func float(v jsonscan.Value) float32 {
 	if f, ok := v.Float(); ok {
 		return float32(f)
@@ -368,7 +367,7 @@ func count(v jsonscan.Value, name string) int {
 	return n
 }
 
-// version is the weight_version of a reply, where it is a number.
+// version returns the weight_version of a reply, nil if it is not a number.
 func version(v jsonscan.Value) *int32 { return versionOf(v.Get("weight_version")) }
 
 func versionOf(x jsonscan.Value) *int32 {

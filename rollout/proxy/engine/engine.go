@@ -13,46 +13,44 @@ import (
 
 // Engine samples replies. Its methods are safe for concurrent use.
 type Engine interface {
-	// Generate asks for a reply and yields what comes, in order, until it is whole. A
-	// chunk is yield's to keep and to change.
-	// It ends with an *Error where the engine or the stream fails, and with the error
-	// of yield or of ctx where those end it, which stops the engine, too. Nothing that
-	// was yielded is asked for again.
+	// Generate requests a reply and yields its chunks in order, until it is complete. The receiver of a chunk
+	// may keep and change it. Generate returns an *Error if the engine or the stream fails, and the error of
+	// yield or of ctx if one of them ends the reply, which also stops the engine. It does not resample what was
+	// yielded.
 	Generate(ctx context.Context, r *Request, yield func(*Chunk) error) error
-	// Tokenize returns the ids that a request's prompt has.
+	// Tokenize returns the ids of a request's prompt.
 	Tokenize(ctx context.Context, r *Request) ([]rollout.TokenID, error)
-	// Models is the engine's answer to GET /v1/models.
+	// Models returns the engine's answer to GET /v1/models.
 	Models(ctx context.Context) (json.RawMessage, error)
-	// Route names the server that a session's calls go to now.
+	// Route returns the name of the server that serves a session now.
 	Route(session string) string
-	// Status says how the servers are, one entry each.
+	// Status returns the state of each server.
 	Status() []Status
-	// Close closes the connections that are idle.
+	// Close closes idle connections.
 	Close()
 }
 
-// Request is one call, of messages or of ids.
+// Request is one call, with messages or with ids.
 type Request struct {
-	Session string // calls of a session go to one engine, which has its prefix cached
+	Session string // calls of a session go to one engine, which caches its prefix
 
 	Messages []rollout.Message
 	Tools    []rollout.Tool
 	Prompt   []rollout.TokenID // instead of Messages: the exact ids
-	Text     string            // instead of both: a prompt to be tokenized as it is
-	// Fields is what else is asked, by the names of OpenAI's chat completions and of
-	// the engine's additions to them: model, temperature, max_tokens, stop …
+	Text     string            // instead of both: a prompt to tokenize literally
+	// Fields holds the other fields of the request, named as in OpenAI's chat completions and the engine's
+	// additions to them: model, temperature, max_tokens, stop …
 	Fields map[string]json.RawMessage
-	// Raw is the whole request as a JSON object in the words of OpenAI's chat
-	// completions, or completions for a request without Messages. An engine of that
-	// dialect gets these bytes, with what it must be asked besides; one of another
-	// takes the fields above.
+	// Raw is the whole request as a JSON object in the format of OpenAI's chat completions, or of completions
+	// if there are no Messages. An engine of that dialect gets these bytes with the fields that it needs added;
+	// an engine of another dialect uses the fields above.
 	Raw []byte
-	// What of that the client asked for itself, and stays in Chunk.Raw.
+	// The parts of the reply that the client itself requested, which stay in Chunk.Raw.
 	KeepUsage, KeepLogprobs, KeepIDs bool
 
 	Stream bool
-	N      int // replies, 0 = 1
-	// IDsOnly: the ids of the reply are enough, see Chunk.NoText.
+	N      int // number of replies, 0 = 1
+	// IDsOnly: the ids of the reply suffice, see Chunk.NoText.
 	IDsOnly bool
 }
 
@@ -60,16 +58,16 @@ type Request struct {
 type Chunk struct {
 	ID      string
 	Model   string
-	Prompt  []rollout.TokenID // as the engine counts it, in one chunk of a reply
+	Prompt  []rollout.TokenID // the prompt as the engine tokenized it, in one chunk of a reply
 	Choices []Choice
 	Usage   *Usage
-	// Raw is the chunk in the engine's own words, less what the client did not ask for:
-	// an answer to Request.Raw, else nil; empty where nothing is left. Whole says that it
-	// is a whole reply and not an event of a stream.
+	// Raw is the chunk in the engine's own format, without what the client did not ask for. It answers
+	// Request.Raw and is nil otherwise; it is empty if nothing is left. Whole says that the chunk is a whole
+	// reply and not an event of a stream.
 	Raw   []byte
 	Whole bool
-	// NoText says that the engine told ids alone, which a Request.IDsOnly allows: the
-	// choices have no text, and no stop string has ended them.
+	// NoText says that the engine returned ids alone, which Request.IDsOnly permits: the choices have no text,
+	// and no stop string has ended them.
 	NoText bool
 }
 
@@ -77,15 +75,15 @@ type Chunk struct {
 type Choice struct {
 	Index    int
 	IDs      []rollout.TokenID
-	Logprobs []float32 // one for each of IDs; nil = none came
+	Logprobs []float32 // one for each of IDs; nil = none arrived
 	Version  *int32    // of the weights that sampled IDs
 
 	Text      string
 	Reasoning string
 	Calls     []CallDelta
 
-	Finish string // stop, length, tool_calls …; "" = it goes on
-	Stop   string // the stop string of the request that ended it
+	Finish string // stop, length, tool_calls …; "" = not finished
+	Stop   string // the request's stop string that ended it
 }
 
 // CallDelta is what a chunk adds to a tool call.
@@ -96,20 +94,19 @@ type CallDelta struct {
 	Arguments string
 }
 
-// Usage is what the engine counted, over all choices.
+// Usage holds the engine's token counts over all choices.
 type Usage struct {
 	Prompt, Completion int
 	Cached             int // of Prompt, found in the prefix cache
 }
 
-// Status says how one engine is.
+// Status is the state of one server.
 type Status struct {
 	Name    string `json:"name"`
 	Kind    string `json:"kind"`
 	Version string `json:"version,omitempty"` // of the server
-	// Streams says whether streams with tools have every id, as Probe and the replies
-	// since then found: "unknown", "every id", or "drops ids", after which such calls
-	// are asked for unstreamed.
+	// Streams says whether streams with tools contain every id, according to Probe and the replies since:
+	// "unknown", "every id", or "drops ids", after which such calls are requested unstreamed.
 	Streams string    `json:"streams"`
 	Down    time.Time `json:"down_until,omitzero"` // ejected until then
 	Why     string    `json:"why,omitempty"`       // the last failure
@@ -118,24 +115,24 @@ type Status struct {
 	Failed  int64     `json:"failed"`
 }
 
-// Error is an engine's refusal or failure, as an HTTP status would tell it.
+// Error is a refusal or failure of an engine, with its HTTP status.
 type Error struct {
 	Status     int
-	Type       string // of the engine's own answer, "" = none
+	Type       string // from the engine's answer, "" = none
 	Message    string
 	RetryAfter time.Duration
 	Err        error // cause, nil = none
 }
 
-// Error is the message with its status.
+// Error returns the message with its status.
 func (e *Error) Error() string {
 	return fmt.Sprintf("the engine: %s (%d %s)", e.Message, e.Status, http.StatusText(e.Status))
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// broken is a reply that no client can be told as it is.
+// broken returns the error for a reply that cannot be passed to a client.
 func broken(cause error, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadGateway, Message: rollout.Printable(fmt.Sprintf(format, args...)), Err: cause}
 }
@@ -151,7 +148,7 @@ func (r *Request) choices() int { return max(1, r.N) }
 
 func (r *Request) chat() bool { return r.Prompt == nil && len(r.Messages) > 0 }
 
-// clean shortens what an engine says in an error.
+// clean shortens an engine's error text and replaces invalid UTF-8.
 func clean(s string) string {
 	const most = 2000
 	if s = strings.ToValidUTF8(s, "\uFFFD"); len(s) > most {

@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// A server is asked for a reply to a prompt of ids.
+// A server replies to a prompt of ids.
 func ExampleNew() {
 	server := httptest.NewServer(fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{{Content: "yes"}}}))
 	defer server.Close()

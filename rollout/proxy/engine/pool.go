@@ -15,16 +15,15 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// pool is several servers of one model.
+// pool is a set of servers of one model.
 type pool struct {
 	servers []*server
 	retries int
 }
 
-// NewPool returns several servers of one model as one engine. A session stays at one of
-// them, whose prefix cache has it; while that one is ejected its calls go to the next of
-// an order that is the session's own. A call that fails before its first chunk is tried at
-// the next.
+// NewPool returns several servers of one model as one engine. A session stays at one server, which caches its
+// prefix; while that server is ejected, the session's calls go to the next server in the session's own order. A
+// call that fails before its first chunk is retried at the next server.
 func NewPool(servers ...Options) (Engine, error) {
 	if len(servers) == 0 {
 		return nil, optionError("servers", "there are none")
@@ -40,13 +39,13 @@ func NewPool(servers ...Options) (Engine, error) {
 	return p, nil
 }
 
-// order are the servers that are up, in the order of a session; where none is, the first
-// will be tried again after wait.
+// order returns the servers that are not ejected, in the order of a session. If there are none, wait is the
+// time until the first is tried again.
 func (p *pool) order(session string) (servers []*server, wait time.Duration) {
 	now := time.Now()
 	wait = math.MaxInt64
 	for _, s := range p.servers {
-		if until, up := s.open(now); up {
+		if until, up := s.available(now); up {
 			servers = append(servers, s)
 		} else {
 			wait = min(wait, until.Sub(now))
@@ -56,7 +55,7 @@ func (p *pool) order(session string) (servers []*server, wait time.Duration) {
 	return servers, wait
 }
 
-// rank is the place of a server in the order of a session.
+// rank is the sort key of a server in the order of a session (rendezvous hashing).
 func (s *server) rank(session string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(s.base))
@@ -68,8 +67,7 @@ func (s *server) rank(session string) uint64 {
 	return x ^ x>>33
 }
 
-// Generate asks the session's server, and others where that one fails before it says
-// anything. See Engine.
+// Generate calls the session's server, and others if that one fails before its first chunk. See Engine.
 func (p *pool) Generate(ctx context.Context, r *Request, yield func(*Chunk) error) error {
 	servers, wait := p.order(r.Session)
 	if len(servers) == 0 {
@@ -78,7 +76,7 @@ func (p *pool) Generate(ctx context.Context, r *Request, yield func(*Chunk) erro
 	var last error
 	for try := range p.retries {
 		if try >= len(servers) {
-			// One server alone is asked once more, a moment later.
+			// A single server is asked once more, a moment later.
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -101,7 +99,7 @@ func (p *pool) Generate(ctx context.Context, r *Request, yield func(*Chunk) erro
 	return last
 }
 
-// Route names the session's server, "" while none is up.
+// Route returns the name of the session's server, "" if none is up.
 func (p *pool) Route(session string) string {
 	servers, _ := p.order(session)
 	if len(servers) == 0 {
@@ -110,13 +108,13 @@ func (p *pool) Route(session string) string {
 	return servers[0].base
 }
 
-// Tokenize asks a server.
+// Tokenize calls the session's server, or the next one if it fails.
 func (p *pool) Tokenize(ctx context.Context, r *Request) (out []rollout.TokenID, err error) {
 	err = p.any(r.Session, func(s *server) error { out, err = s.Tokenize(ctx, r); return err })
 	return out, err
 }
 
-// Models asks a server.
+// Models calls the servers until one answers.
 func (p *pool) Models(ctx context.Context) (out json.RawMessage, err error) {
 	err = p.any("", func(s *server) error { out, err = s.Models(ctx); return err })
 	return out, err
@@ -134,7 +132,7 @@ func (p *pool) any(session string, do func(*server) error) error {
 	return err
 }
 
-// Status says how each server is.
+// Status returns the state of each server.
 func (p *pool) Status() []Status {
 	var out []Status
 	for _, s := range p.servers {
@@ -143,9 +141,8 @@ func (p *pool) Status() []Status {
 	return out
 }
 
-// Probe asks the servers of New or NewPool who they are, and whether a stream with tools
-// has every id: some drop the ids that their tool parsers hold back. Status tells what it
-// finds.
+// Probe asks the servers of New or NewPool for their version, and checks whether a stream with tools contains
+// every id: some servers drop the ids that their tool parsers hold back. Status reports the findings.
 func Probe(ctx context.Context, e Engine) error {
 	switch e := e.(type) {
 	case *server:
@@ -156,8 +153,8 @@ func Probe(ctx context.Context, e Engine) error {
 	return nil
 }
 
-// Watch asks the servers of a NewPool every so often whether they are up, which Status
-// tells, until ctx ends.
+// Watch checks the health of the servers of a NewPool every so often until ctx ends. Status reports the
+// results.
 func Watch(ctx context.Context, e Engine, every time.Duration) {
 	p, ok := e.(*pool)
 	if !ok {
@@ -170,7 +167,7 @@ func Watch(ctx context.Context, e Engine, every time.Duration) {
 		case <-ctx.Done():
 			return
 		case <-t.C:
-			_ = p.each(func(s *server) error { return s.health(ctx) }) // Status tells
+			_ = p.each(func(s *server) error { return s.health(ctx) }) // reported by Status
 		}
 	}
 }
@@ -185,7 +182,7 @@ func (p *pool) each(do func(*server) error) error {
 	return errors.Join(errs...)
 }
 
-// Close closes the connections that are idle.
+// Close closes idle connections.
 func (p *pool) Close() {
 	for _, s := range p.servers {
 		s.Close()

@@ -17,7 +17,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// node is a server of a pool, which can be down.
+// node is a server of a pool that can be down.
 type node struct {
 	down  atomic.Bool
 	calls atomic.Int64
@@ -54,8 +54,8 @@ func ask(p engine.Engine, session string) (chunks int, err error) {
 	return chunks, err
 }
 
-// TestPool: a session stays at its server, its calls go on elsewhere while that is down,
-// which is then left alone, and it comes back.
+// TestPool: a session stays at its server; while that server is down it is ejected and the calls go elsewhere;
+// then they return.
 func TestPool(t *testing.T) {
 	p, nodes := pool(t, 3)
 	for s := range 30 {
@@ -101,7 +101,7 @@ func TestPool(t *testing.T) {
 	require.Equal(t, "", p.Route("x"))
 }
 
-// TestNoSecondSample: what has begun to come is not asked for again.
+// TestNoSecondSample: a reply that has begun is not requested again.
 func TestNoSecondSample(t *testing.T) {
 	var asked atomic.Int64
 	cut := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -132,7 +132,7 @@ func TestOptions(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
-// TestProbe: the version of the server, and that its streams are whole.
+// TestProbe: Probe finds the version of the server, and that its streams are complete.
 func TestProbe(t *testing.T) {
 	p, _ := pool(t, 1)
 	require.NoError(t, engine.Probe(t.Context(), p))

@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
-// body is the request in the words of the server, and where it goes.
+// body returns the request in the server's format, and its path.
 func (s *server) body(r *Request) (path string, body []byte, stream bool, err error) {
 	s.mu.Lock()
 	drops, whole := s.status.Streams == "drops ids", s.whole
@@ -26,7 +26,7 @@ func (s *server) body(r *Request) (path string, body []byte, stream bool, err er
 	case s.opts.Kind == kindVLLMTokens && r.Prompt != nil && r.Raw == nil && r.IDsOnly && r.N <= 1:
 		stream = stream && !whole
 		return tokensPath, s.tokensBody(r, stream), stream, nil
-	case s.opts.Kind == kindSGLang: // which tells ids of unstreamed replies only
+	case s.opts.Kind == kindSGLang: // it returns ids of unstreamed replies only
 		path, stream = "/v1/chat/completions", false
 		set = append(set, member{"logprobs", yes}, member{"return_meta_info", yes}, member{"return_prompt_token_ids", yes})
 	case r.chat():
@@ -69,25 +69,24 @@ func (s *server) body(r *Request) (path string, body []byte, stream bool, err er
 		return slices.ContainsFunc(set, func(m member) bool { return m.key == k }) || !r.chat() && chatOnly[k]
 	}
 	if !r.chat() && r.Prompt != nil {
-		first = append(first, member{"max_tokens", r.most()})
+		first = append(first, member{"max_tokens", r.maxTokens()})
 	}
 	first = withFields(first, r.Fields, leave)
 	return path, object(append(first, set...)), stream, nil
 }
 
-// chatOnly are the fields that completions do not know.
+// chatOnly are the fields that the completions API does not have.
 var chatOnly = map[string]bool{"tools": true, "tool_choice": true, "parallel_tool_calls": true, "max_completion_tokens": true, "top_logprobs": true, "logprobs": true,
 	"chat_template": true, "chat_template_kwargs": true, "reasoning_effort": true, "add_generation_prompt": true, "continue_final_message": true, "include_reasoning": true}
 
-// samplings are the fields of chat completions by their names among SGLang's
-// sampling_params.
+// samplings maps the fields of chat completions to SGLang's sampling_params.
 var samplings = map[string]string{"temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p", "stop": "stop", "stop_token_ids": "stop_token_ids",
 	"frequency_penalty": "frequency_penalty", "presence_penalty": "presence_penalty", "repetition_penalty": "repetition_penalty", "min_tokens": "min_new_tokens",
 	"ignore_eos": "ignore_eos", "skip_special_tokens": "skip_special_tokens", "spaces_between_special_tokens": "spaces_between_special_tokens", "no_stop_trim": "no_stop_trim",
 	"seed": "sampling_seed", "regex": "regex", "ebnf": "ebnf", "logit_bias": "logit_bias"}
 
 func (s *server) generateBody(r *Request) []byte {
-	params := []member{{"max_new_tokens", r.most()}}
+	params := []member{{"max_new_tokens", r.maxTokens()}}
 	for k, v := range r.Fields {
 		if name := samplings[k]; name != "" && string(v) != "null" {
 			params = append(params, member{name, v})
@@ -108,14 +107,14 @@ func (s *server) generateBody(r *Request) []byte {
 	return object(set)
 }
 
-// tokensPath is vLLM's endpoint of tokens in, tokens out.
+// tokensPath is vLLM's endpoint for tokens in, tokens out.
 const tokensPath = "/inference/v1/generate"
 
-// sampled are the fields that vLLM's SamplingParams have under the names of completions.
+// sampled are the fields of vLLM's SamplingParams that completions have under the same name.
 var sampled = []string{"temperature", "top_p", "top_k", "min_p", "seed", "stop_token_ids", "presence_penalty", "frequency_penalty", "repetition_penalty", "min_tokens", "ignore_eos", "logit_bias", "bad_words"}
 
 func (s *server) tokensBody(r *Request, stream bool) []byte {
-	params := []member{{"max_tokens", r.most()}, {"logprobs", []byte("1")}}
+	params := []member{{"max_tokens", r.maxTokens()}, {"logprobs", []byte("1")}}
 	for _, k := range sampled {
 		if v := r.Fields[k]; v != nil && string(v) != "null" {
 			params = append(params, member{k, v})
@@ -131,8 +130,8 @@ func (s *server) tokensBody(r *Request, stream bool) []byte {
 	return object(set)
 }
 
-// most is how many ids may be sampled, as JSON: without a number completions end after 16.
-func (r *Request) most() []byte {
+// maxTokens returns the maximum number of sampled ids as JSON: without it completions end after 16.
+func (r *Request) maxTokens() []byte {
 	for _, k := range []string{"max_tokens", "max_completion_tokens"} {
 		if v := r.Fields[k]; v != nil {
 			return v

@@ -20,29 +20,28 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/internal/sse"
 )
 
-// Options of a Server. URL is needed.
+// Options configures a server. URL is required.
 type Options struct {
 	URL string // of the server, without /v1 and without credentials
-	// Kind is that of the server: "vllm", also "", "vllm-tokens" or "sglang". All take
-	// messages and ids: vLLM by chat completions and completions, SGLang by chat
-	// completions and generate. vllm-tokens is a vLLM whose /inference/v1/generate is asked
-	// where ids are enough: tokens in, tokens out, without its detokenizer.
+	// Kind is the kind of server: "vllm", the default, "vllm-tokens" or "sglang". All take messages and ids:
+	// vLLM by chat completions and completions, SGLang by chat completions and generate. vllm-tokens is a vLLM
+	// whose /inference/v1/generate is used if ids suffice: tokens in, tokens out, without its detokenizer.
 	Kind string
-	// Key is sent as a bearer token, "" = none. It stands in no error and no record.
+	// Key is sent as a bearer token, "" = none. No error and no record contains it.
 	Key string
-	// Model is asked for instead of what the client names, "" = the client's.
+	// Model replaces the model name of the client's request, "" = keep it.
 	Model string
-	// Client sends the requests, nil = one of the server's own with enough connections.
-	// Redirects are not followed.
+	// Client sends the requests, nil = a client of the server's own with enough connections. Redirects are not
+	// followed.
 	Client *http.Client
 
-	MaxReply int // bytes of a reply, and of an event of a stream; 0 = 64 MiB
-	// Silence is how long a stream may say nothing until its first and its next event, 0 = 10
-	// min; a reply that is not streamed may take six times as long. Beyond, it is broken.
+	MaxReply int // of a reply, and of an event of a stream; 0 = 64 MiB
+	// Silence is the maximum time before the first event of a stream and between events, 0 = 10 min, and six
+	// times as long for an unstreamed reply. A longer silence is an error.
 	Silence time.Duration
 }
 
-// validate reports all faults at once.
+// validate reports all invalid fields at once.
 func (o Options) validate() error {
 	var errs []error
 	u, err := url.Parse(o.URL)
@@ -55,8 +54,11 @@ func (o Options) validate() error {
 	if o.Kind != "" && o.Kind != kindVLLM && o.Kind != kindVLLMTokens && o.Kind != kindSGLang {
 		errs = append(errs, optionError("Kind", "is %q, expected vllm, vllm-tokens or sglang", o.Kind))
 	}
-	if o.MaxReply < 0 || o.Silence < 0 {
-		errs = append(errs, optionError("MaxReply", "a bound is negative, expected 0 for the default or more"))
+	if o.MaxReply < 0 {
+		errs = append(errs, optionError("MaxReply", "is %d, expected 0 for the default or more", o.MaxReply))
+	}
+	if o.Silence < 0 {
+		errs = append(errs, optionError("Silence", "is %s, expected 0 for the default or more", o.Silence))
 	}
 	return errors.Join(errs...)
 }
@@ -74,10 +76,10 @@ type server struct {
 	mu     sync.Mutex
 	status Status
 	fails  int  // in a row
-	whole  bool // its replies of ids alone are not streamed
+	whole  bool // replies of ids alone are requested unstreamed
 }
 
-// New checks the options and returns a server, without asking it anything.
+// New checks the options and returns a server, without contacting it.
 func New(o Options) (Engine, error) {
 	s, err := newServer(o)
 	if err != nil {
@@ -107,33 +109,33 @@ func newServer(o Options) (*server, error) {
 	return s, nil
 }
 
-// Status says how the server is, in one entry.
+// Status returns the state of the server in one entry.
 func (s *server) Status() []Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return []Status{s.status}
 }
 
-// Route is the server's name.
+// Route returns the server's name.
 func (s *server) Route(string) string { return s.base }
 
-// Close closes the connections that are idle.
+// Close closes idle connections.
 func (s *server) Close() {
 	if s.http != nil {
 		s.http.CloseIdleConnections()
 	}
 }
 
-// open reports whether calls may go there: it is not ejected.
-func (s *server) open(now time.Time) (until time.Time, ok bool) {
+// available reports whether the server may be called, that is, is not ejected.
+func (s *server) available(now time.Time) (until time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status.Down, !now.Before(s.status.Down)
 }
 
-// ended counts a call. A server that fails three times in a row is left alone, for a
-// second, and twice as long each time until a minute.
-func (s *server) ended(err error) {
+// countCall counts a call. A server that fails three times in a row is ejected for a second, then for twice as
+// long each time, up to a minute.
+func (s *server) countCall(err error) {
 	var e *Error
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,17 +157,17 @@ func (s *server) ended(err error) {
 	}
 }
 
-// Generate asks the server. See Engine.
+// Generate calls the server. See Engine.
 func (s *server) Generate(ctx context.Context, r *Request, yield func(*Chunk) error) (err error) {
 	s.mu.Lock()
 	s.status.Running++
 	s.mu.Unlock()
-	defer func() { s.ended(err) }()
+	defer func() { s.countCall(err) }()
 	path, body, stream, err := s.body(r)
 	if err == nil {
 		err = s.generate(ctx, r, path, body, stream, yield)
 	}
-	if errors.Is(err, errWhole) { // one of a version that does not stream ids tells them all at once
+	if errors.Is(err, errWhole) { // a version that does not stream ids returns them all at once
 		s.mu.Lock()
 		s.whole = true
 		s.mu.Unlock()
@@ -174,13 +176,13 @@ func (s *server) Generate(ctx context.Context, r *Request, yield func(*Chunk) er
 	return err
 }
 
-// errWhole is the cause of a refusal to stream ids.
+// errWhole is the cause of a server's refusal to stream ids.
 var errWhole = errors.New("it streams no ids")
 
 // generate sends a request and yields the reply.
 func (s *server) generate(ctx context.Context, r *Request, path string, body []byte, stream bool, yield func(*Chunk) error) (err error) {
 	outer, quiet := ctx, s.opts.Silence
-	if !stream { // which says nothing until all is sampled
+	if !stream { // nothing arrives until all ids are sampled
 		quiet *= 6
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -206,7 +208,7 @@ func (s *server) generate(ctx context.Context, r *Request, path string, body []b
 	take := func(data []byte) error {
 		c, err := d.decode(path, data, r, stream)
 		if err == nil {
-			err = w.see(c)
+			err = w.track(c)
 		}
 		if err != nil {
 			return err
@@ -242,8 +244,8 @@ func (s *server) generate(ctx context.Context, r *Request, path string, body []b
 			if err := w.end(); err != nil {
 				return err
 			}
-			s.learn(r, &w)
-			rest(res.Body)
+			s.recordStreams(r, &w)
+			drainStream(res.Body)
 			return nil
 		}
 		if err := take(data); err != nil {
@@ -252,16 +254,15 @@ func (s *server) generate(ctx context.Context, r *Request, path string, body []b
 	}
 }
 
-// rest reads what follows the end of a stream, without which its connection cannot serve
-// another call. A server that says nothing more and keeps the stream open is not waited
-// for.
-func rest(body io.ReadCloser) {
+// drainStream reads what follows the end of a stream, so that its connection can be reused. A server that keeps
+// the stream open is not waited for.
+func drainStream(body io.ReadCloser) {
 	late := time.AfterFunc(20*time.Millisecond, func() { body.Close() })
 	defer late.Stop()
 	_, _ = io.CopyN(io.Discard, body, 4<<10) // a failure closes the connection
 }
 
-// watch follows a reply: which choices have ended, and how many ids came.
+// watch tracks which choices of a reply have ended, and how many ids arrived.
 type watch struct {
 	header   *int32
 	finished []bool
@@ -270,7 +271,7 @@ type watch struct {
 	calls    bool
 }
 
-func (w *watch) see(c *Chunk) error {
+func (w *watch) track(c *Chunk) error {
 	for i := range c.Choices {
 		k := &c.Choices[i]
 		if k.Index < 0 || k.Index >= len(w.finished) {
@@ -301,8 +302,8 @@ func (w *watch) end() error {
 	return nil
 }
 
-// learn remembers whether streams with tools have every id.
-func (s *server) learn(r *Request, w *watch) {
+// recordStreams records whether streams with tools contain every id.
+func (s *server) recordStreams(r *Request, w *watch) {
 	if len(r.Tools) == 0 || !r.chat() || w.usage == nil || w.usage.Completion == 0 {
 		return
 	}
@@ -321,7 +322,7 @@ func number(raw json.RawMessage) (int, bool) {
 	return n, err == nil
 }
 
-// send sends a request; the answer is of status 200.
+// send sends a request and returns the response if its status is 200.
 func (s *server) send(ctx context.Context, method, path string, body []byte, stream bool) (*http.Response, error) {
 	if s.http == nil {
 		return nil, optionError("engine", "is used as its zero value").WithFix("make it with New")
@@ -363,7 +364,7 @@ func (s *server) send(ctx context.Context, method, path string, body []byte, str
 	out.Message = clean(strings.ReplaceAll(out.Message, cmp.Or(s.opts.Key, "\x00"), "***"))
 	switch c := res.StatusCode; {
 	case c == http.StatusUnauthorized || c == http.StatusForbidden || c < 400:
-		// The client is not who can mend that.
+		// The client cannot fix that.
 		out.Status, out.Message = http.StatusBadGateway, fmt.Sprintf("it answers %d to the proxy's own request", c)
 	case c == http.StatusNotFound && path != "/tokenize" && out.Type == "":
 		out.Status = http.StatusBadGateway
@@ -387,7 +388,7 @@ func (s *server) read(ctx context.Context, r io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// askTime is how long what is asked besides replies may take.
+// askTime is the time limit of requests other than Generate.
 const askTime = 10 * time.Second
 
 func (s *server) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
@@ -401,7 +402,7 @@ func (s *server) ask(ctx context.Context, method, path string, body []byte) ([]b
 	return s.read(ctx, res.Body)
 }
 
-// Models is the server's answer to GET /v1/models.
+// Models returns the server's answer to GET /v1/models.
 func (s *server) Models(ctx context.Context) (json.RawMessage, error) {
 	b, err := s.ask(ctx, http.MethodGet, "/v1/models", nil)
 	if err == nil && !json.Valid(b) {
@@ -410,7 +411,7 @@ func (s *server) Models(ctx context.Context) (json.RawMessage, error) {
 	return b, err
 }
 
-// Tokenize asks the server for the ids of a prompt.
+// Tokenize returns the ids of a prompt, from the server if necessary.
 func (s *server) Tokenize(ctx context.Context, r *Request) ([]rollout.TokenID, error) {
 	if r.Prompt != nil {
 		return r.Prompt, nil
@@ -443,7 +444,7 @@ func (s *server) Tokenize(ctx context.Context, r *Request) ([]rollout.TokenID, e
 	return ids(v.Get("tokens"))
 }
 
-// probe is Probe of one server.
+// probe is Probe for one server.
 func (s *server) probe(ctx context.Context) error {
 	paths := []string{"/version"}
 	if s.opts.Kind == kindSGLang {
@@ -464,7 +465,7 @@ func (s *server) probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.opts.Kind == kindSGLang { // its chat is never streamed from there
+	if s.opts.Kind == kindSGLang { // its chat is always unstreamed
 		return nil
 	}
 	var models struct{ Data []struct{ ID string } }
@@ -482,7 +483,7 @@ func (s *server) probe(ctx context.Context) error {
 	}, func(*Chunk) error { return nil })
 }
 
-// health asks the server whether it is up.
+// health checks whether the server is up.
 func (s *server) health(ctx context.Context) error {
 	_, err := s.ask(ctx, http.MethodGet, "/health", nil)
 	s.mu.Lock()

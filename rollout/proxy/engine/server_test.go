@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,8 +18,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// An engine that takes a request and says nothing more, and one that tells a call which
-// would take all memory, are errors that name it.
+// An engine that accepts a request and never answers, and a tool call index that would take all memory, are
+// errors that name the engine.
 func TestNoReply(t *testing.T) {
 	for body, what := range map[string]string{
 		"": "it says nothing for 300ms",
@@ -47,8 +48,20 @@ func TestNoReply(t *testing.T) {
 	}
 }
 
-// A server ends the body of a stream after the event that ends the reply, or keeps it
-// open: its connection serves the next call too, or is closed.
+// Each fault of the options is reported under the field that has it.
+func TestFaultsOfOptions(t *testing.T) {
+	for field, o := range map[string]engine.Options{"MaxReply": {MaxReply: -1}, "Silence": {Silence: -1}} {
+		o.URL = "http://localhost"
+		_, err := engine.New(o)
+		fault, ok := errors.AsType[*rollout.Error](err)
+		require.True(t, ok, field)
+		require.Equal(t, field, fault.Where.Field)
+		require.NotContains(t, err.Error(), "\n", "one fault")
+	}
+}
+
+// A server ends the body of a stream after its last event, or keeps it open: the connection is then reused or
+// closed.
 func TestConnectionsOfStreams(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -2,17 +2,16 @@ package engine
 
 import "github.com/turnpack/turnpack/internal/jsonscan"
 
-// cut is a part of an engine's words that the client did not ask for, and what stands there
-// instead.
+// cut is a part of an engine's text that the client did not ask for, and its replacement.
 type cut struct {
 	from, to int
 	by       string
 }
 
-// cuts are those of one reply or event, in its order.
+// cuts are the cuts of one reply or event, in order.
 type cuts struct {
 	list  []cut
-	chars int // that are left out, less those put there
+	chars int // bytes removed minus bytes inserted
 }
 
 func (c *cuts) reset() { c.list, c.chars = c.list[:0], 0 }
@@ -22,12 +21,12 @@ func (c *cuts) add(from, to int, by string) {
 	c.chars += to - from - len(by)
 }
 
-// neighbours follows the members of an object of which some go, each with the comma before it;
-// those before the first that stays, with the comma after them.
+// neighbours tracks the members of an object while some are cut. A cut member takes the comma before it; those
+// before the first kept member take the comma after them.
 type neighbours struct {
-	kept bool // one before stays
-	end  int  // of the member before
-	open int  // 1 + index of the cut that the next member ends, 0 = none
+	kept bool // an earlier member is kept
+	end  int  // of the previous member
+	open int  // 1 + index of the cut that ends where the next member begins, 0 = none
 }
 
 func (c *cuts) member(o *neighbours, key, value jsonscan.Value, keep bool) {
@@ -49,12 +48,12 @@ func (c *cuts) member(o *neighbours, key, value jsonscan.Value, keep bool) {
 	o.end = to
 }
 
-// replace keeps the key of a member that stays, and puts another value in place of its own.
+// replace replaces the value of a kept member.
 func (c *cuts) replace(value jsonscan.Value, by string) {
 	c.add(value.Offset(), value.Offset()+value.Size(), by)
 }
 
-// apply appends text without what was cut.
+// apply appends text with the cuts applied.
 func (c *cuts) apply(dst, text []byte) []byte {
 	from := 0
 	for _, x := range c.list {
@@ -64,11 +63,11 @@ func (c *cuts) apply(dst, text []byte) []byte {
 	return append(dst, text[from:]...)
 }
 
-// rawRoom is how many bytes of events of a reply share their memory.
+// rawRoom is the size of the buffers that the stripped events of a reply share.
 const rawRoom = 8 << 10
 
-// strip is the engine's own words without what the client did not ask for, which d.cuts
-// tells; empty where nothing is left.
+// strip returns the engine's text without the parts that the client did not ask for, as marked in d.cuts; empty
+// if nothing is left.
 func (d *decoder) strip(r *Request, reply *members, text []byte, stream bool) []byte {
 	if stream && !r.KeepUsage && len(d.choices) == 0 && !reply.usage.IsNull() {
 		return []byte{}

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// someMember is a member of a reply, and what a client is told of it: "" = nothing.
+// someMember is a member of a reply, and what a client receives of it: "" = nothing.
 type someMember struct{ text, told string }
 
-// someObject writes members in a random order, and what stays of them.
+// someObject writes members in a random order, and what remains of them.
 func someObject(rng *rand.Rand, members []someMember) (text, told string) {
 	rng.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
 	space := func() string { return []string{"", " ", "\n  "}[rng.IntN(3)] }
@@ -38,8 +38,7 @@ func keptIf(keep bool, text, otherwise string) someMember {
 	return someMember{text, otherwise}
 }
 
-// What the client did not ask for is taken out of the engine's words wherever it stands,
-// and nothing else.
+// Strip removes what the client did not ask for, wherever it appears, and nothing else.
 func TestStripAnywhere(t *testing.T) {
 	rng := rand.New(rand.NewPCG(26, 3))
 	same := func(s string) someMember { return someMember{s, s} }

@@ -22,25 +22,25 @@ import (
 
 const apptainer = "apptainer"
 
-// Options choose an engine and bounds.
+// Options configures New.
 type Options struct {
-	Engine string // "docker" or "", "podman", "apptainer"; its command has the same name
+	Engine string // "docker" or "", "podman", "apptainer"; the program has the same name
 	Limits sandbox.Limits
-	// Args are added to those with which a container is made.
+	// Args are additional arguments of the command that creates a container.
 	Args []string
-	// Root is the folder of apptainer's image files; an image that is not there is pulled
-	// from a registry.
+	// Root is the folder of apptainer's image files; an image that is not in it is pulled from a registry.
 	Root string
 }
 
-// driver is a sandbox.Driver. Make one with New.
+// driver is a sandbox.Driver. New makes one.
 type driver struct {
 	options  Options
+	patience time.Duration // limit of a call that only manages
 	table    process.Table
-	commands atomic.Int64 // tells their processes apart
+	commands atomic.Int64 // identifies the processes of a command
 }
 
-// New gives the driver of an engine. Nothing is started.
+// New returns the driver for an engine. It starts nothing.
 func New(o Options) (sandbox.Driver, error) {
 	o.Engine = cmp.Or(o.Engine, "docker")
 	if !slices.Contains([]string{"docker", "podman", apptainer}, o.Engine) {
@@ -50,23 +50,33 @@ func New(o Options) (sandbox.Driver, error) {
 	if o.Limits, err = process.Limits(o.Limits); err != nil {
 		return nil, err
 	}
-	return &driver{options: o}, nil
+	return &driver{options: o, patience: time.Minute}, nil
 }
 
-// label has the Spec of a container as JSON.
+// label holds the Spec of a container as JSON.
 const label = "turnpack.sandbox"
 
-func lost(format string, args ...any) error {
+func sandboxError(format string, args ...any) error {
 	return rollout.Errorf(rollout.KindSandbox, rollout.Where{}, format, args...)
 }
 
-// cli runs the engine's program for at most a minute beyond ctx's own bounds.
-func (d *driver) cli(ctx context.Context, args ...string) (sandbox.Result, error) {
-	r, err := process.Run(ctx, process.Options{Args: append([]string{d.options.Engine}, args...), MaxOutput: 16 << 20})
-	if err == nil && r.ExitCode != 0 {
-		err = lost("%s %s: %s", d.options.Engine, args[0], strings.TrimSpace(r.Stderr))
+// cli runs the engine's program until it ends or ctx ends, and kills it after timeout, 0 = never.
+func (d *driver) cli(ctx context.Context, timeout time.Duration, args ...string) (sandbox.Result, error) {
+	r, err := process.Run(ctx, process.Options{Args: append([]string{d.options.Engine}, args...), Timeout: timeout, MaxOutput: 16 << 20})
+	switch {
+	case err != nil:
+	case r.End == sandbox.EndTimeout:
+		err = sandboxError("%s %s: expected an end within %s, found none: see whether the engine answers", d.options.Engine, args[0], timeout)
+	case r.ExitCode != 0:
+		err = sandboxError("%s %s: %s", d.options.Engine, args[0], strings.TrimSpace(r.Stderr))
 	}
 	return r, err
+}
+
+// manage is cli for a call that neither pulls an image nor runs an agent's command: a program that hangs must
+// not hang its caller.
+func (d *driver) manage(ctx context.Context, args ...string) (sandbox.Result, error) {
+	return d.cli(ctx, d.patience, args...)
 }
 
 // Create starts a container.
@@ -82,15 +92,15 @@ func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (st
 	} else {
 		note, err := json.Marshal(spec)
 		if err != nil {
-			return "", lost("%w", err)
+			return "", sandboxError("%w", err)
 		}
 		args = append([]string{"run", "-d", "--name", name, "-w", spec.Dir, "--pids-limit", strconv.Itoa(d.options.Limits.Processes),
 			"--memory", size(d.options.Limits.Memory), "--label", label + "=" + string(note)}, d.options.Args...)
 		args = append(args, spec.Image, "sleep", "infinity")
 	}
-	r, err := d.cli(ctx, args...)
+	r, err := d.cli(ctx, 0, args...)
 	if err != nil {
-		// What was begun must not stay, under a name that nobody knows.
+		// A container that was begun under an unknown name must not remain.
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
 		return "", errors.Join(err, d.Destroy(end, name))
@@ -109,7 +119,7 @@ func size(n int64) string {
 	return strconv.FormatInt(n, 10) + "b"
 }
 
-// image is the file of an image, or where apptainer pulls it from.
+// image returns the file of an image, or the address from which apptainer pulls it.
 func (d *driver) image(name string) string {
 	if d.options.Root != "" && filepath.IsLocal(filepath.FromSlash(name)) {
 		for _, file := range []string{name, name + ".sif"} {
@@ -125,15 +135,15 @@ func (d *driver) image(name string) string {
 	return "docker://" + name
 }
 
-// killAll ends the processes of a command from inside of its container, where its
-// children may have left its group. $1 is in their environment.
+// killAll kills the processes of a command from inside its container, where its children may have left its
+// process group. Their environment contains $1.
 const killAll = `for i in 1 2 3 4 5; do n=0; for p in /proc/[0-9]*; do ` +
 	`if grep -qs "SANDBOX_EXEC=$1" "$p/environ"; then kill -9 "${p#/proc/}" 2>/dev/null; n=1; fi; done; [ $n = 0 ] && exit 0; done`
 
 // Exec runs a command in a container.
 func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbox.Result, error) {
 	if strings.HasPrefix(id, "-") {
-		return sandbox.Result{}, lost("there is no container %q", id)
+		return sandbox.Result{}, sandboxError("there is no container %q", id)
 	}
 	c = c.With()
 	mark := fmt.Sprintf("%d-%d", time.Now().UnixNano(), d.commands.Add(1))
@@ -141,7 +151,7 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	o := process.Options{Stdin: stdin, Timeout: c.Timeout, MaxOutput: c.MaxOutput, Table: &d.table}
 	names := slices.Sorted(maps.Keys(c.Env))
 	if d.options.Engine == apptainer {
-		// --env splits its value at commas: the environment of the program does not.
+		// --env splits its value at commas; the program's environment does not.
 		o.Env = append(os.Environ(), "APPTAINERENV_SANDBOX_EXEC="+mark)
 		for _, name := range names {
 			o.Env = append(o.Env, "APPTAINERENV_"+name+"="+c.Env[name])
@@ -161,14 +171,14 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	o.Args = append(o.Args, shell...)
 	r, err := process.Run(ctx, o)
 	if d.options.Engine != apptainer {
-		r.Peak = 0 // that of docker exec, not of what it started
+		r.Peak = 0 // of docker exec, not of the command
 	}
 	if d.options.Engine != apptainer && (err != nil || r.End != sandbox.EndExited) {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
-		if _, gone := d.cli(end, "exec", id, "sh", "-c", killAll, "sh", mark); gone != nil && err == nil {
+		if _, gone := d.manage(end, "exec", id, "sh", "-c", killAll, "sh", mark); gone != nil && err == nil {
 			if running, _ := d.state(end, id); !running {
-				return r, lost("the container %s is lost: %w", id, gone)
+				return r, sandboxError("the container %s is lost: %w", id, gone)
 			}
 		}
 	}
@@ -178,8 +188,8 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	return d.judge(ctx, id, r)
 }
 
-// judge tells a command that failed from a container that is gone: both are an exit
-// status of the program.
+// judge distinguishes a command that failed from a container that is gone: both are an exit status of the
+// program.
 func (d *driver) judge(ctx context.Context, id string, r sandbox.Result) (sandbox.Result, error) {
 	low := strings.ToLower(r.Stderr)
 	suspect := slices.ContainsFunc([]string{"error response from daemon", "no such container", "not running", "no container with", "container state improper", "no instance found"},
@@ -192,18 +202,18 @@ func (d *driver) judge(ctx context.Context, id string, r sandbox.Result) (sandbo
 	case oom && (r.ExitCode == 137 || !running):
 		r.End, r.ExitCode = sandbox.EndOOM, 137
 	case !running:
-		return r, lost("the container %s is gone: %s", id, strings.TrimSpace(r.Stderr))
+		return r, sandboxError("the container %s is gone: %s", id, strings.TrimSpace(r.Stderr))
 	}
 	return r, nil
 }
 
-// state asks whether a container runs, and whether something in it ran out of memory.
+// state reports whether a container is running, and whether a process in it ran out of memory.
 func (d *driver) state(ctx context.Context, id string) (running, oom bool) {
 	if d.options.Engine == apptainer {
 		list, err := d.Containers(ctx)
 		return err == nil && slices.ContainsFunc(list, func(c sandbox.Container) bool { return c.ID == id }), false
 	}
-	r, err := d.cli(ctx, "inspect", "--format", "{{.State.Running}} {{.State.OOMKilled}}", id)
+	r, err := d.manage(ctx, "inspect", "--format", "{{.State.Running}} {{.State.OOMKilled}}", id)
 	f := strings.Fields(r.Stdout)
 	if err != nil || len(f) != 2 {
 		return false, false
@@ -211,7 +221,7 @@ func (d *driver) state(ctx context.Context, id string) (running, oom bool) {
 	return f[0] == "true", f[1] == "true"
 }
 
-// Destroy removes a container and all that runs in it.
+// Destroy removes a container and all its processes.
 func (d *driver) Destroy(ctx context.Context, id string) error {
 	if strings.HasPrefix(id, "-") || id == "" {
 		return nil
@@ -220,7 +230,7 @@ func (d *driver) Destroy(ctx context.Context, id string) error {
 	if d.options.Engine == apptainer {
 		args, gone = []string{"instance", "stop", id}, "no instance found"
 	}
-	r, err := d.cli(ctx, args...)
+	r, err := d.manage(ctx, args...)
 	low := strings.ToLower(r.Stderr)
 	if err != nil && (strings.Contains(low, gone) || strings.Contains(low, "no container with")) {
 		return nil
@@ -228,10 +238,10 @@ func (d *driver) Destroy(ctx context.Context, id string) error {
 	return err
 }
 
-// Containers lists those with our label, or for apptainer with our names.
+// Containers lists the containers with our label, or with our names for apptainer.
 func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err error) {
 	if d.options.Engine == apptainer {
-		r, err := d.cli(ctx, "instance", "list", "--json")
+		r, err := d.manage(ctx, "instance", "list", "--json")
 		var list struct {
 			Instances []struct{ Instance, Img string }
 		}
@@ -239,7 +249,7 @@ func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err e
 			err = json.Unmarshal([]byte(r.Stdout), &list)
 		}
 		if err != nil {
-			return nil, lost("%w", err)
+			return nil, sandboxError("%w", err)
 		}
 		for _, i := range list.Instances {
 			if strings.HasPrefix(i.Instance, "swe-") {
@@ -248,13 +258,13 @@ func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err e
 		}
 		return out, nil
 	}
-	r, err := d.cli(ctx, "ps", "-aq", "--no-trunc", "--filter", "label="+label)
+	r, err := d.manage(ctx, "ps", "-aq", "--no-trunc", "--filter", "label="+label)
 	ids := strings.Fields(r.Stdout)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	r, err = d.cli(ctx, append([]string{"inspect", "--format", `{{.Id}} {{.Name}} {{index .Config.Labels "` + label + `"}}`}, ids...)...)
-	for _, line := range strings.Split(r.Stdout, "\n") { // one that went away meanwhile is an error, and the others are there
+	r, err = d.manage(ctx, append([]string{"inspect", "--format", `{{.Id}} {{.Name}} {{index .Config.Labels "` + label + `"}}`}, ids...)...)
+	for _, line := range strings.Split(r.Stdout, "\n") { // a container removed meanwhile is an error, but the others are listed
 		f := strings.SplitN(line, " ", 3)
 		c := sandbox.Container{ID: f[0]}
 		if len(f) < 3 || json.Unmarshal([]byte(f[2]), &c.Spec) != nil {
@@ -269,7 +279,7 @@ func (d *driver) Containers(ctx context.Context) (out []sandbox.Container, err e
 	return out, nil
 }
 
-// Images lists those that need no pull.
+// Images lists the images that need no pull.
 func (d *driver) Images(ctx context.Context) ([]string, error) {
 	if d.options.Engine == apptainer {
 		if d.options.Root == "" {
@@ -281,6 +291,6 @@ func (d *driver) Images(ctx context.Context) ([]string, error) {
 		}
 		return files, nil
 	}
-	r, err := d.cli(ctx, "images", "--format", "{{.Repository}}:{{.Tag}}")
+	r, err := d.manage(ctx, "images", "--format", "{{.Repository}}:{{.Tag}}")
 	return strings.Fields(r.Stdout), err
 }

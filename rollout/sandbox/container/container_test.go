@@ -17,13 +17,14 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/container"
 )
 
-// standIn is a program that writes its arguments to a file, one call a line, and answers
-// as docker and apptainer do. Its commands run on this machine.
+// standIn is a program that writes its arguments to a file, one call per line, and answers as docker and
+// apptainer do. Its commands run on this machine.
 const standIn = `#!/bin/sh
 dir=$(dirname "$0")
 for a in "$@"; do printf '<%s>' "$a" >> "$dir/calls"; done; echo >> "$dir/calls"
 env | grep '^APPTAINERENV_' | grep -v SANDBOX | sort >> "$dir/env"
 [ -e "$dir/broken" ] && { echo "Cannot connect to the daemon" >&2; exit 125; }
+[ -e "$dir/hung" ] && sleep 30
 case "$1 $2" in
 "run "*) echo "Pulling from library"; echo 0123abc ;;
 "inspect --format") case "$3" in
@@ -61,7 +62,7 @@ func driver(t *testing.T, o container.Options) (sandbox.Driver, program) {
 	name := o.Engine
 	require.NoError(t, os.WriteFile(filepath.Join(p.dir, name), []byte(standIn), 0o755))
 	t.Setenv("PATH", p.dir+":"+os.Getenv("PATH"))
-	t.Setenv("HOME", p.dir) // commands run here, in login shells, which read no profile of the user's
+	t.Setenv("HOME", p.dir) // commands run here in login shells, which must not read the user's profile
 	p.set(t, "state", "true false\n")
 	d, err := container.New(o)
 	require.NoError(t, err)
@@ -143,6 +144,22 @@ func TestFailuresHaveTheirOwner(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
+// A program that hangs does not hang its caller, whose context has no deadline.
+func TestHungProgram(t *testing.T) {
+	for engine, remove := range map[string]string{"docker": "rm", "apptainer": "instance"} {
+		d, p := driver(t, container.Options{Engine: engine})
+		container.SetPatience(d, 50*time.Millisecond)
+		p.set(t, "hung", "")
+		began := time.Now()
+		err := d.Destroy(context.Background(), "c")
+		require.ErrorIs(t, err, rollout.KindSandbox)
+		require.ErrorContains(t, err, engine+" "+remove+": expected an end within 50ms")
+		_, err = d.Containers(context.Background())
+		require.ErrorIs(t, err, rollout.KindSandbox)
+		require.Less(t, time.Since(began), 10*time.Second)
+	}
+}
+
 func TestApptainer(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(root, "i.sif"), nil, 0o644))
@@ -170,9 +187,9 @@ func TestApptainer(t *testing.T) {
 	require.Equal(t, []string{"i.sif"}, images)
 }
 
-// TestRealEngine runs the driver on an engine of this machine: an image with bash, git and a
-// repository with a commit in /testbed, as TURNPACK_CONTAINER_IMAGE, and docker, podman or
-// apptainer as TURNPACK_CONTAINER_ENGINE.
+// TestRealEngine runs the driver on an engine of this machine. TURNPACK_CONTAINER_IMAGE names an image with
+// bash, git and a repository with a commit in /testbed; TURNPACK_CONTAINER_ENGINE is docker, podman or
+// apptainer.
 func TestRealEngine(t *testing.T) {
 	engine, image := os.Getenv("TURNPACK_CONTAINER_ENGINE"), os.Getenv("TURNPACK_CONTAINER_IMAGE")
 	if engine == "" || image == "" {
@@ -216,8 +233,8 @@ func TestRealEngine(t *testing.T) {
 	require.True(t, v.Resolved)
 }
 
-// TestImagesAreThoseThatCreateTakesAtOnce: without a folder of images each is pulled,
-// whatever lies in the working folder.
+// TestImagesAreThoseThatCreateTakesAtOnce: without a folder of images each image is pulled, whatever the
+// working folder contains.
 func TestImagesAreThoseThatCreateTakesAtOnce(t *testing.T) {
 	d, _ := driver(t, container.Options{Engine: "apptainer"})
 	t.Chdir(t.TempDir())

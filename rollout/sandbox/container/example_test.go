@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/container"
 )
 
-// An engine is found when the first container is made.
+// The engine is contacted when the first container is made.
 func ExampleNew() {
 	_, err := container.New(container.Options{Engine: "podman", Limits: sandbox.Limits{Memory: 8 << 30}})
 	fmt.Println(err)

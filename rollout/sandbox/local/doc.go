@@ -1,13 +1,13 @@
-// Package local runs sandboxes as processes of this machine, for tests, development and
-// clusters whose jobs are containers already.
+// Package local runs sandboxes as processes of this machine, for tests, development and clusters whose jobs
+// already run in containers.
 //
-// An image is a folder below a root: the repository, which a container gets a copy of.
-// Commands name it /testbed, as in a container; that name is read as the copy's place in
-// commands and written back in output. Each container has a home and a folder for
-// temporary files of its own, and nothing of this process's environment but PATH.
+// An image is a folder below a root: the repository, of which a container gets a copy. Commands call it
+// /testbed, as in a container; the name is replaced by the copy's path in commands, and the path by the name in
+// output. Each container has its own home and folder for temporary files, and only PATH of this process's
+// environment.
 //
-// Bounds are watched, not enforced by the kernel: resident memory and number of processes
-// of a command, four times a second on Linux, and SIGKILL to all of it beyond them.
-// Commands can read and write whatever this process can: run code of a model where that
-// does no harm.
+// Limits are checked by this process, not enforced by the kernel: the resident memory and the number of
+// processes of a command, four times a second on Linux, with SIGKILL to all of its processes if one is
+// exceeded. Commands can read and write whatever this process can: run a model's code only where that does no
+// harm.
 package local

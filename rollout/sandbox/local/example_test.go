@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/local"
 )
 
-// The folder of an image is copied, and is /testbed to the commands.
+// The folder of an image is copied, and commands see it as /testbed.
 func Example() {
 	ctx := context.Background()
 	root, err := os.MkdirTemp("", "images-")

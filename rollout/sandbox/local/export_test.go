@@ -2,7 +2,7 @@ package local
 
 import "time"
 
-// Every has memory and processes looked at more often.
+// Every sets how often memory and processes are checked.
 func (o Options) Every(d time.Duration) Options {
 	o.every = d
 	return o

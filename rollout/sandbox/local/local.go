@@ -19,29 +19,28 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/internal/process"
 )
 
-// Options are a folder of images and bounds.
+// Options configures New.
 type Options struct {
-	Root   string // each image is a folder below it
-	Work   string // where containers are copied to; Root/.containers if empty
+	Root   string // folder of the images; each image is a folder below it
+	Work   string // folder of the containers; Root/.containers if empty
 	Limits sandbox.Limits
-	// Env is added to the environment of commands, which has nothing of this process
-	// but PATH.
+	// Env is added to the environment of commands, which otherwise has only PATH of this process.
 	Env map[string]string
 	// NoLogin runs commands in bash -c: no profile of this machine is read.
 	NoLogin bool
 
-	every time.Duration // between looks at memory and processes; 0 = that of process.Run, for tests
+	every time.Duration // interval between checks of memory and processes, for tests; 0 = the default of process.Run
 }
 
-// driver is a sandbox.Driver. Make one with New.
+// driver is a sandbox.Driver. New makes one.
 type driver struct {
 	options Options
 	table   process.Table
-	// commands counts them, which tells their processes apart.
+	// commands numbers the commands, which identifies their processes.
 	commands atomic.Int64
 }
 
-// New gives the driver of a folder.
+// New returns the driver for a folder of images.
 func New(o Options) (sandbox.Driver, error) {
 	if o.Root == "" {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Root"}, "it is empty").WithFix("name the folder of the images")
@@ -68,7 +67,7 @@ func New(o Options) (sandbox.Driver, error) {
 	return &driver{options: o}, nil
 }
 
-// The folders of a container.
+// The files and folders of a container.
 const (
 	repoFolder = "testbed"
 	homeFolder = "home"
@@ -77,7 +76,7 @@ const (
 	profile    = ".bash_profile"
 )
 
-func lost(format string, args ...any) error {
+func sandboxError(format string, args ...any) error {
 	return rollout.Errorf(rollout.KindSandbox, rollout.Where{}, format, args...)
 }
 
@@ -85,11 +84,11 @@ func lost(format string, args ...any) error {
 func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (id string, err error) {
 	image := filepath.Join(d.options.Root, filepath.FromSlash(spec.Image))
 	if !filepath.IsLocal(filepath.FromSlash(spec.Image)) || !folder(image) {
-		return "", lost("there is no image %q below %s", spec.Image, d.options.Root)
+		return "", sandboxError("there is no image %q below %s", spec.Image, d.options.Root)
 	}
 	dir := filepath.Join(d.options.Work, name)
 	if !named.MatchString(name) {
-		return "", lost("%q is no name of a container", name)
+		return "", sandboxError("%q is no name of a container", name)
 	}
 	defer func() {
 		if err != nil {
@@ -98,35 +97,35 @@ func (d *driver) Create(ctx context.Context, name string, spec sandbox.Spec) (id
 	}()
 	for _, sub := range []string{repoFolder, homeFolder, tempFolder} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
-			return "", lost("%w", err)
+			return "", sandboxError("%w", err)
 		}
 	}
 	r, err := process.Run(ctx, process.Options{Args: []string{"cp", "-a", image + "/.", filepath.Join(dir, repoFolder)}, MaxOutput: 4096})
 	if err == nil && r.ExitCode != 0 {
-		err = lost("the image %q could not be copied: %s", spec.Image, strings.TrimSpace(r.Stderr))
+		err = sandboxError("the image %q could not be copied: %s", spec.Image, strings.TrimSpace(r.Stderr))
 	}
 	if err != nil {
 		return "", err
 	}
-	// A login shell takes its PATH from the machine's profile, and this from ours.
+	// A login shell takes PATH from the machine's profile; this line restores ours.
 	err = os.WriteFile(filepath.Join(dir, homeFolder, profile), []byte("export PATH=\"$SANDBOX_PATH\"\n"), 0o644)
 	if err != nil {
-		return "", lost("%w", err)
+		return "", sandboxError("%w", err)
 	}
 	info, err := json.Marshal(sandbox.Container{ID: name, Name: name, Spec: spec, Created: time.Now()})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, infoFile), info, 0o644)
 	}
 	if err != nil {
-		return "", lost("%w", err)
+		return "", sandboxError("%w", err)
 	}
 	return name, nil
 }
 
-// plain is a path that stands in a command for /testbed, unquoted or quoted.
+// plain matches a path that can replace /testbed in a command, quoted or not.
 var plain = regexp.MustCompile(`^[\w./@+=:,-]+$`)
 
-// named is what a name may be: it becomes one of a folder.
+// named matches valid container names, which become folder names.
 var named = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`)
 
 func folder(path string) bool {
@@ -134,18 +133,17 @@ func folder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// dir is the folder of a container that is there.
+// dir returns the folder of an existing container.
 func (d *driver) dir(id string) (string, error) {
 	dir := filepath.Join(d.options.Work, id)
 	if !named.MatchString(id) || !folder(dir) {
-		return "", lost("there is no container %q", id)
+		return "", sandboxError("there is no container %q", id)
 	}
 	return dir, nil
 }
 
-// Exec runs a command in the folder. The repository's place in the sandbox, /testbed, is
-// read as its place on this machine in the directory, the text and the environment, and
-// written back in the output.
+// Exec runs a command in the container's folder. In the directory, the text and the environment /testbed is
+// replaced by the repository's path on this machine, and in the output the path by /testbed.
 func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbox.Result, error) {
 	dir, err := d.dir(id)
 	if err != nil {
@@ -154,7 +152,7 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	c = c.With()
 	repo := filepath.Join(dir, repoFolder)
 	inside := func(s string) string {
-		for range 2 { // a match takes the character before and after it
+		for range 2 { // a match includes the character before and after it
 			s = testbed.ReplaceAllString(s, "${1}"+repo+"${2}")
 		}
 		return s
@@ -174,7 +172,7 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 		env["SANDBOX_PATH"] = path
 	}
 	env["PATH"] = env["SANDBOX_PATH"]
-	// Processes are known by these after they left their parents.
+	// These identify processes that left their parents.
 	env["SANDBOX_ID"], env["SANDBOX_EXEC"] = id, fmt.Sprintf("%s-%d-%d", id, time.Now().UnixNano(), d.commands.Add(1))
 	var list []string
 	for name, value := range env {
@@ -183,7 +181,7 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	slices.Sort(list)
 	text := inside(c.Text)
 	if !folder(work) {
-		// As docker says it: the command fails, the sandbox is well.
+		// As docker does: the command fails, the sandbox is intact.
 		return sandbox.Result{ExitCode: 126, Stderr: fmt.Sprintf("chdir to cwd (%q) failed: no such directory\n", c.Dir)}, nil
 	}
 	args, stdin := process.Shell(text, c.Stdin)
@@ -199,10 +197,10 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	return r, err
 }
 
-// testbed matches the repository's place where it is a path of its own.
+// testbed matches /testbed as a whole path or path prefix.
 var testbed = regexp.MustCompile(`(^|[^\w./-])/testbed(/|[^\w./-]|$)`)
 
-// Destroy kills what runs in the container and removes its folder.
+// Destroy kills the processes of the container and removes its folder.
 func (d *driver) Destroy(ctx context.Context, id string) error {
 	dir, err := d.dir(id)
 	if err != nil {
@@ -210,7 +208,7 @@ func (d *driver) Destroy(ctx context.Context, id string) error {
 	}
 	process.KillMarked("SANDBOX_ID=" + id)
 	if err = os.RemoveAll(dir); err != nil && ctx.Err() == nil {
-		// Folders that a command made read-only are emptied once they may be.
+		// Folders that a command made read-only can be emptied after a chmod.
 		filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			if e != nil && e.IsDir() {
 				os.Chmod(path, 0o700)
@@ -220,16 +218,16 @@ func (d *driver) Destroy(ctx context.Context, id string) error {
 		err = os.RemoveAll(dir)
 	}
 	if err != nil {
-		return lost("%s was not removed: %w", id, err)
+		return sandboxError("%s was not removed: %w", id, err)
 	}
 	return nil
 }
 
-// Containers reads what Create noted.
+// Containers lists the containers that Create recorded.
 func (d *driver) Containers(context.Context) ([]sandbox.Container, error) {
 	list, err := os.ReadDir(d.options.Work)
 	if err != nil {
-		return nil, lost("%w", err)
+		return nil, sandboxError("%w", err)
 	}
 	var out []sandbox.Container
 	for _, e := range list {
@@ -238,14 +236,14 @@ func (d *driver) Containers(context.Context) ([]sandbox.Container, error) {
 		if err == nil {
 			err = json.Unmarshal(text, &c)
 		}
-		if e.IsDir() && (err == nil || errors.Is(err, fs.ErrNotExist)) { // one without was being made
+		if e.IsDir() && (err == nil || errors.Is(err, fs.ErrNotExist)) { // without infoFile the container was being created
 			out = append(out, c)
 		}
 	}
 	return out, nil
 }
 
-// Images lists the folders below the root that hold files.
+// Images lists the folders below the root that contain files.
 func (d *driver) Images(context.Context) ([]string, error) {
 	var out []string
 	err := filepath.WalkDir(d.options.Root, func(path string, e fs.DirEntry, err error) error {
@@ -267,7 +265,7 @@ func (d *driver) Images(context.Context) ([]string, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, lost("%w", err)
+		return nil, sandboxError("%w", err)
 	}
 	return out, nil
 }

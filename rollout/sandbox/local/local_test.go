@@ -56,7 +56,7 @@ func run(t *testing.T, b sandbox.Sandbox, c sandbox.Command) sandbox.Result {
 	return r
 }
 
-// alive counts the processes whose command line has a text.
+// alive counts the processes whose command line contains a text.
 func alive(text string) (n int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {
@@ -70,7 +70,7 @@ func alive(text string) (n int) {
 
 func TestTimeoutKillsWhatIgnoresSignalsAndLeavesTheSession(t *testing.T) {
 	b := box(t, local.Options{})
-	// A number that no other process sleeps for.
+	// No other process sleeps for this number of seconds.
 	long := strconv.Itoa(100000 + os.Getpid())
 	text := "trap '' TERM INT HUP; (setsid sleep " + long + " >/dev/null 2>&1 &) ; setsid bash -c 'trap \"\" TERM; sleep " + long + "' & sleep " + long
 	begin := time.Now()
@@ -120,7 +120,7 @@ func TestOutputIsBoundedWhileItStreams(t *testing.T) {
 
 func TestMemoryBeyondTheLimitIsOOM(t *testing.T) {
 	b := box(t, local.Options{Limits: sandbox.Limits{Memory: 100 << 20}}.Every(20*time.Millisecond))
-	r := run(t, b, sandbox.Command{Text: "tail /dev/zero", Timeout: 20 * time.Second}) // it keeps what it reads
+	r := run(t, b, sandbox.Command{Text: "tail /dev/zero", Timeout: 20 * time.Second}) // tail buffers what it reads
 	require.Equal(t, sandbox.EndOOM, r.End)
 	require.Equal(t, 137, r.ExitCode)
 	require.Greater(t, r.Peak, int64(100<<20))
@@ -184,7 +184,7 @@ func TestNoLogin(t *testing.T) {
 	}
 }
 
-// TestDiskFull: a sandbox for which there is no room is infrastructure, and leaves nothing.
+// TestDiskFull: a sandbox for which the disk has no space is an infrastructure error, and leaves nothing.
 func TestDiskFull(t *testing.T) {
 	root, bin := repository(t), t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(bin, "cp"), []byte("#!/bin/sh\necho 'cp: error writing: No space left on device' >&2\nexit 1\n"), 0o755))
@@ -202,11 +202,11 @@ func TestDiskFull(t *testing.T) {
 func TestEvaluate(t *testing.T) {
 	b := box(t, local.Options{})
 	ctx := context.Background()
-	big := strings.Repeat("# a long line of a large file\n", 10000) // 300 kB: no argument of a program holds it
+	big := strings.Repeat("# a long line of a large file\n", 10000) // 300 kB exceeds the limit of a program argument
 	require.Zero(t, run(t, b, sandbox.Command{Text: "cat >> a.py; echo new > b.py", Stdin: []byte(big)}).ExitCode)
 	patch, err := b.Diff(ctx, "")
 	require.NoError(t, err)
-	// What an agent does to make tests pass must not be there when they run.
+	// An agent's preparations to make tests pass must be gone when the tests run.
 	run(t, b, sandbox.Command{Text: "git -c user.name=n -c user.email=e@x commit -qam cheat; echo x > conftest.ign; mkdir d; echo x > d/deep.ign; echo x > other.py; git rm -q --cached b.py"})
 	v, err := b.Evaluate(ctx, sandbox.Evaluation{Patch: patch, Script: `ls -A | tr '\n' ' '
 cat <<'EOF'

@@ -13,7 +13,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
 
-// A bound below zero is a mistake and not the default.
+// A negative limit is an error and does not select the default.
 func TestNegativeBoundsAreRefused(t *testing.T) {
 	driver, err := local.New(local.Options{Root: t.TempDir()})
 	require.NoError(t, err)

@@ -17,26 +17,24 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
 
-// ClientOptions say which server to ask and how often.
+// ClientOptions configures NewClient.
 type ClientOptions struct {
 	URL string // of a pool, or with Direct of an exec server
-	// Direct asks an exec server, without leases.
+	// Direct uses an exec server, without leases.
 	Direct bool
-	// Retries is how often a request is sent at most, 10 if 0; EvaluateRetries that of
-	// an evaluation, 3 if 0. Pause is between them, a second if 0.
+	// Retries is the maximum number of attempts of a request, 10 if 0, EvaluateRetries that of an evaluation, 3
+	// if 0. Pause is the time between attempts, a second if 0.
 	Retries, EvaluateRetries int
 	Pause                    time.Duration
-	// Wait is how long Create waits for a place while every node is full; 10 minutes if 0.
+	// Wait is how long Create waits while every node is full; 10 minutes if 0.
 	Wait time.Duration
-	// Heartbeat is how often a lease is kept alive until Close; a minute if 0, never if
-	// negative.
+	// Heartbeat is the interval between heartbeats of a lease until Close; a minute if 0, none if negative.
 	Heartbeat time.Duration
-	HTTP      *http.Client // one of its own if nil; it must not have a timeout
+	HTTP      *http.Client // its own if nil; it must not have a timeout
 }
 
-// Environ gives the options that swe-rl's client takes from its environment:
-// SWE_ENV_SERVER_URL, or SWE_ENV_SERVER_HOST and _PORT, SWE_ENV_HTTP_MAX_RETRIES and
-// SWE_EVALUATE_MAX_RETRIES. Give it os.Getenv.
+// Environ returns the options that swe-rl's client reads from its environment: SWE_ENV_SERVER_URL, or
+// SWE_ENV_SERVER_HOST and _PORT, SWE_ENV_HTTP_MAX_RETRIES and SWE_EVALUATE_MAX_RETRIES. Pass os.Getenv.
 func Environ(getenv func(string) string) (ClientOptions, error) {
 	o := ClientOptions{URL: getenv("SWE_ENV_SERVER_URL")}
 	if o.URL == "" {
@@ -56,10 +54,10 @@ func Environ(getenv func(string) string) (ClientOptions, error) {
 	return o, errors.Join(errs...)
 }
 
-// client is a sandbox.Provider over HTTP. Make one with NewClient.
+// client is a sandbox.Provider over HTTP. NewClient makes one.
 type client struct{ options ClientOptions }
 
-// NewClient makes a client. It asks nothing yet.
+// NewClient makes a client, without sending a request.
 func NewClient(o ClientOptions) (sandbox.Provider, error) {
 	if !strings.HasPrefix(o.URL, "http://") && !strings.HasPrefix(o.URL, "https://") {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "URL"}, "expected http:// or https://, found %q", o.URL)
@@ -77,7 +75,7 @@ func NewClient(o ClientOptions) (sandbox.Provider, error) {
 	return &client{options: o}, nil
 }
 
-// answer has the keys of every reply.
+// answer has the keys of all replies.
 type answer struct {
 	OK          bool   `json:"ok"`
 	Error       string `json:"error"`
@@ -93,9 +91,8 @@ type answer struct {
 	LeftOut     int64  `json:"left_out"`
 }
 
-// post sends a request until it is answered. A command whose connection broke is not sent
-// again, since it may have run; an answer of our servers says by itself whether trying
-// again makes sense.
+// post sends a request until it is answered. A command whose connection broke is not sent again, since it may
+// have run; an answer of our servers says whether a retry makes sense.
 func (c *client) post(ctx context.Context, path string, q request, tries int, timeout time.Duration) (answer, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
@@ -153,7 +150,7 @@ func (c *client) once(ctx context.Context, path string, body []byte, timeout tim
 	return a, again, failure(kind, cause, "%s%s: %s: %s", c.options.URL, path, got.Status, a.Error)
 }
 
-// Create leases a container, or makes one.
+// Create leases a container, or creates one with Direct.
 func (c *client) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
 	if spec.Image == "" {
 		return nil, input("the image is empty")
@@ -180,13 +177,13 @@ func (c *client) Create(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox
 		s.stop = func() { stop(); <-done }
 		go func() {
 			defer close(done)
-			s.beat(beat)
+			s.heartbeat(beat)
 		}()
 	}
 	return s, nil
 }
 
-// remote is a sandbox of a server.
+// remote is a sandbox on a server.
 type remote struct {
 	client *client
 	at     sandbox.Container
@@ -196,19 +193,19 @@ type remote struct {
 	closed bool
 }
 
-// beat keeps the lease alive until ctx ends or the pool does not know it any more.
-func (s *remote) beat(ctx context.Context) {
+// heartbeat keeps the lease alive until ctx ends or the pool no longer knows the lease.
+func (s *remote) heartbeat(ctx context.Context) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	every(ctx, s.client.options.Heartbeat, func() {
 		a, again, err := s.client.once(ctx, "/heartbeat", []byte(`{"lease_id":`+strconv.Quote(s.at.ID)+`}`), 30*time.Second)
 		if err != nil && !again && !a.OK {
-			stop() // the next call says so
+			stop() // the next call reports it
 		}
 	})
 }
 
-// Container has the id of the lease, or of the container.
+// Container returns the id of the lease, or of the container.
 func (s *remote) Container() sandbox.Container { return s.at }
 
 func (s *remote) post(ctx context.Context, path string, q request, tries int, timeout time.Duration) (answer, error) {
@@ -243,7 +240,7 @@ func (s *remote) Exec(ctx context.Context, c sandbox.Command) (sandbox.Result, e
 	return r, nil
 }
 
-// wholeSeconds rounds up: other servers take whole numbers only.
+// wholeSeconds rounds up: other servers accept whole numbers only.
 func wholeSeconds(d time.Duration) *seconds {
 	s := seconds((d + time.Second - 1) / time.Second)
 	return &s

@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
 
-// A node with containers, a pool of it, and a client: the same Provider as on one machine.
+// A node with containers, a pool of that node, and a client: the same Provider as on one machine.
 func Example() {
 	ctx := context.Background()
 	root, err := os.MkdirTemp("", "images-")

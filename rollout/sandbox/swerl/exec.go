@@ -15,21 +15,20 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
 
-// ExecOptions are what an exec server runs on.
+// ExecOptions configures an exec server.
 type ExecOptions struct {
 	Driver sandbox.Driver
-	// Idle is how long a container may be without a request; 12 hours if 0. A pool frees
-	// its containers much earlier, this frees those of a pool that never came back.
+	// Idle is how long a container may go without a request; 12 hours if 0. A pool frees its containers much
+	// earlier; this frees those of a pool that never came back.
 	Idle time.Duration
 }
 
 // Server is an exec server or a pool.
 type Server interface {
 	http.Handler
-	// Run does what is due when nobody asks, until ctx ends.
+	// Run does the periodic work until ctx ends.
 	Run(ctx context.Context)
-	// Close destroys every container and refuses new ones. An error names those that are
-	// left.
+	// Close destroys every container and refuses new ones. An error names those that remain.
 	Close(ctx context.Context) error
 }
 
@@ -43,15 +42,15 @@ type execServer struct {
 	closed bool
 }
 
-// held is a container and who uses it.
+// held is a container and its current use.
 type held struct {
 	sandbox.Sandbox
 	busy int
 	used time.Time
 }
 
-// NewExecServer serves the containers of one machine, by default on port 5000, those that
-// its driver has already too. Its Run frees containers that nobody uses.
+// NewExecServer serves the containers of one machine, by default on port 5000, including its driver's existing
+// containers. Its Run frees idle containers.
 func NewExecServer(ctx context.Context, o ExecOptions) (Server, error) {
 	if o.Driver == nil {
 		return nil, input("there is no driver")
@@ -138,7 +137,7 @@ func (s *execServer) status(*http.Request, request) (reply, error) {
 	for id, h := range s.boxes {
 		at := h.Container()
 		c := reply{"name": at.Name, "image": at.Spec.Image, "created_at": float64(at.Created.UnixMicro()) / 1e6}
-		if at.Spec.Lease != "" { // of a pool of ours, which finds its leases by this
+		if at.Spec.Lease != "" { // container of one of our pools, which finds its leases by these keys
 			c["lease_id"], c["instance_id"], c["pool"] = at.Spec.Lease, at.Spec.Instance, at.Spec.Pool
 		}
 		containers[id] = c
@@ -167,13 +166,13 @@ func (s *execServer) create(r *http.Request, q request) (reply, error) {
 	s.boxes[b.Container().ID] = h
 	closed = s.closed
 	s.mu.Unlock()
-	if closed || ctx.Err() != nil { // nobody will hear its name
+	if closed || ctx.Err() != nil { // no client will learn the container's name
 		return nil, errors.Join(fault(errFull, "the server ends, or the client is gone"), s.remove(context.WithoutCancel(ctx), h))
 	}
 	return reply{"container_id": b.Container().ID, "name": b.Container().Name}, nil
 }
 
-// find looks a container up by id or name.
+// find returns a container by id or name, nil if there is none.
 func (s *execServer) find(id string) *held {
 	if h := s.boxes[id]; h != nil {
 		return h
@@ -186,7 +185,7 @@ func (s *execServer) find(id string) *held {
 	return nil
 }
 
-// with gives a function the container that its request names.
+// with passes f the container that its request names.
 func (s *execServer) with(f func(context.Context, *held, request) (reply, error)) func(*http.Request, request) (reply, error) {
 	return func(r *http.Request, q request) (reply, error) {
 		if q.ContainerID == "" {
@@ -211,7 +210,7 @@ func (s *execServer) with(f func(context.Context, *held, request) (reply, error)
 	}
 }
 
-// details are keys that the protocol of the reference does not have.
+// details adds keys that the reference's protocol does not have.
 func (q request) details(out reply, end sandbox.End, peak, leftOut int64) reply {
 	if end == sandbox.EndOOM || end == sandbox.EndPids {
 		out["verdict"] = string(end)
@@ -280,9 +279,9 @@ func (s *execServer) destroy(r *http.Request, q request) (reply, error) {
 	h := s.find(q.ContainerID)
 	s.mu.Unlock()
 	if h == nil {
-		return nil, nil // it is not there any more
+		return nil, nil // it is already gone
 	}
-	// A client that went away wants it gone all the same.
+	// The container is removed even if the client is gone.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), time.Minute)
 	defer cancel()
 	return nil, s.remove(ctx, h)

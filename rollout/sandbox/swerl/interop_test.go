@@ -13,8 +13,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
 
-// TestInterop runs the steps of a file with our client, for internal/oracle/diff_sandbox.py,
-// which starts servers and does the same with the reference's client.
+// TestInterop runs the steps of a file with our client, for internal/oracle/diff_sandbox.py, which starts
+// servers and runs the same steps with the reference client.
 func TestInterop(t *testing.T) {
 	steps, out := os.Getenv("TURNPACK_SANDBOX_STEPS"), os.Getenv("TURNPACK_SANDBOX_OUT")
 	if steps == "" || out == "" {

@@ -18,19 +18,19 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
 
-// PoolOptions are the nodes of a pool and its bounds.
+// PoolOptions holds the nodes of a pool and its limits.
 type PoolOptions struct {
 	Nodes   []string      // base URLs of exec servers
-	PerNode int           // containers of a node; 15 if 0
-	TTL     time.Duration // of a lease without heartbeat or request; 10 minutes if 0
-	Health  time.Duration // between looks at a node; 30 seconds if 0
-	// Name tells the containers of this pool from those of another on the same nodes.
-	// A pool with the name of one that was killed has its leases.
+	PerNode int           // containers per node; 15 if 0
+	TTL     time.Duration // lifetime of a lease without heartbeat or request; 10 minutes if 0
+	Health  time.Duration // interval between health checks of a node; 30 seconds if 0
+	// Name distinguishes this pool's containers from another pool's on the same nodes. A pool takes over the
+	// leases of a killed pool with the same name.
 	Name string
-	HTTP *http.Client // one of its own if nil
+	HTTP *http.Client // its own if nil
 }
 
-// validate reports every fault.
+// validate reports all invalid fields at once.
 func (o PoolOptions) validate() error {
 	var errs []error
 	if len(o.Nodes) == 0 {
@@ -62,7 +62,7 @@ type node struct {
 	url     string
 	active  int // containers and reservations
 	healthy bool
-	adopted bool // its containers of earlier were looked for
+	adopted bool // its existing containers were looked for
 }
 
 type lease struct {
@@ -70,14 +70,13 @@ type lease struct {
 	node          *node
 	busy          int
 	used          time.Time
-	ending        bool // it is closed, or expired: the container has to go
-	removing      bool // somebody asks its node to remove it right now
+	ending        bool // closed or expired: the container must be removed
+	removing      bool // a removal is in progress
 }
 
-// NewPool leases containers of exec servers, by default on port 18090. It looks at every
-// node and takes up the leases of a pool of the same name. Its Run looks at nodes, ends
-// leases that expired and removes containers that are still to go; its Close ends every
-// lease and destroys the containers.
+// NewPool leases containers of exec servers, by default on port 18090. It checks every node and takes over the
+// leases of an earlier pool with the same name. Its Run checks nodes, ends expired leases and removes remaining
+// containers; its Close ends every lease and destroys the containers.
 func NewPool(ctx context.Context, o PoolOptions) (Server, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -93,7 +92,7 @@ func NewPool(ctx context.Context, o PoolOptions) (Server, error) {
 	for _, url := range o.Nodes {
 		p.nodes = append(p.nodes, &node{url: strings.TrimRight(url, "/")})
 	}
-	p.look(ctx)
+	p.checkNodes(ctx)
 	p.HandleFunc("GET /healthz", handle(func(*http.Request, request) (reply, error) { return nil, nil }))
 	p.HandleFunc("GET /status", handle(p.status))
 	p.HandleFunc("POST /allocate", handle(p.allocate))
@@ -107,7 +106,7 @@ func NewPool(ctx context.Context, o PoolOptions) (Server, error) {
 
 func (p *pool) Run(ctx context.Context) {
 	var looks sync.WaitGroup
-	looks.Go(func() { every(ctx, p.options.Health, func() { p.look(ctx) }) })
+	looks.Go(func() { every(ctx, p.options.Health, func() { p.checkNodes(ctx) }) })
 	every(ctx, min(p.options.TTL/4, 5*time.Second), func() {
 		p.mu.Lock()
 		for _, l := range p.leases {
@@ -129,7 +128,7 @@ func (p *pool) Close(ctx context.Context) error {
 	return p.remove(ctx)
 }
 
-// remove destroys the containers of leases that end.
+// remove destroys the containers of ended leases.
 func (p *pool) remove(ctx context.Context) error {
 	p.mu.Lock()
 	var list []*lease
@@ -142,7 +141,7 @@ func (p *pool) remove(ctx context.Context) error {
 	return each(list, 16, func(l *lease) error { return p.destroy(ctx, l) })
 }
 
-// destroy removes the container of a lease; the lease goes when that is done, not before.
+// destroy removes the container of a lease, and the lease once that succeeded.
 func (p *pool) destroy(ctx context.Context, l *lease) error {
 	p.mu.Lock()
 	taken := l.removing || p.leases[l.id] != l
@@ -163,8 +162,8 @@ func (p *pool) destroy(ctx context.Context, l *lease) error {
 	return nil
 }
 
-// ask posts to a node. A node that cannot be reached is not healthy until it is looked at
-// again; the error has errNode as its cause, or errUnknown where the container is gone.
+// ask posts to a node. An unreachable node counts as unhealthy until the next check; the error then has errNode
+// as its cause, or errUnknown if the container is gone.
 func (p *pool) ask(ctx context.Context, n *node, path string, q request, timeout time.Duration) (reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -212,9 +211,8 @@ func (p *pool) fetch(ctx context.Context, method, url string, q any) (reply, err
 	return out, nil
 }
 
-// look asks every node for its health, and those that were not asked yet for containers
-// of ours.
-func (p *pool) look(ctx context.Context) {
+// checkNodes checks the health of every node, and looks for our containers on nodes that were not searched yet.
+func (p *pool) checkNodes(ctx context.Context) {
 	_ = each(p.nodes, -1, func(n *node) error {
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -232,11 +230,11 @@ func (p *pool) look(ctx context.Context) {
 			n.adopted = true
 			p.adopt(n, status)
 		}
-		return nil // a node that is lost is asked again
+		return nil // a lost node is checked again
 	})
 }
 
-// adopt takes up the leases that an earlier pool of this name had on a node.
+// adopt takes over the leases that an earlier pool of this name had on a node.
 func (p *pool) adopt(n *node, status reply) {
 	containers, _ := status["containers"].(map[string]any)
 	for id, c := range containers {
@@ -260,8 +258,7 @@ func (p *pool) status(*http.Request, request) (reply, error) {
 	return reply{"pool": reply{"total_leases": len(p.leases), "nodes": nodes}}, nil
 }
 
-// reserve takes a place on the healthy node with the fewest containers that was not
-// tried yet.
+// reserve reserves a place on the healthy node with the fewest containers, except those already tried.
 func (p *pool) reserve(tried []*node) (best *node) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,7 +299,7 @@ func (p *pool) allocate(r *http.Request, q request) (reply, error) {
 		p.mu.Lock()
 		if err == nil {
 			l.node, l.used = n, time.Now()
-			l.ending = p.closed || r.Context().Err() != nil // nobody will hear of it
+			l.ending = p.closed || r.Context().Err() != nil // no client will learn of the lease
 			p.leases[l.id] = l
 			p.mu.Unlock()
 			return reply{"lease_id": l.id, "container_id": l.container, "node_url": n.url}, nil
@@ -315,7 +312,7 @@ func (p *pool) allocate(r *http.Request, q request) (reply, error) {
 	}
 }
 
-// with gives a function the lease that its request names, which lives meanwhile.
+// with passes f the lease that its request names, which does not expire meanwhile.
 func (p *pool) with(f func(context.Context, *lease, request) (reply, error)) func(*http.Request, request) (reply, error) {
 	return func(r *http.Request, q request) (reply, error) {
 		if q.LeaseID == "" {
@@ -356,8 +353,8 @@ func (p *pool) evaluate(ctx context.Context, l *lease, q request) (reply, error)
 	return p.ask(ctx, l.node, "/container/evaluate", q, q.timeout(sandbox.DefaultEvaluateTimeout)+3*time.Minute)
 }
 
-// close ends a lease. One that is not known is closed already. Where the node does not
-// remove the container now, the lease keeps its place and Run tries again.
+// close ends a lease. An unknown lease counts as closed. If the node cannot remove the container now, the lease
+// keeps its place and Run tries again.
 func (p *pool) close(r *http.Request, q request) (reply, error) {
 	if q.LeaseID == "" {
 		return nil, input("lease_id required")

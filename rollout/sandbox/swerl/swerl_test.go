@@ -25,7 +25,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
 
-// fake is a driver without processes: a command's text says what it does.
+// fake is a driver without processes: the text of a command says what it does.
 type fake struct {
 	mu         sync.Mutex
 	containers map[string]sandbox.Container
@@ -170,7 +170,7 @@ func ask(t *testing.T, method, url, body string) (int, string) {
 
 var changing = regexp.MustCompile(`id-swe-\w{12}|swe-lease-\w{16}|swe-\w{12}|http://127[\d.:]+|"created_at":[\d.e+]+`)
 
-// TestWire holds every endpoint to its keys.
+// TestWire checks the keys of every endpoint.
 func TestWire(t *testing.T) {
 	n := node(t, &fake{}, swerl.ExecOptions{})
 	url, _ := pool(t, swerl.PoolOptions{Nodes: []string{n.URL + "/"}})
@@ -232,7 +232,7 @@ func TestWire(t *testing.T) {
 			}
 			return "ID"
 		}))
-		if c.path == "/status" && c.server == n.URL { // its containers stand in the order of random names
+		if c.path == "/status" && c.server == n.URL { // containers are in the order of random names
 			require.Equal(t, len(c.want), len(got), got)
 			require.Contains(t, got, `"instance_id":"x","lease_id":"ID","name":"ID","pool":"pool"`)
 			continue
@@ -250,7 +250,7 @@ func TestLeasesExpire(t *testing.T) {
 	require.NoError(t, err)
 	kept, err := client(t, swerl.ClientOptions{URL: url, Heartbeat: 20 * time.Millisecond}).Create(ctx, sandbox.Spec{Image: "i"})
 	require.NoError(t, err)
-	r, err := lost.Exec(ctx, sandbox.Command{Text: "slow", Timeout: 2500 * time.Millisecond}) // a request of longer than the TTL keeps it
+	r, err := lost.Exec(ctx, sandbox.Command{Text: "slow", Timeout: 2500 * time.Millisecond}) // a request longer than the TTL keeps the lease alive
 	require.NoError(t, err)
 	require.Equal(t, sandbox.EndTimeout, r.End)
 	require.Equal(t, 2, f.count())
@@ -317,7 +317,7 @@ func TestContainersThatStayAreNotForgotten(t *testing.T) {
 	f.mu.Lock()
 	f.stuck = false
 	f.mu.Unlock()
-	require.Eventually(t, func() bool { // the pool hears of it after the node
+	require.Eventually(t, func() bool { // the pool learns of it after the node
 		status, _ = ask(t, "POST", url+"/allocate", `{"image": "i"}`)
 		return status == 200
 	}, 20*time.Second, 20*time.Millisecond)
@@ -397,7 +397,7 @@ func TestManyAttemptsLeakNothing(t *testing.T) {
 			}
 			most.Store(max(most.Load(), held.Add(1)))
 			defer func() { held.Add(-1); err = errors.Join(err, box.Close(context.Background())) }()
-			if i%7 == 0 { // one that ends early
+			if i%7 == 0 { // a client that stops early
 				ctx, cancel = context.WithTimeout(ctx, 5*time.Millisecond)
 				defer cancel()
 				_, err := box.Exec(ctx, sandbox.Command{Text: "slow"})
@@ -428,7 +428,7 @@ func TestManyAttemptsLeakNothing(t *testing.T) {
 	require.LessOrEqual(t, most.Load(), int64(30))
 	_, text := ask(t, "GET", url+"/status", "")
 	require.Equal(t, 3, strings.Count(text, `"active_containers":0`), text)
-	// What is left are idle connections, whose ends are on this machine too.
+	// Only idle connections remain, both ends of which are on this machine.
 	require.Eventually(t, func() bool {
 		stacks := make([]byte, 4<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
@@ -436,7 +436,7 @@ func TestManyAttemptsLeakNothing(t *testing.T) {
 	}, 20*time.Second, 10*time.Millisecond, "%d goroutines before", before)
 }
 
-// TestRetries: what is sent again, and what is not.
+// TestRetries checks which requests are retried.
 func TestRetries(t *testing.T) {
 	var calls atomic.Int64
 	var behaviour atomic.Pointer[func(http.ResponseWriter, int64)]
@@ -459,7 +459,7 @@ func TestRetries(t *testing.T) {
 	exec := func() error { _, err := box.Exec(ctx, sandbox.Command{Text: "c"}); return err }
 	evaluate := func() error { _, err := box.Evaluate(ctx, sandbox.Evaluation{Patch: patch}); return err }
 
-	behave(func(w http.ResponseWriter, n int64) { // as the reference's server answers
+	behave(func(w http.ResponseWriter, n int64) { // the answer of the reference server
 		w.WriteHeader(500)
 		fmt.Fprint(w, `{"ok": false, "error": "e"}`)
 	})

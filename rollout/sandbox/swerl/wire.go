@@ -18,13 +18,13 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
 
-// maxBody bounds a request and a reply.
+// maxBody is the maximum size of a request and of a reply.
 const maxBody = 256 << 20
 
-// kindHeader tells our client the Kind of a failure, which has no key in the protocol.
+// kindHeader gives our client the Kind of a failure, for which the protocol has no key.
 const kindHeader = "X-Error-Kind"
 
-// seconds is a time as requests have it: a number, or a text with one.
+// seconds is a duration in a request: a number, or a string with a number.
 type seconds float64
 
 func (s *seconds) UnmarshalJSON(b []byte) error {
@@ -42,7 +42,7 @@ func (s *seconds) UnmarshalJSON(b []byte) error {
 
 func (s seconds) duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
 
-// request has the keys of every request of both servers.
+// request has the keys of all requests of both servers.
 type request struct {
 	LeaseID     string            `json:"lease_id,omitempty"`
 	ContainerID string            `json:"container_id,omitempty"`
@@ -55,8 +55,7 @@ type request struct {
 	Env         map[string]string `json:"env,omitempty"`
 	Patch       *string           `json:"patch,omitempty"`
 	EvalScript  *string           `json:"eval_script,omitempty"`
-	// Details asks for end, peak_bytes and left_out, OutputLimit for more of the output
-	// of an evaluation.
+	// Details requests end, peak_bytes and left_out; OutputLimit requests more of the output of an evaluation.
 	Details     bool `json:"details,omitempty"`
 	OutputLimit int  `json:"output_limit,omitempty"`
 }
@@ -75,10 +74,10 @@ func text(p *string) string {
 	return *p
 }
 
-// reply is an object beside "ok".
+// reply holds the members of a reply besides "ok".
 type reply map[string]any
 
-// send writes a reply; an error makes it a failure.
+// send writes a reply, or a failure if err is not nil.
 func send(w http.ResponseWriter, r reply, err error) {
 	status := http.StatusOK
 	out := reply{"ok": err == nil}
@@ -112,14 +111,14 @@ func send(w http.ResponseWriter, r reply, err error) {
 	w.Write(append(body, '\n'))
 }
 
-// The causes of failures that have a status of their own.
+// The causes of failures that have their own status.
 var (
 	errUnknown = errors.New("unknown")
 	errFull    = errors.New("full")
 	errNode    = errors.New("node")
 )
 
-// fault is an error of a cause, which its text does not show.
+// fault returns an error with a cause that its text does not show.
 func fault(cause error, format string, args ...any) error {
 	return failure(rollout.KindSandbox, cause, format, args...)
 }
@@ -145,7 +144,7 @@ func exchange(h *http.Client, r *http.Request) (got *http.Response, text []byte,
 	return got, text, err
 }
 
-// every calls f each time that d is over, until ctx ends.
+// every calls f each time d has passed, until ctx ends.
 func every(ctx context.Context, d time.Duration, f func()) {
 	tick := time.NewTicker(max(d, time.Millisecond))
 	defer tick.Stop()
@@ -159,7 +158,7 @@ func every(ctx context.Context, d time.Duration, f func()) {
 	}
 }
 
-// each calls f for all of a list, so many at a time, and joins the errors.
+// each calls f for every element of a list, at most atOnce at a time, and joins the errors.
 func each[T any](list []T, atOnce int, f func(T) error) error {
 	errs := make([]error, len(list))
 	var g errgroup.Group
@@ -167,11 +166,11 @@ func each[T any](list []T, atOnce int, f func(T) error) error {
 	for i, x := range list {
 		g.Go(func() error { errs[i] = f(x); return nil })
 	}
-	_ = g.Wait() // errs has them
+	_ = g.Wait() // the errors are in errs
 	return errors.Join(errs...)
 }
 
-// handle makes a handler of a function of a request.
+// handle returns a handler that decodes the request for f.
 func handle(f func(*http.Request, request) (reply, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q request

@@ -17,18 +17,18 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/gate"
 )
 
-// Options of New, all needed.
+// Options configures New. All fields are required.
 type Options struct {
 	Recorder *live.Recorder
 	Journal  *live.Journal
 	Gate     *gate.Gate
-	// More are the metrics of others.
+	// More returns the metrics of other parts.
 	More func() []Metric
 }
 
 type control struct{ Options }
 
-// New makes the handler.
+// New returns the handler.
 func New(o Options) http.Handler {
 	c := control{o}
 	mux := http.NewServeMux()
@@ -43,7 +43,7 @@ func New(o Options) http.Handler {
 	return mux
 }
 
-// session is that of the request; where there is none the client has been told.
+// session returns the session of the request; if there is none it answers the client and returns nil.
 func (c control) session(w http.ResponseWriter, r *http.Request) *live.Session {
 	if s, ok := c.Recorder.Session(r.PathValue("id")); ok {
 		return s
@@ -122,7 +122,7 @@ func (c control) version(w http.ResponseWriter, r *http.Request) {
 	deliver.Reply(w, body, err)
 }
 
-// steer reads a request to the gate; no body says nothing.
+// steer decodes a request to the gate into to; an empty body changes nothing.
 func (c control) steer(r *http.Request, to any) error {
 	var text bytes.Buffer
 	if _, err := text.ReadFrom(http.MaxBytesReader(nil, r.Body, 1<<16)); err != nil {
@@ -147,7 +147,7 @@ func (c control) metrics(w http.ResponseWriter, _ *http.Request) {
 	_, _ = out.WriteTo(w)
 }
 
-// Summary says how one session is.
+// Summary describes one session.
 type Summary struct {
 	ID         string             `json:"id"`
 	Began      time.Time          `json:"began,omitzero"`
@@ -155,14 +155,14 @@ type Summary struct {
 	Calls      int                `json:"calls"`
 	States     map[live.State]int `json:"states"`
 	Joins      map[string]int     `json:"joins"`
-	Drift      int                `json:"drift"`      // ids that came back otherwise
+	Drift      int                `json:"drift"`      // ids that came back different
 	Incomplete int                `json:"incomplete"` // calls
 	Sampled    int                `json:"sampled"`    // ids
-	// Fidelity is the share of sampled ids that are trained, 1 for none sampled.
+	// Fidelity is the share of sampled ids that are trained, 1 if none were sampled.
 	Fidelity float64 `json:"fidelity"`
 }
 
-// summarize looks over the calls of a session.
+// summarize returns the summary of a session's calls.
 func summarize(s *live.Session) Summary {
 	x := Summary{ID: s.ID(), Ended: s.Ended(), States: map[live.State]int{}, Joins: map[string]int{}, Fidelity: 1}
 	trained := 0
@@ -189,7 +189,7 @@ func summarize(s *live.Session) Summary {
 	return x
 }
 
-// sessionsShown is how many the page has, the latest.
+// sessionsShown is the maximum number of sessions on the page, the latest ones.
 const sessionsShown = 500
 
 var page = template.Must(template.New("").Parse(`<!DOCTYPE html><meta charset="utf-8"><title>sessions</title>

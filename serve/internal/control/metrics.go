@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// Metric is a counter or a gauge with a value, or with a value for each of a label's.
+// Metric is a counter or a gauge with one value, or with a value for each value of a label.
 type Metric struct {
 	Name  string
 	Help  string
 	Value float64
 	Label string             // "" = one value
-	By    map[string]float64 // by the label's value
+	By    map[string]float64 // values by the label's value
 }
 
-// Metrics makes metrics of a struct of counts, by its JSON: a number is a metric, a map of
-// numbers one with a label. Names that end with _total are counters.
+// Metrics returns metrics for the JSON fields of a struct of counts: a number is a metric, a map of numbers is
+// one with a label. Names that end with _total are counters.
 func Metrics(prefix, label string, stats any) []Metric {
 	text, err := json.Marshal(stats)
 	var fields map[string]json.RawMessage
@@ -33,7 +33,7 @@ func Metrics(prefix, label string, stats any) []Metric {
 		m := Metric{Name: prefix + "_" + strings.ToLower(name), Help: strings.ReplaceAll(name, "_", " ") + " of " + strings.ReplaceAll(prefix, "_", " ")}
 		if json.Unmarshal(fields[name], &m.Value) != nil {
 			if json.Unmarshal(fields[name], &m.By) != nil {
-				continue // words are no metric
+				continue // strings are not metrics
 			}
 			m.Label = cmp.Or(label, "of")
 		}
@@ -42,7 +42,7 @@ func Metrics(prefix, label string, stats any) []Metric {
 	return out
 }
 
-// writeMetrics writes the text format, version 0.0.4.
+// writeMetrics writes Prometheus's text format, version 0.0.4.
 func writeMetrics(w io.Writer, metrics []Metric) {
 	for _, m := range metrics {
 		kind := "gauge"

@@ -11,7 +11,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
-// commitLoop makes the records durable, those that wait together at a time.
+// commitLoop makes the queued records durable, one group after the other.
 func (j *Log) commitLoop() {
 	defer close(j.done)
 	for {
@@ -27,7 +27,7 @@ func (j *Log) commitLoop() {
 	}
 }
 
-// commit makes durable what was enqueued, and reports whether there was anything.
+// commit makes the queued records durable, and reports whether there were any.
 func (j *Log) commit() bool {
 	j.writing.Lock()
 	j.mu.Lock()
@@ -79,7 +79,7 @@ func (j *Log) commit() bool {
 
 var errSync = errors.New("fsync")
 
-// sync makes durable what is written in file up to there. Others may write meanwhile.
+// sync makes file durable up to offset end. Other goroutines may write meanwhile.
 func (j *Log) sync(end int64) error {
 	if err := j.file.Sync(); err != nil {
 		return fmt.Errorf("%w: %v", errSync, err)
@@ -88,7 +88,7 @@ func (j *Log) sync(end int64) error {
 	return nil
 }
 
-// fail ends the recording. The caller holds mu.
+// fail ends the recording for good. The caller holds mu.
 func (j *Log) fail(err error) {
 	if j.fault == nil {
 		e := unavailable(rollout.Where{File: segment.Path(j.dir, j.number)}, "%w: %v", ErrUnavailable, err)
@@ -97,9 +97,8 @@ func (j *Log) fail(err error) {
 	j.queue, j.stats.Queued = nil, 0
 }
 
-// noRoom says that a write failed for want of room on the disk, or of a file that may be
-// open for the next segment. After an fsync that failed nobody knows what the disk holds,
-// so that one is none.
+// noRoom reports whether a write failed for lack of disk space or file descriptors. A failed fsync is not such
+// an error, since it is then unknown what the disk holds.
 func noRoom(err error) bool {
 	for _, passing := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG, syscall.EMFILE, syscall.ENFILE} {
 		if errors.Is(err, passing) {
@@ -109,8 +108,7 @@ func noRoom(err error) bool {
 	return false
 }
 
-// waitRoom refuses new work and returns when it is time to try again, false where the
-// journal is to be closed.
+// waitRoom refuses new work and returns when it is time to retry; it returns false if the journal is closing.
 func (j *Log) waitRoom(err error, round *Ticket) bool {
 	j.mu.Lock()
 	e := unavailable(rollout.Where{File: j.dir}, "%w: %v", ErrUnavailable, err)
@@ -129,17 +127,17 @@ func (j *Log) waitRoom(err error, round *Ticket) bool {
 	return !closing
 }
 
-// roomPause is how often a journal without room tries again.
+// roomPause is the time between retries of a journal without space.
 const roomPause = 100 * time.Millisecond
 
-// maxBuf is how much room for what is written at a time is kept.
+// maxBuf is the capacity up to which the write buffer is reused.
 const maxBuf = 1 << 20
 
-// errNext says that what waits goes to the next segment.
+// errNext says that the queue continues in a segment that has not begun.
 var errNext = errors.New("the next segment is not begun")
 
-// flush writes what waits, in order. Only the commit loop goes on to the next segment.
-// What could not be written waits again. The caller holds writing.
+// flush writes the queued records in order; records that could not be written stay queued. With next, which
+// only the commit loop may set, it also begins new segments. The caller holds writing.
 func (j *Log) flush(next bool) error {
 	j.mu.Lock()
 	group, err := j.queue, j.fault
@@ -153,7 +151,7 @@ func (j *Log) flush(next bool) error {
 		}
 		if rest[0].at.Segment != j.number {
 			if err = errNext; next {
-				err = j.turn(rest[0].at.Segment)
+				err = j.beginSegment(rest[0].at.Segment)
 			}
 		}
 		if err == nil {
@@ -178,8 +176,8 @@ func (j *Log) flush(next bool) error {
 	return err
 }
 
-// turn goes on to the next segment, after the last one is durable.
-func (j *Log) turn(n int) error {
+// beginSegment makes the current segment durable and begins segment n.
+func (j *Log) beginSegment(n int) error {
 	if err := j.sync(j.end); err != nil {
 		return err
 	}
@@ -197,7 +195,7 @@ func (j *Log) turn(n int) error {
 	return nil
 }
 
-// write writes records of the segment. What a failure leaves is cut off.
+// write writes records of the current segment. What a failed write leaves is cut off.
 func (j *Log) write(group []queued) error {
 	buf := j.buf[:0]
 	for _, q := range group {

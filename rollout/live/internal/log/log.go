@@ -1,7 +1,6 @@
-// Package log is the writer of a journal: it gives records their places, writes those that
-// wait together at a time, and makes them durable with one fsync. New work waits only for
-// the write, which outlives the process; a reply waits for the fsync, which
-// holds all that was written before it.
+// Package log is the writer of a journal: it assigns places to records, writes queued records together, and
+// makes them durable with one fsync. New work waits only for the write, which outlives the process; a reply
+// waits for the fsync, which covers everything written before it.
 package log
 
 import (
@@ -22,7 +21,7 @@ import (
 // ErrUnavailable is the cause of all errors of a log that cannot record.
 var ErrUnavailable = errors.New("the journal cannot record")
 
-// Options of Open, all given.
+// Options configures Open. All fields are required.
 type Options struct {
 	MaxDelay     time.Duration
 	SegmentBytes int64
@@ -30,13 +29,13 @@ type Options struct {
 	Open         func(path string) (File, error)
 }
 
-// Stats says what a log holds and did.
+// Stats describes the contents and activity of a log.
 type Stats struct {
 	Segments                            int
 	Bytes, Records, Syncs, Queued, Torn int64
 }
 
-// File is what a log needs of a file.
+// File holds the file operations that a log needs.
 type File interface {
 	io.WriterAt
 	Sync() error
@@ -52,28 +51,28 @@ type Log struct {
 
 	mu             sync.Mutex
 	wake           chan struct{}
-	later          *time.Timer   // wakes the commit loop for new work alone
-	armed          bool          // later runs
-	queue          []queued      // not written yet, in order
-	round          *Ticket       // of the records that no commit took
-	used           bool          // there are such records
-	unsynced       int64         // bytes that are written and not known to be durable
+	later          *time.Timer   // wakes the commit loop after MaxLag
+	armed          bool          // later is running
+	queue          []queued      // not yet written, in order
+	round          *Ticket       // of the records that no commit has taken
+	used           bool          // round has records
+	unsynced       int64         // bytes written and not known to be durable
 	next           segment.Place // where the next record goes
-	first, written int           // segments: the first one, and that of the last durable record
+	first, written int           // segment numbers: the oldest, and that of the last durable record
 	sizes          map[int]int64
 	stats          Stats
-	fault          error // sticky
-	full           error // there is no room: what waits is tried again
+	fault          error // permanent
+	full           error // no space; the queue is retried
 	closing        bool
 	done           chan struct{}
 
-	writing sync.Mutex // one writes at a time; it is locked before mu
-	file    File       // replaced by the commit loop only
-	number  int        // of file
-	end     int64      // of what is written in file
-	durable int64      // of what is durable in file, of the commit loop
-	buf     []byte     // room for what is written at a time
-	spare   []queued   // room for queue
+	writing sync.Mutex // held to write; locked before mu
+	file    File       // replaced only by the commit loop
+	number  int        // segment number of file
+	end     int64      // size of what is written to file
+	durable int64      // durable size of file; used by the commit loop only
+	buf     []byte     // reused by write
+	spare   []queued   // reused as the next queue
 }
 
 type queued struct {
@@ -81,17 +80,16 @@ type queued struct {
 	frame []byte
 }
 
-// Ticket is closed when the records of a group are durable, or will never be.
+// Ticket is done when the records of a group are durable, or never will be.
 type Ticket struct {
 	done chan struct{}
 	err  error
 	log  *Log
-	full chan struct{} // closed where it waits for room, or did
-	told bool          // it is closed
+	full chan struct{} // closed if the group had to wait for space
+	told bool          // full is closed
 }
 
-// Wait returns when the records are durable. A context that ends it leaves them
-// to be written all the same.
+// Wait returns when the records are durable. The records are still written if ctx ends first.
 func (t *Ticket) Wait(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -104,8 +102,8 @@ func (t *Ticket) Wait(ctx context.Context) error {
 	}
 }
 
-// WaitNew returns when the records are written, by the caller if nobody else does; they
-// are durable within MaxLag. New work is not left to wait for room on the disk.
+// WaitNew returns when the records are written, by the calling goroutine if nobody else writes them; they are
+// durable within MaxLag. It returns an error instead of waiting for space on the disk.
 func (t *Ticket) WaitNew(ctx context.Context) error {
 	if t == nil {
 		return nil
@@ -116,13 +114,13 @@ func (t *Ticket) WaitNew(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	t.log.poke() // the commit loop knows what to do
+	t.log.poke() // the commit loop handles the error
 	select {
 	case <-t.full:
 		if err := t.log.Err(); err != nil {
 			return err
 		}
-		return t.Wait(ctx) // there is room again
+		return t.Wait(ctx) // there is space again
 	case <-t.done:
 		return t.err
 	case <-ctx.Done():
@@ -143,9 +141,9 @@ func (j *Log) newTicket() *Ticket {
 	return &Ticket{log: j, done: make(chan struct{}), full: make(chan struct{})}
 }
 
-// Open opens or makes the journal in folder dir, which it locks against other
-// processes. A torn end, as a killed process leaves it, is cut off; damage before the
-// end is a KindFormat error with file and byte, and nothing is changed.
+// Open opens or creates the journal in folder dir and locks it against other processes. A torn end, as left by
+// a killed process, is cut off; damage before the end is a KindFormat error with file and byte offset, and
+// changes nothing.
 func Open(dir string, o Options) (*Log, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, atomic.Locate(rollout.Where{File: dir}, err)
@@ -208,7 +206,7 @@ func (j *Log) load() error {
 	return nil
 }
 
-// begin writes what a segment begins with, durably.
+// begin writes the head of segment n durably.
 func (j *Log) begin(f File, n int) error {
 	_, err := f.WriteAt(segment.HeadOf(n), 0)
 	if err == nil {
@@ -220,8 +218,8 @@ func (j *Log) begin(f File, n int) error {
 	return err
 }
 
-// Enqueue takes a record, with room for its frame, and returns where it will stand and
-// the Ticket to wait for. New work is refused while too much waits.
+// Enqueue queues a record, whose first FrameHead bytes are free for the frame, and returns its place and the
+// Ticket to wait for. New work is refused while MaxQueued bytes are queued or the disk is full.
 func (j *Log) Enqueue(frame []byte, newWork bool) (segment.Place, *Ticket, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -235,7 +233,7 @@ func (j *Log) Enqueue(frame []byte, newWork bool) (segment.Place, *Ticket, error
 	case newWork && j.stats.Queued+int64(len(frame)) > j.opts.MaxQueued && j.stats.Queued > 0:
 		e := rollout.Errorf(rollout.KindLimit, rollout.Where{Field: "MaxQueued"}, "%d bytes wait for the disk, at most %d may", j.stats.Queued, j.opts.MaxQueued)
 		e.Err = ErrUnavailable
-		return segment.Place{}, nil, e.WithFix("raise Options.MaxQueued, or ask for less")
+		return segment.Place{}, nil, e.WithFix("raise live.JournalOptions.MaxQueued, or ask for less")
 	}
 	if j.next.Offset >= j.opts.SegmentBytes {
 		j.next = segment.Place{Segment: j.next.Segment + 1, Offset: segment.HeadSize}
@@ -256,7 +254,7 @@ func (j *Log) Enqueue(frame []byte, newWork bool) (segment.Place, *Ticket, error
 	return at, j.round, nil
 }
 
-// MaxLag is how long new work that is written may wait for its fsync.
+// MaxLag is the delay after which written new work is fsynced.
 const MaxLag = 5 * time.Millisecond
 
 // nudge wakes the commit loop. The caller holds mu.
@@ -276,14 +274,14 @@ func (j *Log) poke() {
 	j.nudge()
 }
 
-// Durable is the segment of the last durable record.
+// Durable returns the segment of the last durable record.
 func (j *Log) Durable() int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.written
 }
 
-// Retire removes the segments before that one.
+// Retire removes the segments before the given one.
 func (j *Log) Retire(before int) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -291,14 +289,14 @@ func (j *Log) Retire(before int) error {
 	for ; j.first < before; j.first++ {
 		if err := os.Remove(segment.Path(j.dir, j.first)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, atomic.Locate(rollout.Where{File: segment.Path(j.dir, j.first)}, err))
-			break // no later one goes before it
+			break // the segments that remain must be contiguous
 		}
 		delete(j.sizes, j.first)
 	}
 	return errors.Join(errs...)
 }
 
-// Stats returns counts so far.
+// Stats returns the current counts.
 func (j *Log) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -310,7 +308,7 @@ func (j *Log) Stats() Stats {
 	return s
 }
 
-// Err is why the journal cannot record any more, nil while it can.
+// Err returns why the journal cannot record now, nil while it can.
 func (j *Log) Err() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -320,7 +318,7 @@ func (j *Log) Err() error {
 	return j.fault
 }
 
-// Close writes what waits and ends the journal. A second Close does nothing.
+// Close writes the queued records and closes the journal. A second Close does nothing.
 func (j *Log) Close() error {
 	j.mu.Lock()
 	if j.closing || j.done == nil {

@@ -1,4 +1,4 @@
-// Package prefix finds what the ids of turns have in common.
+// Package prefix finds the common prefixes of the ids of turns.
 package prefix
 
 import (
@@ -7,22 +7,23 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Tree is a radix tree over the full ids (prompt and output) of the turns of a
-// rollout. Its labels are views of the turns' own ids: it holds no id itself.
+// Tree is a radix tree over the full ids (prompt and output) of a rollout's turns. Its labels are slices of the
+// turns' own ids.
 type Tree struct{ nodes []node }
 
-// node is a run of ids after those of its parents. Turn is the one whose ids the
-// label is: the labels from the root to here begin its full ids.
+// node holds the ids that follow those of its ancestors. Turn is a turn whose full ids begin with the labels
+// from the root to this node; label is a slice of its ids.
 type node struct {
 	label []rollout.TokenID
 	turn  int
-	next  []int // children, by the first id of their labels
+	next  []int // children, sorted by the first id of their labels
 }
 
 // Place is a point in the tree: after the first off ids of the label of node at.
 type Place struct{ at, off int }
 
-// Match follows ids from p as far as the tree has them.
+// Match follows ids from p as far as the tree contains them, and returns the place reached and the number of
+// ids matched.
 func (x *Tree) Match(p Place, ids []rollout.TokenID) (Place, int) {
 	if x.nodes == nil {
 		x.nodes = []node{{turn: -1}}
@@ -49,7 +50,7 @@ func (x *Tree) child(at int, first rollout.TokenID) (int, bool) {
 	return slices.BinarySearchFunc(x.nodes[at].next, first, func(k int, id rollout.TokenID) int { return int(x.nodes[k].label[0]) - int(id) })
 }
 
-// Add puts ids of a turn after p and returns the Place after them.
+// Add inserts ids of a turn after p and returns the Place after them.
 func (x *Tree) Add(p Place, ids []rollout.TokenID, turn int) Place {
 	p, n := x.Match(p, ids)
 	if ids = ids[n:]; len(ids) == 0 {
@@ -66,14 +67,13 @@ func (x *Tree) Add(p Place, ids []rollout.TokenID, turn int) Place {
 	return Place{len(x.nodes) - 1, len(ids)}
 }
 
-// Has reports whether p, which was given by Add, is a place still: a node may have been
-// cut before it since.
+// Has reports whether p, which Add returned, is still a place: a later Add may have split its node before p.
 func (x *Tree) Has(p Place) bool { return p.at < len(x.nodes) && p.off <= len(x.nodes[p.at].label) }
 
-// Inner reports whether the ids of a turn go on after p.
+// Inner reports whether the ids of a turn continue after p.
 func (x *Tree) Inner(p Place) bool {
 	return p.off < len(x.nodes[p.at].label) || len(x.nodes[p.at].next) > 0
 }
 
-// Turn is the turn whose ids stand there.
+// Turn returns the turn whose ids contain p.
 func (x *Tree) Turn(p Place) int { return x.nodes[p.at].turn }

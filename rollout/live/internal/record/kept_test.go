@@ -14,8 +14,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
-// filler fills values at random: about one field in four, so that each is tried alone and
-// with others.
+// filler sets about one field in four to random values, so that fields are tested alone and together.
 type filler struct {
 	*rand.Rand
 	all bool
@@ -60,8 +59,8 @@ func (f filler) fill(v reflect.Value) {
 	}
 }
 
-// What a recorder keeps of a record is what reading the journal gives, whatever the record
-// says, and most take the short way.
+// Kept equals what reading the journal gives, whatever the record contains, and most records take the fast
+// path.
 func TestKeptIsDecoded(t *testing.T) {
 	f := filler{Rand: rand.New(rand.NewPCG(26, 1))}
 	written, short := 0, 0
@@ -112,8 +111,8 @@ func TestKeptIsDecoded(t *testing.T) {
 	require.Greater(t, short, 3_000)
 }
 
-// FuzzKept: what is kept of a record is what its bytes say, whatever stands in it: escapes,
-// bytes that are no UTF-8, numbers that are none, names that come twice.
+// FuzzKept: Kept equals what its bytes decode to, whatever they contain: escapes, invalid UTF-8, invalid
+// numbers, repeated names.
 func FuzzKept(f *testing.F) {
 	f.Add("s", "é\u2028<&>\"\\\n\x00", []byte(`{"a": [1, "b"], "a": 1e400}`), []byte{1, 2, 3, 255, 0, 0, 192, 127}, int64(-1), byte(0xff))
 	f.Add("\xff\xfe", "\ud7ff\xed\xa0\x80", []byte(`{"authorization":"k","Authorization":"\u006b"}`), []byte{0, 0, 128, 255, 0, 0, 0, 128}, int64(1)<<62, byte(0))

@@ -6,8 +6,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// plain is what jsonl.Parse reads of the text that jsonl.Append made of r, without reading
-// it, where r is as most calls are: messages of text and one turn. It is nil for any other.
+// plain returns what jsonl.Parse would read from the text that jsonl.Append wrote of r, without parsing. It
+// returns nil for any r but the usual call: text messages and one turn.
 func plain(r *rollout.Rollout) *rollout.Rollout {
 	if len(r.Turns) != 1 || r.Tools != nil || r.TemplateKwargs != nil || r.Metadata != nil || r.Extra != nil || r.Notes != nil || r.Steps != nil ||
 		r.Group != "" || r.Index != 0 || r.Instance != "" || r.Outcome != (rollout.Outcome{}) || r.Status != 0 || r.ExitStatus != "" || r.Failure != nil || r.Temperature != nil || r.Origin != (rollout.Origin{}) {
@@ -49,7 +49,7 @@ func plain(r *rollout.Rollout) *rollout.Rollout {
 	return out
 }
 
-// plainMessage reports whether a message is of text, and makes its calls its own.
+// plainMessage reports whether a message is plain text, and copies its tool calls.
 func plainMessage(m *rollout.Message) bool {
 	if m.Extra != nil || m.Parts != nil || m.Role == "" || m.NoContent && m.Content != "" || m.Role != rollout.RoleAssistant && m.Sampled != rollout.SampledUnknown {
 		return false

@@ -1,4 +1,4 @@
-// Package record is the records of a journal: what each says, as bytes and back.
+// Package record encodes and decodes the records of a journal.
 package record
 
 import (
@@ -19,22 +19,22 @@ import (
 
 // The kinds of records, part of the file format.
 const (
-	Start     = "start"     // of a session
-	Intent    = "intent"    // a call, before it is sent
-	Reply     = "reply"     // the end of a call, whatever its state
-	Mark      = "mark"      // another state of a call that ended
-	End       = "end"       // of a session
-	Group     = "group"     // a group that is complete
-	Delivered = "delivered" // a batch that a trainer has
-	Moved     = "moved"     // all records of a rollout, or of the groups, again: those before are not needed
+	Start     = "start"     // a session begins
+	Intent    = "intent"    // a call begins, before it is sent
+	Reply     = "reply"     // a call ends, in whatever state
+	Mark      = "mark"      // a new state of a call that ended
+	End       = "end"       // a session ends
+	Group     = "group"     // a group is complete
+	Delivered = "delivered" // a trainer has received a batch
+	Moved     = "moved"     // a copy of all records of a rollout, or of the groups, which replaces the earlier ones
 )
 
-// Entry is one record: a head, what the native format can say as a rollout (messages,
-// a turn, an ending), and the opaque blob of a call.
+// Entry is one record: a head, the parts that the native format expresses as a rollout (messages, a turn, an
+// ending), and the opaque blob of a call.
 type Entry struct {
 	Kind     string          `json:"kind"`
 	Session  string          `json:"session,omitempty"`
-	Run      string          `json:"run,omitempty"` // of a session with a parent: the rollout
+	Run      string          `json:"run,omitempty"` // the rollout, for a session with a parent
 	Parent   string          `json:"parent,omitempty"`
 	Agent    string          `json:"agent,omitempty"`
 	Call     string          `json:"call,omitempty"`
@@ -44,12 +44,12 @@ type Entry struct {
 	Settings json.RawMessage `json:"settings,omitempty"`
 	State    string          `json:"state,omitempty"`
 	Why      string          `json:"why,omitempty"`
-	// OtherTools: the call is given other tools or template variables than the first.
+	// OtherTools: the call has other tools or template variables than the rollout's first call.
 	OtherTools bool     `json:"other_tools,omitempty"`
 	At         int64    `json:"at"`              // nanoseconds since 1970
 	First      int64    `json:"first,omitempty"` // nanoseconds from the intent to the first id
-	Took       int64    `json:"took,omitempty"`  // nanoseconds from the intent to here
-	Base       int      `json:"base,omitempty"`  // turn whose ids the prompt keeps, with Keep
+	Took       int64    `json:"took,omitempty"`  // nanoseconds from the intent to the end
+	Base       int      `json:"base,omitempty"`  // turn whose first Keep ids begin the prompt
 	Keep       int      `json:"keep,omitempty"`
 	Usage      *Usage   `json:"usage,omitempty"`
 	Group      string   `json:"group,omitempty"`
@@ -58,18 +58,18 @@ type Entry struct {
 
 	Body *rollout.Rollout `json:"-"`
 	Blob []byte           `json:"-"`
-	From segment.Place    `json:"-"` // where it stands in the journal
-	Size int              `json:"-"` // about what it takes in memory
-	Disk int              `json:"-"` // what it takes in the journal
+	From segment.Place    `json:"-"` // place in the journal
+	Size int              `json:"-"` // approximate bytes in memory
+	Disk int              `json:"-"` // bytes in the journal
 }
 
-// Usage is what the engine counted.
+// Usage holds the engine's token counts.
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens,omitempty"`
 	CompletionTokens int `json:"completion_tokens,omitempty"`
 }
 
-// Encode writes, after the room for a frame,
+// Encode returns, after FrameHead bytes for the frame,
 //
 //	uvarint length of the head, head (JSON), uvarint length of the rollout, rollout
 //	(native JSON), blob
@@ -101,12 +101,12 @@ func (e *Entry) Encode(limitBytes int) ([]byte, error) {
 	return append(out, e.Blob...), nil
 }
 
-// room is memory for one record at a time.
+// room is a reusable buffer for encoding one record.
 type room struct{ body []byte }
 
 var rooms = sync.Pool{New: func() any { return new(room) }}
 
-// most is how many bytes of a part are kept room for.
+// most is the capacity up to which a buffer is reused.
 const most = 64 << 10
 
 func (r *room) free() {
@@ -115,18 +115,18 @@ func (r *room) free() {
 	}
 }
 
-// TooLong is the error of a record beyond Options.MaxBytes.
+// TooLong returns the error for a record larger than Options.MaxBytes.
 func TooLong(kind string, size, most int) error {
 	return rollout.Errorf(rollout.KindLimit, rollout.Where{Field: "MaxBytes"}, "the record of the %s takes %d bytes, at most %d are allowed", kind, size, most).
 		WithFix("raise Options.MaxBytes, or ask for less")
 }
 
-// perRecord is about what a record takes in memory besides its bytes: with maps, lists and
-// the index of prompts, a call of two short records was measured to take 3.6 kB.
+// perRecord is roughly the memory of a record besides its bytes: with maps, lists and the index of prompts, a
+// call of two short records was measured to take 3.6 kB.
 const perRecord = 1200
 
-// Kept is e as Decode reads it from the frame that Encode made of it, in less time: the
-// head is copied, not read.
+// Kept returns what Decode would read from the frame that Encode made of e, in less time: the head is copied,
+// not parsed.
 func (e *Entry) Kept(frame []byte) (*Entry, error) {
 	b := frame[segment.FrameHead:]
 	_, rest, _ := cutPart(b)
@@ -150,7 +150,7 @@ func (e *Entry) Kept(frame []byte) (*Entry, error) {
 	if len(body) == 0 {
 		return &kept, nil
 	}
-	if len(body) <= most { // no bound of the format is near
+	if len(body) <= most { // far below every limit of the format
 		if kept.Body = plain(e.Body); kept.Body != nil {
 			return &kept, nil
 		}
@@ -160,7 +160,7 @@ func (e *Entry) Kept(frame []byte) (*Entry, error) {
 	return &kept, err
 }
 
-// Decode reads what Encode wrote, after the room for the frame. The blob is a view.
+// Decode reads what Encode wrote, without the frame. The blob is a slice of b.
 func Decode(b []byte) (*Entry, error) {
 	e := &Entry{Size: len(b) + perRecord, Disk: segment.FrameHead + len(b)}
 	head, b, ok := cutPart(b)
@@ -183,7 +183,7 @@ func Decode(b []byte) (*Entry, error) {
 	return e, nil
 }
 
-// Join makes the blob of a Moved record of the bodies of others.
+// Join returns the blob of a Moved record that holds the given bodies.
 func Join(bodies [][]byte) []byte {
 	var out []byte
 	for _, b := range bodies {
@@ -192,7 +192,7 @@ func Join(bodies [][]byte) []byte {
 	return out
 }
 
-// Parts are the bodies in the blob of a Moved record.
+// Parts returns the bodies in the blob of a Moved record.
 func Parts(blob []byte) (bodies [][]byte, err error) {
 	for len(blob) > 0 {
 		part, rest, ok := cutPart(blob)
@@ -212,9 +212,8 @@ func cutPart(b []byte) (part, rest []byte, ok bool) {
 	return b[size : size+int(n)], b[size+int(n):], true
 }
 
-// Scrub takes secrets of requests out: members of the settings and metadata that are
-// named as headers with keys, and what follows such a name in the words of an error.
-// Messages stay as they were sent. Names that are no UTF-8 are mended.
+// Scrub removes secrets of requests: members of the settings and metadata named like credential headers, and
+// what follows such a name in error texts. Messages are recorded as sent. Invalid UTF-8 in names is replaced.
 func (e *Entry) Scrub() (err error) {
 	for _, s := range []*string{&e.Kind, &e.State, &e.Session, &e.Run, &e.Parent, &e.Agent, &e.Call, &e.Replaces, &e.Dialect, &e.Engine, &e.Why, &e.Group, &e.Digest} {
 		*s = strings.ToValidUTF8(*s, "\uFFFD")

@@ -1,4 +1,4 @@
-// Package same tells messages and JSON values apart.
+// Package same compares messages and JSON values.
 package same
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Digest is that of a message.
+// Digest is the digest of a message.
 type Digest [16]byte
 
-// DigestOf tells messages apart by what a template would render, so that a reply and its
-// repetition in a later request are one.
+// DigestOf returns a digest of what a template would render of a message, so that a reply and its repetition in
+// a later request have the same digest.
 func DigestOf(m *rollout.Message) Digest {
 	b := make([]byte, 0, 64+len(m.Content))
 	put := func(s string) { b = append(strconv.AppendInt(b, int64(len(s)), 10), s...) }
@@ -30,15 +30,15 @@ func DigestOf(m *rollout.Message) Digest {
 	}
 	for _, c := range m.ToolCalls {
 		put(c.Name)
-		put(spelled(c.Arguments))
+		put(normalized(c.Arguments))
 	}
 	sum := sha256.Sum256(b)
 	return Digest(sum[:16])
 }
 
-// spelled is a JSON text in one spelling of white space and strings: clients that read the
-// arguments of a call write them anew.
-func spelled(text string) string {
+// normalized returns a JSON text with normalized white space and strings, since clients that parse the arguments
+// of a call send them back reformatted.
+func normalized(text string) string {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	out := make([]byte, 0, len(text))
@@ -62,7 +62,7 @@ func spelled(text string) string {
 	}
 }
 
-// JSON compares values, white space aside.
+// JSON reports whether two values are equal apart from white space.
 func JSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -71,7 +71,7 @@ func JSON(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// Exact is a slice without much room to grow.
+// Exact returns s, copied if more than an eighth of its length is spare capacity.
 func Exact[T any](s []T) []T {
 	if s == nil || cap(s)-len(s) <= len(s)/8 {
 		return s

@@ -1,5 +1,5 @@
-// Package secrets takes keys out of what is recorded of a request: the values of JSON
-// members that are named as headers with keys, and what follows such a name in a text.
+// Package secrets removes credentials from the records of requests: the values of JSON members named like
+// credential headers, and what follows such a name in a text.
 package secrets
 
 import (
@@ -19,16 +19,16 @@ var (
 	credentials = regexp.MustCompile(`//[^/@\s]*@`)
 )
 
-// Removed stands where one was.
+// Removed replaces a secret.
 const Removed = "[removed]"
 
-// Redact takes out what follows such a name in a text.
+// Redact removes what follows the name of a credential in a text.
 func Redact(s string) string { return secretText.ReplaceAllString(s, "$1$2"+Removed) }
 
-// Named reports whether a member of that name holds one.
+// Named reports whether a member with that name holds a secret.
 func Named(key string) bool { return secretKeys[strings.ReplaceAll(strings.ToLower(key), "_", "-")] }
 
-// Without is raw without the values of members so named; what has none stays as it is.
+// Without returns raw with the values of such members removed; raw without such members is returned unchanged.
 func Without(field string, raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) > 0 && !json.Valid(raw) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, "the value is not JSON")
@@ -48,13 +48,13 @@ func Without(field string, raw json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
-// mentions reports whether one of the names may be in raw: each has one of these words.
+// mentions reports whether raw may contain one of the names: each name contains one of these words.
 func mentions(raw []byte) bool {
 	low := bytes.ToLower(raw)
 	return bytes.Contains(low, []byte("authorization")) || bytes.Contains(low, []byte("api")) || bytes.Contains(low, []byte("cookie"))
 }
 
-// takeSecrets reports whether it took any.
+// takeSecrets replaces secrets in v in place and reports whether there were any.
 func takeSecrets(v any) (took bool) {
 	switch v := v.(type) {
 	case []any:
@@ -73,7 +73,7 @@ func takeSecrets(v any) (took bool) {
 	return took
 }
 
-// WithoutUser is a URL without the user and password in it.
+// WithoutUser returns a URL without its user and password.
 func WithoutUser(url string) string {
 	if !strings.Contains(url, "@") {
 		return url

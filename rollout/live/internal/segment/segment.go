@@ -1,5 +1,4 @@
-// Package segment is the files of a journal: numbered segments of records with a
-// checksum each, read as far as they are whole.
+// Package segment reads and frames the files of a journal: numbered segments of records, each with a checksum.
 //
 // A segment is a head and records. The head is magic, version and number of the
 // segment, each in four bytes, little-endian. A record is
@@ -9,8 +8,8 @@
 //	4 bytes  CRC-32C of segment, offset of the record, length and body
 //	body
 //
-// The sum covers the place, so that a copy of a record inside another one (the text of
-// a tool that printed a journal) is none.
+// The checksum covers the place, so that a copy of a record inside another one (the output of a tool that
+// printed a journal) is not valid.
 package segment
 
 import (
@@ -31,23 +30,23 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Extension ends the names of segments.
+// Extension is the suffix of segments' file names.
 const Extension = ".tpj"
 
-// ErrRemoved: the segment is not there any more.
+// ErrRemoved: the segment no longer exists.
 var ErrRemoved = errors.New("the segment was removed")
 
-// Place is where a record stands; the zero value is nowhere.
+// Place is where a record begins; the zero value is no place.
 type Place struct {
 	Segment int
 	Offset  int64
-	Part    int // 1-based, of a record that holds several; 0 = the record itself
+	Part    int // 1-based index in a record that holds several; 0 = the record itself
 }
 
-// Path is the name of segment n in folder dir.
+// Path returns the path of segment n in folder dir.
 func Path(dir string, n int) string { return filepath.Join(dir, fmt.Sprintf("%08d%s", n, Extension)) }
 
-// FrameHead is the room before the body of a record, HeadSize that at the beginning of a
+// FrameHead is the size of the frame before the body of a record; HeadSize is the size of the head of a
 // segment.
 const (
 	FrameHead = 12
@@ -62,7 +61,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// HeadOf is what a segment begins with.
+// HeadOf returns the head of a segment.
 func HeadOf(segment int) []byte {
 	b := binary.LittleEndian.AppendUint32([]byte(segmentMagic), segmentVersion)
 	return binary.LittleEndian.AppendUint32(b, uint32(segment))
@@ -84,7 +83,7 @@ func Seal(frame []byte, at Place) {
 	binary.LittleEndian.PutUint32(frame[8:], sum(at, body))
 }
 
-// unseal returns the body of the record at the beginning of b, nil where none is whole.
+// unseal returns the body of the record at the beginning of b, nil if there is no intact record.
 func unseal(b []byte, at Place) []byte {
 	if len(b) < FrameHead || string(b[:4]) != frameMark {
 		return nil
@@ -100,7 +99,7 @@ func unseal(b []byte, at Place) []byte {
 	return body
 }
 
-// List returns the numbers of the segments in a folder, ascending, without gaps.
+// List returns the numbers of the segments in a folder, ascending. A missing one is an error.
 func List(dir string) ([]int, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -124,9 +123,9 @@ func List(dir string) ([]int, error) {
 	return out, nil
 }
 
-// ScanOne gives the records of a segment in order, and returns the offset after the
-// last whole one and the size of the file. What is not whole is a torn end in the last
-// segment, where nothing whole follows, and damage elsewhere.
+// ScanOne calls each for the records of a segment in order, and returns the offset after the last intact record
+// and the size of the file. Bytes after it are a torn end if the segment is the last one and no intact record
+// follows, and an error of damage otherwise.
 func ScanOne(dir string, n int, last bool, each func(at Place, body []byte) error) (end, size int64, err error) {
 	path := Path(dir, n)
 	f, err := os.Open(path)
@@ -178,7 +177,7 @@ func scan(f *os.File, n int, last bool, each func(at Place, body []byte) error) 
 	return end, size, rollout.Errorf(rollout.KindFormat, rollout.Where{File: path, Byte: rollout.At(int(end))}, "%s", what).WithFix("restore the file from a copy; this one is left as it is")
 }
 
-// nextWhole returns where the next whole record begins, −1 where none does.
+// nextWhole returns the offset of the next intact record, −1 if there is none.
 func nextWhole(text []byte, n int, from int64) int64 {
 	for {
 		i := bytes.Index(text[from:], []byte(frameMark))
@@ -193,8 +192,8 @@ func nextWhole(text []byte, n int, from int64) int64 {
 	}
 }
 
-// Scan gives the records of all segments in a folder in order. They are those of one
-// moment, also where another process writes and removes segments.
+// Scan calls each for the records of all segments of a folder in order. The records are those of one moment,
+// even if another process writes and removes segments.
 func Scan(dir string, each func(at Place, body []byte) error) error {
 	segments, files, err := openAll(dir)
 	defer func() {
@@ -211,9 +210,9 @@ func Scan(dir string, each func(at Place, body []byte) error) error {
 	return err
 }
 
-// openAll opens all segments: one that is removed later can still be read.
+// openAll opens all segments, so that they can be read even if they are removed meanwhile.
 func openAll(dir string) (segments []int, files []*os.File, err error) {
-	for range 100 { // each time a segment was removed in between
+	for range 100 { // each repetition means that a segment was removed meanwhile
 		if segments, err = List(dir); err != nil {
 			return nil, nil, err
 		}
@@ -238,7 +237,7 @@ func openAll(dir string) (segments []int, files []*os.File, err error) {
 	return segments, files, err
 }
 
-// Read reads one record again.
+// Read returns the body of the record at that place.
 func Read(dir string, at Place) ([]byte, error) {
 	path := Path(dir, at.Segment)
 	where := rollout.Where{File: path, Byte: rollout.At(int(at.Offset))}

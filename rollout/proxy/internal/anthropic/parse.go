@@ -1,4 +1,4 @@
-// Package anthropic is Anthropic's messages.
+// Package anthropic implements Anthropic's messages API.
 package anthropic
 
 import (
@@ -13,17 +13,17 @@ import (
 // Dialect is the API.
 type Dialect struct{}
 
-// Name is its name in the record.
+// Name returns the dialect's name in the record.
 func (Dialect) Name() string { return "anthropic" }
 
-// Error is the body of a refusal.
+// Error returns the body of a refusal.
 func (Dialect) Error(p *wire.Problem) []byte { return problem(p) }
 
 func problem(p *wire.Problem) []byte {
 	return wire.JSON(map[string]any{"type": "error", "error": map[string]any{"type": wire.Kind(p.Status), "message": p.Message}})
 }
 
-// Parse reads a request, of a reply or of the count of a prompt.
+// Parse parses a request for a reply or for a token count.
 func (Dialect) Parse(body []byte) (*wire.Call, error) {
 	var d jsonscan.Doc
 	v, err := wire.Object(&d, body)
@@ -47,7 +47,7 @@ func (Dialect) Parse(body []byte) (*wire.Call, error) {
 		return nil, err
 	}
 	c.N = 1
-	// What has no word in chat completions is recorded and not sent.
+	// Fields without an equivalent in chat completions are recorded and not sent.
 	c.Settings = wire.Fields(v, "messages", "system", "tools")
 	c.Fields = map[string]json.RawMessage{}
 	for _, k := range []string{"model", "max_tokens", "temperature", "top_p", "top_k"} {
@@ -73,7 +73,7 @@ func (Dialect) Parse(body []byte) (*wire.Call, error) {
 	return c, prefill(c)
 }
 
-// prefill has the reply go on from the last message where that is the assistant's.
+// prefill makes the reply continue the last message if that is the assistant's.
 func prefill(c *wire.Call) error {
 	if len(c.Messages) == 0 {
 		return wire.Bad("messages has no content")
@@ -108,7 +108,7 @@ func system(c *wire.Call, v jsonscan.Value) error {
 	return nil
 }
 
-// texts are the texts of a string or of a list of text blocks.
+// texts returns the texts of a string or of a list of text blocks.
 func texts(v jsonscan.Value) ([]string, error) {
 	if s, ok := v.Text(); ok {
 		return []string{s}, nil
@@ -220,7 +220,7 @@ func assistant(c *wire.Call, content jsonscan.Value) error {
 		case "thinking":
 			m.Reasoning += b.Get("thinking").String()
 		case "redacted_thinking":
-			m.Reasoning += wire.Unseal(b.Get("data").String()) // that of others is closed
+			m.Reasoning += wire.Unseal(b.Get("data").String()) // reasoning sealed by others cannot be read
 		case "tool_use":
 			name, ok := b.Get("name").Text()
 			if !ok {
@@ -256,7 +256,7 @@ func tools(c *wire.Call, v jsonscan.Value) error {
 			if kind == "" || kind == "custom" {
 				return wire.Bad("tools.%d: it has no input_schema", i)
 			}
-			left = append(left, kind) // it runs at Anthropic: the model here is not told of it
+			left = append(left, kind) // it runs at Anthropic, so the model is not given it
 			continue
 		}
 		c.Tools = append(c.Tools, wire.Function(name, t.Get("description").String(), schema.Clone(), t.Get("strict")))

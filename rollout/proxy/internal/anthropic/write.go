@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
 )
 
-// Writer writes one reply.
+// Writer returns a writer for one reply.
 func (Dialect) Writer(c *wire.Call, m wire.Meta) wire.Writer {
 	return &writer{id: "msg_" + m.ID, model: c.Fields["model"], open: -1, calls: map[int]int{}, usage: usage{Input: len(m.Prompt)}}
 }
@@ -18,11 +18,11 @@ type writer struct {
 	id       string
 	model    json.RawMessage
 	started  bool
-	next     int    // index of the block after the last one
+	next     int    // index of the next block
 	open     int    // index of the open block, −1 = none
 	kind     string // of the open block
 	thinking []byte
-	calls    map[int]int // block of a call
+	calls    map[int]int // block index by call index
 	finish   string
 	stop     string
 	usage    usage
@@ -101,14 +101,14 @@ func (w *writer) delta(dst []byte, index int, delta map[string]any) []byte {
 	return event(dst, "content_block_delta", map[string]any{"index": index, "delta": delta})
 }
 
-// signature goes round with a block of thinking. The text itself comes back, too, so that
-// it need only tell what it belongs to.
+// signature returns the signature of a thinking block. Clients also send the text back, so the signature only
+// needs to identify it.
 func signature(thinking []byte) string {
 	sum := sha256.Sum256(thinking)
 	return wire.Seal(sum[:])
 }
 
-// Chunk writes what a chunk adds.
+// Chunk writes the events of a chunk.
 func (w *writer) Chunk(dst []byte, c *engine.Chunk) []byte {
 	if c.Prompt != nil {
 		w.usage.Input = len(c.Prompt)
@@ -152,7 +152,7 @@ func (w *writer) Chunk(dst []byte, c *engine.Chunk) []byte {
 	return dst
 }
 
-// reason is the stop_reason, and the stop sequence, null for none.
+// reason returns the stop_reason and the stop sequence, nil for none.
 func (w *writer) reason() (string, *string) {
 	switch {
 	case w.finish == "length":
@@ -175,15 +175,15 @@ func (w *writer) End(dst []byte) []byte {
 	return event(dst, "message_stop", map[string]any{})
 }
 
-// Fail tells of a failure within a stream.
+// Fail writes the event for a failure within a stream.
 func (w *writer) Fail(dst []byte, p *wire.Problem) []byte {
 	return sse.Append(dst, "error", problem(p))
 }
 
-// Ping keeps the client waiting.
+// Ping writes an event that keeps a waiting client connected.
 func (w *writer) Ping(dst []byte) []byte { return event(dst, "ping", map[string]any{}) }
 
-// Whole writes an unstreamed reply.
+// Whole returns an unstreamed reply.
 func (w *writer) Whole(chunks []*engine.Chunk) []byte {
 	for _, c := range chunks {
 		w.Chunk(nil, c)
@@ -204,7 +204,7 @@ func (w *writer) Whole(chunks []*engine.Chunk) []byte {
 			if len(input) == 0 {
 				input = json.RawMessage("{}")
 			} else if !json.Valid(input) {
-				// The text is all there is of it; a stream would tell it as it is.
+				// Wrap the invalid text in an object; a stream would pass it on unchanged.
 				input = wire.JSON(map[string]string{"arguments": x.Arguments})
 			}
 			out.Content = append(out.Content, block{Type: "tool_use", ID: x.ID, Name: x.Name, Input: input})

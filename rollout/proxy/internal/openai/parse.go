@@ -1,5 +1,4 @@
-// Package openai is OpenAI's chat completions, and its completions of a prompt without
-// roles.
+// Package openai implements OpenAI's chat completions API, and its completions API for prompts without roles.
 package openai
 
 import (
@@ -17,13 +16,13 @@ const (
 	Completions Dialect = "completions"
 )
 
-// Name is its name in the record.
+// Name returns the dialect's name in the record.
 func (d Dialect) Name() string { return string(d) }
 
-// Error is the body of a refusal.
+// Error returns the body of a refusal.
 func (Dialect) Error(p *wire.Problem) []byte { return wire.OpenAI(p) }
 
-// Parse reads a request.
+// Parse parses a request.
 func (d Dialect) Parse(body []byte) (*wire.Call, error) {
 	var doc jsonscan.Doc
 	v, err := wire.Object(&doc, body)
@@ -83,7 +82,7 @@ func completions(c *wire.Call, v jsonscan.Value) (err error) {
 	return nil
 }
 
-// prompt reads one prompt: text or ids, alone or as the only one of a list.
+// prompt reads one prompt: text or ids, alone or as the only element of a list.
 func prompt(v jsonscan.Value) (string, []rollout.TokenID, error) {
 	if s, ok := v.Text(); ok && s != "" {
 		return s, nil, nil
@@ -102,7 +101,7 @@ func prompt(v jsonscan.Value) (string, []rollout.TokenID, error) {
 	return "", nil, wire.Bad("prompt is %s, expected text or token ids", v.Word())
 }
 
-// Model is one model of a list of them, nil = it is not there.
+// Model returns the model with that id from a list of models, nil if there is none.
 func Model(list []byte, id string) []byte {
 	var d jsonscan.Doc
 	v, err := d.Parse(list, jsonscan.Options{})

@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
 )
 
-// Writer writes one reply.
+// Writer returns a writer for one reply.
 func (d Dialect) Writer(c *wire.Call, m wire.Meta) wire.Writer {
 	return &writer{call: c, meta: m, chat: d == Chat, started: make([]bool, max(1, c.N))}
 }
@@ -19,10 +19,10 @@ type writer struct {
 	meta    wire.Meta
 	model   string
 	chat    bool
-	started []bool // choices of a chat whose role is told
+	started []bool // choices whose role has been sent, in a chat
 }
 
-// Chunk writes the engine's own event where it has the dialect, else one made of it.
+// Chunk writes the engine's own event if it is in the client's dialect, and an equivalent one otherwise.
 func (w *writer) Chunk(dst []byte, c *engine.Chunk) []byte {
 	if c.Raw != nil && !c.Whole {
 		if len(c.Raw) > 0 {
@@ -51,18 +51,18 @@ func (w *writer) Chunk(dst []byte, c *engine.Chunk) []byte {
 
 func (w *writer) event(dst []byte, r *reply) []byte { return sse.Append(dst, "", wire.JSON(r)) }
 
-// End is the last event.
+// End writes the last event.
 func (w *writer) End(dst []byte) []byte { return sse.Append(dst, "", []byte("[DONE]")) }
 
-// Fail tells of a failure within a stream.
+// Fail writes the event for a failure within a stream.
 func (w *writer) Fail(dst []byte, p *wire.Problem) []byte {
 	return sse.Append(dst, "", wire.OpenAI(p))
 }
 
-// Ping keeps the client waiting.
+// Ping writes a comment that keeps a waiting client connected.
 func (w *writer) Ping(dst []byte) []byte { return append(dst, wire.Comment...) }
 
-// Whole writes an unstreamed reply.
+// Whole returns an unstreamed reply.
 func (w *writer) Whole(chunks []*engine.Chunk) []byte {
 	if len(chunks) == 1 && chunks[0].Raw != nil && chunks[0].Whole {
 		return chunks[0].Raw
@@ -91,10 +91,10 @@ type reply struct {
 	Model   string            `json:"model"`
 	Choices []choice          `json:"choices"`
 	Usage   *usage            `json:"usage,omitempty"`
-	Prompt  []rollout.TokenID `json:"prompt_token_ids,omitempty"` // of a chat
+	Prompt  []rollout.TokenID `json:"prompt_token_ids,omitempty"` // of chat completions
 }
 
-// reply is one with the prompt's ids where they are wanted: completions tell them of each
+// reply returns a reply, with the prompt's ids if the client asked for them; completions repeat them in each
 // choice.
 func (w *writer) reply(object string, choices []choice, prompt []rollout.TokenID) *reply {
 	id := "chatcmpl-"

@@ -1,4 +1,4 @@
-// Package responses is OpenAI's Responses.
+// Package responses implements OpenAI's Responses API.
 package responses
 
 import (
@@ -13,30 +13,30 @@ import (
 // Dialect is the API.
 type Dialect struct{}
 
-// Name is its name in the record.
+// Name returns the dialect's name in the record.
 func (Dialect) Name() string { return "responses" }
 
-// Error is the body of a refusal.
+// Error returns the body of a refusal.
 func (Dialect) Error(p *wire.Problem) []byte { return wire.OpenAI(p) }
 
-// echo is what a reply says of its request.
+// echo holds the parts of a request that its reply repeats or depends on.
 type echo struct {
 	fields map[string]json.RawMessage
-	sealed bool                 // the reasoning is wanted in a form that comes back
+	sealed bool                 // the reasoning is requested in encrypted form
 	custom map[string]bool      // tools whose input is plain text
-	spaces map[string][2]string // tools of a namespace: it, and their name in it
-	more   []jsonscan.Value     // lists of tools that stand in the input
+	spaces map[string][2]string // namespace and name of tools, by their flat name
+	more   []jsonscan.Value     // lists of tools within the input
 }
 
-// flat is the name of a tool of a namespace for engines, which know of none.
-func flat(space, name string) string {
+// flatName returns the name of a namespaced tool for engines, which have no namespaces.
+func flatName(space, name string) string {
 	if space == "" {
 		return name
 	}
 	return strings.TrimRight(space, "_") + "__" + name
 }
 
-// echoed are the members that a reply repeats, with what stands for an absent one.
+// echoed are the members that a reply repeats, with the values of absent ones.
 var echoed = []struct{ name, absent string }{
 	{"instructions", "null"}, {"max_output_tokens", "null"}, {"max_tool_calls", "null"}, {"metadata", "{}"}, {"model", `""`},
 	{"parallel_tool_calls", "true"}, {"previous_response_id", "null"}, {"prompt_cache_key", "null"}, {"reasoning", `{"effort":null,"summary":null}`},
@@ -44,7 +44,7 @@ var echoed = []struct{ name, absent string }{
 	{"tool_choice", `"auto"`}, {"tools", "[]"}, {"top_p", "1.0"}, {"truncation", `"disabled"`}, {"user", "null"},
 }
 
-// Parse reads a request.
+// Parse parses a request.
 func (Dialect) Parse(body []byte) (*wire.Call, error) {
 	var d jsonscan.Doc
 	v, err := wire.Object(&d, body)
@@ -93,7 +93,7 @@ func (Dialect) Parse(body []byte) (*wire.Call, error) {
 	}
 	if x := v.Path("reasoning", "effort"); !x.IsNull() {
 		effort := x.String()
-		if e, ok := map[string]string{"minimal": "low", "xhigh": "high"}[effort]; ok { // which engines do not know
+		if e, ok := map[string]string{"minimal": "low", "xhigh": "high"}[effort]; ok { // levels that engines do not know
 			effort = e
 		}
 		c.Fields["reasoning_effort"] = wire.JSON(effort)
@@ -107,8 +107,8 @@ func (Dialect) Parse(body []byte) (*wire.Call, error) {
 	return c, tools(c, own, v)
 }
 
-// input reads the items of the conversation. What belongs to one reply (reasoning, text,
-// calls, in this order) becomes one message.
+// input reads the items of the conversation. The consecutive items of one reply (reasoning, text, calls, in
+// this order) become one message.
 func input(c *wire.Call, own *echo, v jsonscan.Value) error {
 	if s, ok := v.Text(); ok {
 		c.Messages = append(c.Messages, rollout.Message{Role: rollout.RoleUser, Content: s})
@@ -117,7 +117,7 @@ func input(c *wire.Call, own *echo, v jsonscan.Value) error {
 	if v.Kind() != jsonscan.Array {
 		return wire.Bad("input is %s, expected text or a list of items", v.Word())
 	}
-	rank := 0 // what the assistant's message under way has, 0 = none is
+	rank := 0 // the latest part of the current assistant message, 0 = there is none
 	reply := func(r int) *rollout.Message {
 		if rank == 0 || r < rank || r == rank && r != 3 {
 			c.Messages = append(c.Messages, rollout.Message{Role: rollout.RoleAssistant, NoContent: true})
@@ -154,7 +154,7 @@ func input(c *wire.Call, own *echo, v jsonscan.Value) error {
 				reply(1).Reasoning = text
 			}
 		case "function_call", "custom_tool_call":
-			call := rollout.ToolCall{ID: id, Name: flat(x.Get("namespace").String(), x.Get("name").String()), Arguments: x.Get("arguments").String(), ArgumentsText: true}
+			call := rollout.ToolCall{ID: id, Name: flatName(x.Get("namespace").String(), x.Get("name").String()), Arguments: x.Get("arguments").String(), ArgumentsText: true}
 			if kind == "custom_tool_call" {
 				call.Arguments = string(wire.JSON(map[string]string{"input": x.Get("input").String()}))
 			}
@@ -261,17 +261,17 @@ func tools(c *wire.Call, own *echo, v jsonscan.Value) error {
 	return nil
 }
 
-// tool takes a tool, of a namespace or of none, or what it is of to left.
+// tool adds a tool, with or without a namespace; it appends the type of an unsupported tool to left.
 func tool(c *wire.Call, own *echo, space string, i int, t jsonscan.Value, left *[]string) error {
 	name, kind := t.Get("name").String(), t.Get("type").String()
-	if kind != "function" && kind != "custom" { // it runs at OpenAI: the model here is not told of it
+	if kind != "function" && kind != "custom" { // it runs at OpenAI, so the model is not given it
 		*left = append(*left, kind)
 		return nil
 	}
 	if name == "" {
 		return wire.Bad("tools.%d: it has no name", i)
 	}
-	known := flat(space, name)
+	known := flatName(space, name)
 	if space != "" {
 		own.spaces[known] = [2]string{space, name}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/internal/wire"
 )
 
-// Writer writes one reply.
+// Writer returns a writer for one reply.
 func (Dialect) Writer(c *wire.Call, m wire.Meta) wire.Writer {
 	own, _ := c.Own.(*echo)
 	return &writer{own: own, meta: m, open: -1, calls: map[int]int{}}
@@ -23,12 +23,12 @@ type writer struct {
 	started bool
 	items   []*item
 	open    int         // index of the open item, −1 = none
-	calls   map[int]int // item of a call
+	calls   map[int]int // item index by call index
 	finish  string
 	usage   *engine.Usage
 }
 
-// item is one of the output.
+// item is an item of the output.
 type item struct {
 	kind string // reasoning, message, function_call, custom_tool_call
 	id   string
@@ -66,7 +66,7 @@ func (w *writer) json(it *item, status string) map[string]any {
 	return out
 }
 
-// customInput is the plain text of a tool whose only argument is input.
+// customInput returns the text of a tool whose only argument is input.
 func customInput(arguments string) string {
 	var x struct{ Input *string }
 	if json.Unmarshal([]byte(arguments), &x) == nil && x.Input != nil {
@@ -137,7 +137,7 @@ func (w *writer) begin(dst []byte, it *item) []byte {
 	return dst
 }
 
-// at is an event of an item.
+// at appends an event about an item.
 func (w *writer) at(dst []byte, name string, index int, members map[string]any) []byte {
 	more := map[string]any{"item_id": w.items[index].id, "output_index": index}
 	maps.Copy(more, members)
@@ -161,14 +161,14 @@ func (w *writer) close(dst []byte) []byte {
 	case "function_call":
 		dst = w.at(dst, "response.function_call_arguments.done", i, map[string]any{"name": it.name, "arguments": text})
 	case "custom_tool_call":
-		// Its input is known when its JSON is whole.
+		// The input is known only when its JSON is complete.
 		dst = w.at(dst, "response.custom_tool_call_input.delta", i, map[string]any{"delta": customInput(text)})
 		dst = w.at(dst, "response.custom_tool_call_input.done", i, map[string]any{"input": customInput(text)})
 	}
 	return w.event(dst, "response.output_item.done", map[string]any{"output_index": i, "item": w.json(it, "completed")})
 }
 
-// Chunk writes what a chunk adds.
+// Chunk writes the events of a chunk.
 func (w *writer) Chunk(dst []byte, c *engine.Chunk) []byte {
 	if c.Usage != nil {
 		w.usage = c.Usage
@@ -231,16 +231,16 @@ func (w *writer) End(dst []byte) []byte {
 	return w.event(dst, "response."+status, map[string]any{"response": w.response(status, nil)})
 }
 
-// Fail tells of a failure within a stream.
+// Fail writes the event for a failure within a stream.
 func (w *writer) Fail(dst []byte, p *wire.Problem) []byte {
 	dst = w.start(dst)
 	return w.event(dst, "response.failed", map[string]any{"response": w.response("failed", p)})
 }
 
-// Ping keeps the client waiting.
+// Ping writes a comment that keeps a waiting client connected.
 func (w *writer) Ping(dst []byte) []byte { return append(dst, wire.Comment...) }
 
-// Whole writes an unstreamed reply.
+// Whole returns an unstreamed reply.
 func (w *writer) Whole(chunks []*engine.Chunk) []byte {
 	for _, c := range chunks {
 		w.Chunk(nil, c)

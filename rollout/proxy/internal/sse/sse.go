@@ -1,4 +1,4 @@
-// Package sse reads the events of an engine's reply and writes those of the proxy's.
+// Package sse reads server-sent events of an engine's reply and writes those of the proxy's replies.
 package sse
 
 import (
@@ -9,31 +9,31 @@ import (
 	"sync"
 )
 
-// ErrLong is the error of an event beyond the bound.
+// ErrLong is the error of an event longer than the maximum.
 var ErrLong = errors.New("an event of the stream is longer than is allowed")
 
-// Reader reads the data of server-sent events. Event names, ids and comments are passed
-// over: every engine says in the data what they say.
+// Reader reads the data of server-sent events. Event names, ids and comments are skipped: every engine repeats
+// them in the data.
 type Reader struct {
 	lines *bufio.Scanner
-	room  []byte // of lines
+	room  []byte // buffer for lines
 	max   int
 	data  []byte
-	cr    bool // the line before ended with a carriage return
+	cr    bool // the previous line ended with a carriage return
 }
 
 var readers = sync.Pool{New: func() any { return &Reader{room: make([]byte, 32<<10)} }}
 
-// NewReader reads from r; an event has at most max bytes.
+// NewReader returns a reader of r; an event has at most max bytes.
 func NewReader(r io.Reader, max int) *Reader {
 	x := readers.Get().(*Reader)
 	x.lines, x.max, x.cr = bufio.NewScanner(r), max, false
-	x.lines.Buffer(x.room, max+16) // line refuses a long one before
+	x.lines.Buffer(x.room, max+16) // line refuses a long line earlier
 	x.lines.Split(x.line)
 	return x
 }
 
-// Free gives the reader's memory to later ones. It must not be used after that.
+// Free releases the reader's memory for reuse. The reader must not be used afterwards.
 func (r *Reader) Free() {
 	if r.lines = nil; cap(r.data) > 64<<10 {
 		r.data = nil
@@ -41,8 +41,8 @@ func (r *Reader) Free() {
 	readers.Put(r)
 }
 
-// Next returns the data of the next event, valid until the following call. At the end of
-// a stream it is io.EOF, or io.ErrUnexpectedEOF where that ends within an event.
+// Next returns the data of the next event, valid until the following call. At the end of a stream it returns
+// io.EOF, or io.ErrUnexpectedEOF if the stream ends within an event.
 func (r *Reader) Next() ([]byte, error) {
 	r.data = r.data[:0]
 	have := false
@@ -69,8 +69,8 @@ func (r *Reader) Next() ([]byte, error) {
 	return nil, io.EOF
 }
 
-// line finds a line and its end, \n, \r\n or \r, for a bufio.Scanner. What follows a \r is
-// not waited for: the line is told at once.
+// line is a bufio.SplitFunc for lines that end with \n, \r\n or \r. A line that ends with \r is returned at
+// once, without waiting for a \n.
 func (r *Reader) line(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	from := 0
 	if r.cr && len(data) > 0 && data[0] == '\n' {
@@ -95,7 +95,7 @@ func (r *Reader) line(data []byte, atEOF bool) (advance int, line []byte, err er
 	return 0, nil, nil
 }
 
-// Append appends an event: its name, none = "", and its data, which has no line ends.
+// Append appends an event: its name, "" for none, and its data, which must not contain line ends.
 func Append(dst []byte, name string, data []byte) []byte {
 	if name != "" {
 		dst = append(append(append(dst, "event: "...), name...), '\n')

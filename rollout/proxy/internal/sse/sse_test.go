@@ -51,8 +51,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// FuzzReader: nothing panics, the cuts of the reads change nothing, and what is written is
-// read again.
+// FuzzReader: nothing panics, the chunking of reads changes nothing, and written events are read back.
 func FuzzReader(f *testing.F) {
 	f.Add([]byte("data: a\r\n\r\n: x\n\ndata: b\rdata: c\n\n"))
 	f.Add([]byte("event: x\ndata:\n\ndata\n"))

@@ -9,8 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Object parses a body that must be a JSON object with no member twice: of two, the
-// record could hold another than the engine answers.
+// Object parses a body that must be a JSON object without repeated members: of two, the record might hold a
+// different one than the engine reads.
 func Object(d *jsonscan.Doc, body []byte) (jsonscan.Value, error) {
 	v, err := d.Parse(body, jsonscan.Options{Depth: 256})
 	if err != nil {
@@ -25,7 +25,7 @@ func Object(d *jsonscan.Doc, body []byte) (jsonscan.Value, error) {
 	return v, nil
 }
 
-// Fields are the members of a request but those named.
+// Fields returns the members of a request except those named.
 func Fields(v jsonscan.Value, but ...string) map[string]json.RawMessage {
 	out := make(map[string]json.RawMessage, v.Len())
 members:
@@ -40,7 +40,7 @@ members:
 	return out
 }
 
-// Text reads an optional string.
+// Text returns an optional string member.
 func Text(v jsonscan.Value, name string) (string, error) {
 	x := v.Get(name)
 	if x.IsNull() {
@@ -53,7 +53,7 @@ func Text(v jsonscan.Value, name string) (string, error) {
 	return s, nil
 }
 
-// Flag reads an optional boolean.
+// Flag returns an optional boolean member.
 func Flag(v jsonscan.Value, name string) (bool, error) {
 	x := v.Get(name)
 	b, ok := x.Bool()
@@ -63,10 +63,10 @@ func Flag(v jsonscan.Value, name string) (bool, error) {
 	return b, nil
 }
 
-// MaxChoices is how many replies a request may ask for.
+// MaxChoices is the maximum number of choices of a request.
 const MaxChoices = 128
 
-// Choices reads n.
+// Choices returns n, 1 if absent.
 func Choices(v jsonscan.Value) (int, error) {
 	x := v.Get("n")
 	if x.IsNull() {
@@ -79,7 +79,7 @@ func Choices(v jsonscan.Value) (int, error) {
 	return n, nil
 }
 
-// Tools are the tools of a request as chat completions have them.
+// Tools returns the tools of a request in the format of chat completions.
 func Tools(v jsonscan.Value) ([]rollout.Tool, error) {
 	if v.IsNull() {
 		return nil, nil
@@ -97,7 +97,7 @@ func Tools(v jsonscan.Value) ([]rollout.Tool, error) {
 	return out, nil
 }
 
-// Function is a tool that is a function, as chat completions have it.
+// Function returns a function tool in the format of chat completions.
 func Function(name, description string, schema []byte, strict jsonscan.Value) rollout.Tool {
 	if schema == nil {
 		schema = []byte(`{"type":"object","properties":{}}`)
@@ -111,7 +111,7 @@ func Function(name, description string, schema []byte, strict jsonscan.Value) ro
 	return JSON(map[string]any{"type": "function", "function": f})
 }
 
-// Schema is a response_format that holds replies to a schema.
+// Schema returns a response_format that constrains replies to a schema.
 func Schema(name string, schema []byte, strict jsonscan.Value) json.RawMessage {
 	if name == "" {
 		name = "output"
@@ -123,18 +123,18 @@ func Schema(name string, schema []byte, strict jsonscan.Value) json.RawMessage {
 	return JSON(map[string]any{"type": "json_schema", "json_schema": f})
 }
 
-// TextPart is a part of text as chat completions have it.
+// TextPart returns a text part in the format of chat completions.
 func TextPart(s string) rollout.Part {
 	return rollout.Part{Type: "text", Text: s, Raw: JSON(map[string]string{"type": "text", "text": s})}
 }
 
-// ImagePart is an image as chat completions have it.
+// ImagePart returns an image part in the format of chat completions.
 func ImagePart(url string) rollout.Part {
 	return rollout.Part{Type: "image_url", Raw: JSON(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})}
 }
 
-// Content is the content of a message of parts: of text alone its text, each part a line
-// of its own.
+// Content returns the content of a message with parts: the joined text, and the parts unless all are text. Text
+// parts alone are joined by line ends.
 func Content(parts []rollout.Part) (text string, kept []rollout.Part) {
 	var lines []string
 	for _, p := range parts {
@@ -146,15 +146,15 @@ func Content(parts []rollout.Part) (text string, kept []rollout.Part) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// sealed begins the reasoning that only this proxy reads.
+// sealed begins reasoning that only this proxy can read.
 const sealed = "turnpack:"
 
-// Seal writes reasoning, or what tells it, in a form that clients send back as it is.
+// Seal encodes reasoning, or a digest of it, in a form that clients send back unchanged.
 func Seal(b []byte) string {
 	return base64.StdEncoding.EncodeToString(append([]byte(sealed), b...))
 }
 
-// Unseal reads what Seal wrote, "" for what others wrote.
+// Unseal decodes the result of Seal, and returns "" for any other text.
 func Unseal(s string) string {
 	b, err := base64.StdEncoding.DecodeString(s)
 	if text, ours := strings.CutPrefix(string(b), sealed); err == nil && ours {
@@ -163,7 +163,7 @@ func Unseal(s string) string {
 	return ""
 }
 
-// Messages reads messages as chat completions have them.
+// Messages parses messages in the format of chat completions.
 func Messages(v jsonscan.Value) ([]rollout.Message, error) {
 	if v.Kind() != jsonscan.Array {
 		return nil, Bad("messages is %s, expected a list", v.Word())

@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// Reply is a whole reply, put together.
+// Reply is a whole reply, assembled from chunks.
 type Reply struct {
 	ID, Model string
 	Choices   []*Choice
@@ -17,7 +17,7 @@ type Reply struct {
 	Prompt    []rollout.TokenID
 }
 
-// Choice is one reply of a Reply.
+// Choice is one choice of a Reply.
 type Choice struct {
 	IDs      []rollout.TokenID
 	Logprobs []float32
@@ -33,12 +33,12 @@ type toolCall struct {
 	arguments strings.Builder
 }
 
-// Message is what was said.
+// Message returns the assistant's message. Calls without a name are omitted.
 func (c *Choice) Message() *rollout.Message {
 	m := &rollout.Message{Role: rollout.RoleAssistant, Content: c.text.String(), Reasoning: c.reasoning.String()}
 	m.NoContent = m.Content == ""
 	for _, x := range c.calls {
-		if x.name == "" { // Nameless tells
+		if x.name == "" { // see Nameless
 			continue
 		}
 		m.ToolCalls = append(m.ToolCalls, rollout.ToolCall{ID: x.id, Name: x.name, Arguments: x.arguments.String(), ArgumentsText: true})
@@ -46,15 +46,15 @@ func (c *Choice) Message() *rollout.Message {
 	return m
 }
 
-// Nameless reports whether a tool call has no name, so that Message leaves it out.
+// Nameless reports whether a tool call has no name, so that Message omits it.
 func (c *Choice) Nameless() bool {
 	return slices.ContainsFunc(c.calls, func(x *toolCall) bool { return x.name == "" })
 }
 
-// Called reports whether it has a tool call.
+// Called reports whether the choice has a tool call.
 func (c *Choice) Called() bool { return len(c.calls) > 0 }
 
-// Add puts a chunk at the end.
+// Add appends a chunk.
 func (r *Reply) Add(c *engine.Chunk) {
 	if r.ID == "" {
 		r.ID = c.ID
@@ -70,14 +70,14 @@ func (r *Reply) Add(c *engine.Chunk) {
 	}
 	for i := range c.Choices {
 		d := &c.Choices[i]
-		for len(r.Choices) <= d.Index { // which the engine's answer is checked for
+		for len(r.Choices) <= d.Index { // the engine's reply was checked for the bound
 			r.Choices = append(r.Choices, &Choice{})
 		}
 		k := r.Choices[d.Index]
 		k.text.WriteString(d.Text)
 		k.reasoning.WriteString(d.Reasoning)
 		for _, x := range d.Calls {
-			for len(k.calls) <= x.Index { // which is checked, too
+			for len(k.calls) <= x.Index { // checked too
 				k.calls = append(k.calls, &toolCall{})
 			}
 			t := k.calls[x.Index]
@@ -96,7 +96,7 @@ func (r *Reply) Add(c *engine.Chunk) {
 	}
 }
 
-// Collect puts chunks together.
+// Collect assembles chunks.
 func Collect(chunks []*engine.Chunk) *Reply {
 	var r Reply
 	for _, c := range chunks {
@@ -105,5 +105,5 @@ func Collect(chunks []*engine.Chunk) *Reply {
 	return &r
 }
 
-// TokenName is how a token is named where its text is not known.
+// TokenName names a token whose text is unknown.
 func TokenName(id rollout.TokenID) string { return "token_id:" + strconv.Itoa(int(id)) }

@@ -1,5 +1,5 @@
-// Package wire is what the dialects of clients have in common: a call in neutral terms,
-// the reading of requests (read.go), and replies put together from chunks (reply.go).
+// Package wire holds what the dialects of clients share: a call independent of the dialect, the parsing of
+// requests (read.go), and replies assembled from chunks (reply.go).
 package wire
 
 import (
@@ -13,78 +13,75 @@ import (
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
 
-// Call is what a client asks, in neutral terms.
+// Call is a client's request, independent of the dialect.
 type Call struct {
 	engine.Request
-	// Previous is the id of the reply that the conversation goes on from, "" = the
-	// request has all of it. Instructions counts the first messages that are those of
-	// this call alone.
+	// Previous is the id of the reply that the conversation continues, "" = the request contains all of it.
+	// Instructions counts the leading messages that belong to this call alone.
 	Previous     string
 	Instructions int
-	// Settings is what is recorded of the request besides what it holds here, nil =
-	// Fields.
+	// Settings is what is recorded of the request besides the fields of Call, nil = Fields.
 	Settings map[string]json.RawMessage
-	// Own is for the writer of the dialect.
+	// Own is private to the writer of the dialect.
 	Own any
 }
 
-// Model is what the client calls the model.
+// Model returns the client's name of the model.
 func (c *Call) Model() string { return jsonscan.Unquote(c.Fields["model"]) }
 
-// Meta is what a reply says of itself.
+// Meta describes a reply.
 type Meta struct {
-	ID      string // of the call, with no prefix
+	ID      string // of the call, without a prefix
 	Created time.Time
-	Prompt  []rollout.TokenID // where it is known before the engine tells it
+	Prompt  []rollout.TokenID // if known before the engine returns it
 }
 
-// Problem is a refusal or a failure, for a client.
+// Problem is a refusal or a failure to report to a client.
 type Problem struct {
 	Status     int
-	Type       string // of the engine's own words, "" = the dialect's for the status
+	Type       string // from the engine, "" = the dialect's type for the status
 	Message    string
 	RetryAfter string // seconds
 }
 
-// Error is the message.
+// Error returns the message.
 func (p *Problem) Error() string { return p.Message }
 
-// Bad is a request that cannot be read.
+// Bad returns the error for an invalid request.
 func Bad(format string, args ...any) error {
 	return &Problem{Status: http.StatusBadRequest, Message: rollout.Printable(fmt.Sprintf(format, args...))}
 }
 
 // Dialect is one API.
 type Dialect interface {
-	// Name is its name in the record.
+	// Name returns the dialect's name in the record.
 	Name() string
-	// Parse reads a request.
+	// Parse parses a request.
 	Parse(body []byte) (*Call, error)
-	// Writer writes one reply.
+	// Writer returns a writer for one reply.
 	Writer(c *Call, m Meta) Writer
-	// Error is the body of a refusal.
+	// Error returns the body of a refusal.
 	Error(p *Problem) []byte
 }
 
 // Writer writes one reply to one client, as a stream of events or as a whole.
 type Writer interface {
-	// Chunk appends the events of a chunk, which may be the last, already recorded.
+	// Chunk appends the events of a chunk. It is called for the last chunk after the reply is recorded.
 	Chunk(dst []byte, c *engine.Chunk) []byte
 	// End appends the events after the last chunk.
 	End(dst []byte) []byte
-	// Fail appends the event of a reply that breaks off.
+	// Fail appends the event for a reply that breaks off.
 	Fail(dst []byte, p *Problem) []byte
-	// Ping appends what keeps a client waiting.
+	// Ping appends an event that keeps a waiting client connected.
 	Ping(dst []byte) []byte
-	// Whole is a reply that is not streamed.
+	// Whole returns an unstreamed reply.
 	Whole(chunks []*engine.Chunk) []byte
 }
 
-// Comment is a ping that every reader of events passes over.
+// Comment is a ping that every reader of events skips.
 const Comment = ": keep-alive\n\n"
 
-// JSON writes a value, with <, > and & as they are. The values that dialects write have
-// no errors.
+// JSON encodes a value without escaping <, > and &. The values of the dialects always encode.
 func JSON(v any) []byte {
 	b, err := jsonscan.Marshal(v)
 	if err != nil {
@@ -93,7 +90,7 @@ func JSON(v any) []byte {
 	return b
 }
 
-// Kind is the class of a status in the words that OpenAI and Anthropic share.
+// Kind returns the error type for a status, where OpenAI and Anthropic use the same names.
 func Kind(status int) string {
 	switch {
 	case status == http.StatusUnauthorized:
@@ -114,7 +111,7 @@ func Kind(status int) string {
 	return "api_error"
 }
 
-// OpenAI is the body of an error as OpenAI's APIs have it.
+// OpenAI returns the body of an error in the format of OpenAI's APIs.
 func OpenAI(p *Problem) []byte {
 	kind := p.Type
 	if kind == "" {

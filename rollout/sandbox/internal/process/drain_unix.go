@@ -8,11 +8,10 @@ import (
 	"syscall"
 )
 
-// maxPipe is what a pipe may hold; a process that goes on to write into it is not waited
-// for.
+// maxPipe is the maximum content of a pipe; more is not read from a process that keeps writing.
 const maxPipe = 1 << 20
 
-// drain reads what is in a pipe, and waits for nothing.
+// drain reads what is in a pipe, without waiting.
 func drain(f *os.File, to io.Writer) {
 	conn, err := f.SyscallConn()
 	if err != nil {
@@ -31,7 +30,7 @@ func drain(f *os.File, to io.Writer) {
 		if err != nil || n <= 0 {
 			return
 		}
-		_, _ = to.Write(b[:n]) // as in openStream
+		_, _ = to.Write(b[:n]) // see openStream
 		left -= n
 	}
 }

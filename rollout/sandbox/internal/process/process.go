@@ -1,6 +1,5 @@
-// Package process runs one command with bounds: its output while it streams, its time,
-// and on Linux the memory and number of its processes. What it started dies with it when
-// a bound is passed.
+// Package process runs one command with limits: on its output while it streams, its time, and on Linux its
+// memory and number of processes. When a limit is exceeded every process that it started is killed.
 package process
 
 import (
@@ -16,25 +15,24 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
 
-// Options are a command and its bounds.
+// Options are a command and its limits.
 type Options struct {
 	Args      []string
 	Dir       string
-	Env       []string // all of it; nil = that of this process
+	Env       []string // the whole environment; nil = that of this process
 	Stdin     []byte
-	Timeout   time.Duration // 0 = none
+	Timeout   time.Duration // 0 = no limit
 	MaxOutput int           // bytes of each stream
-	// Limits are watched where they are not 0.
+	// Limits are checked if not 0.
 	Limits sandbox.Limits
-	// Mark is a NAME=value of Env by which processes are known that left their group.
+	// Mark is a NAME=value of Env that identifies processes that left their group.
 	Mark string
-	// Every is how often memory and processes are looked at; a quarter of a second if 0.
+	// Every is the interval between checks of memory and processes; a quarter of a second if 0.
 	Every time.Duration
-	Table *Table // shared by commands that run at one time, or nil
+	Table *Table // shared by concurrent commands, or nil
 }
 
-// Run runs a command to its end. An error is KindSandbox: the command could not be
-// started, or ctx ended.
+// Run runs a command to its end. An error is KindSandbox: the command could not be started, or ctx ended.
 func Run(ctx context.Context, o Options) (sandbox.Result, error) {
 	lost := func(err error) error {
 		return rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "%s did not run: %w", o.Args[0], err)
@@ -59,7 +57,7 @@ func Run(ctx context.Context, o Options) (sandbox.Result, error) {
 	abandon := func(err error) (sandbox.Result, error) {
 		for _, s := range streams {
 			s.started()
-			s.rest(0)
+			s.finish(0)
 		}
 		return sandbox.Result{}, lost(err)
 	}
@@ -74,7 +72,7 @@ func Run(ctx context.Context, o Options) (sandbox.Result, error) {
 	if o.Stdin != nil {
 		cmd.Stdin = bytes.NewReader(o.Stdin)
 	}
-	// Processes that the command left running hold its pipes: they are closed then.
+	// Processes that the command left running hold its pipes, which are closed after this time.
 	const patience = 200 * time.Millisecond
 	cmd.WaitDelay = patience
 	group(cmd)
@@ -95,7 +93,7 @@ func Run(ctx context.Context, o Options) (sandbox.Result, error) {
 	<-watched
 	until := time.Now().Add(patience)
 	for _, s := range streams {
-		s.rest(time.Until(until))
+		s.finish(time.Until(until))
 	}
 	r := sandbox.Result{ExitCode: exitCode(cmd), LeftOut: stdout.leftOut() + stderr.leftOut(), Peak: w.peak, End: w.end}
 	r.Stdout, r.Stderr = stdout.text(), stderr.text()
@@ -113,7 +111,7 @@ func Run(ctx context.Context, o Options) (sandbox.Result, error) {
 	return r, nil
 }
 
-// capped keeps the first and the last bytes that are written to it.
+// capped keeps the first and the last bytes written to it.
 type capped struct {
 	limit      int
 	head, ring []byte
@@ -148,16 +146,16 @@ func (c *capped) text() string {
 	return string(c.head) + fmt.Sprintf("\n[... %d bytes left out ...]\n", c.leftOut()) + string(c.ring[len(c.ring)-keep:])
 }
 
-// watch looks after the processes of one command.
+// watch checks the processes of one command.
 type watch struct {
 	pid     int
 	options Options
-	known   map[int]uint64 // processes of the command and when they started
+	known   map[int]uint64 // processes of the command and their start times
 	peak    int64
 	end     sandbox.End
 }
 
-// until watches until done, and kills all when ctx ends or a bound is passed.
+// until checks until done is closed, and kills all processes when ctx ends or a limit is exceeded.
 func (w *watch) until(ctx context.Context, done <-chan struct{}) {
 	tick := time.NewTicker(w.options.Every)
 	defer tick.Stop()

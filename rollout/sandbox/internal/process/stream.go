@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// stream carries what a command prints. os/exec has one too, which forgets what is in the
-// pipe where the machine is too busy to read it in time.
+// stream copies a command's output. The pipes of os/exec discard what remains in the pipe if a busy machine
+// does not read it in time.
 type stream struct {
 	in, out *os.File
 	to      io.Writer
@@ -22,17 +22,17 @@ func openStream(to io.Writer) (*stream, error) {
 	s := &stream{in: in, out: out, to: to, read: make(chan struct{})}
 	go func() {
 		defer close(s.read)
-		_, _ = io.Copy(to, out) // to takes all; the pipe ends or its time is over
+		_, _ = io.Copy(to, out) // to never fails; the copy ends with the pipe or its deadline
 	}()
 	return s, nil
 }
 
-// started leaves the pipe to the command.
+// started closes this process's end for writing, after the command has inherited it.
 func (s *stream) started() { s.in.Close() }
 
-// rest reads until no process holds the pipe, or for some time, and then what is in it.
-func (s *stream) rest(patience time.Duration) {
-	if s.out.SetReadDeadline(time.Now().Add(patience)) != nil { // no such pipes here
+// finish reads until no process holds the pipe or patience has passed, and then what is left in it.
+func (s *stream) finish(patience time.Duration) {
+	if s.out.SetReadDeadline(time.Now().Add(patience)) != nil { // pipes without deadlines
 		select {
 		case <-s.read:
 		case <-time.After(patience):

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// late is a writer that is not given the processor for a while.
+// late is a writer that gets no processor time for a while.
 type late struct {
 	text         bytes.Buffer
 	came, resume chan struct{}
@@ -25,8 +25,8 @@ func (l *late) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// TestNothingIsLostOnABusyMachine: what a command printed is read, also where its time to
-// be read was over before anybody came to it, and a process that it left holds the pipe.
+// TestNothingIsLostOnABusyMachine: a command's output is read even if the deadline passed before the reader
+// ran, and a process that the command left holds the pipe.
 func TestNothingIsLostOnABusyMachine(t *testing.T) {
 	came, resume := make(chan struct{}), make(chan struct{})
 	to := &late{came: came, resume: resume}
@@ -40,7 +40,7 @@ func TestNothingIsLostOnABusyMachine(t *testing.T) {
 	require.NoError(t, err)
 	time.AfterFunc(50*time.Millisecond, func() { close(resume) })
 	began := time.Now()
-	s.rest(time.Millisecond)
+	s.finish(time.Millisecond)
 	require.Equal(t, "one two", to.text.String())
 	require.Less(t, time.Since(began), 10*time.Second)
 }

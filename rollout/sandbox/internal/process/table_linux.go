@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// entry is a process as the kernel lists it.
+// entry is a process as listed by the kernel.
 type entry struct {
 	pid, parent, group, session int
 	started                     uint64
@@ -18,7 +18,7 @@ type entry struct {
 	zombie                      bool
 }
 
-// Table is the list of processes, read at most once in a while for all who ask.
+// Table caches the list of processes for all its users.
 type Table struct {
 	mu   sync.Mutex
 	read time.Time
@@ -50,7 +50,7 @@ func entries() (out []entry) {
 		if err != nil {
 			continue // it ended
 		}
-		// The name of the program, in parentheses, may hold anything.
+		// The program's name, in parentheses, may contain any characters.
 		f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(f) < 22 {
 			continue
@@ -62,8 +62,7 @@ func entries() (out []entry) {
 	return out
 }
 
-// look finds the processes of the command: its group and session, their descendants,
-// and those that were among them before.
+// look finds the processes of the command: its group and session, their descendants, and those found before.
 func (w *watch) look(age time.Duration) (memory int64, processes int) {
 	list := w.options.Table.entries(age)
 	children := map[int][]int{}
@@ -94,7 +93,7 @@ func (w *watch) look(age time.Duration) (memory int64, processes int) {
 	return memory, processes
 }
 
-// kill ends all of the command, those that left its session too.
+// kill kills all processes of the command, even those that left its session.
 func (w *watch) kill() {
 	for range 40 {
 		syscall.Kill(-w.pid, syscall.SIGKILL)
@@ -109,7 +108,7 @@ func (w *watch) kill() {
 	}
 }
 
-// KillMarked ends every process with the mark, a NAME=value of its environment.
+// KillMarked kills every process with the mark, a NAME=value in its environment.
 func KillMarked(mark string) {
 	for range 40 {
 		if killMarked(mark) == 0 {
@@ -135,7 +134,7 @@ func killMarked(mark string) (n int) {
 
 func group(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// exitCode is the status as a shell tells it: 128 and the signal for one that was killed.
+// exitCode returns the status as a shell reports it: 128 plus the signal for a killed process.
 func exitCode(cmd *exec.Cmd) int {
 	if s, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 		return 128 + int(s.Signal())

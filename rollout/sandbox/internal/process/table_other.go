@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Table is the list of processes, which only Linux has in files.
+// Table is empty: only Linux lists processes in files.
 type Table struct{}
 
 func (w *watch) look(time.Duration) (int64, int) { return 0, 0 }
@@ -19,7 +19,7 @@ func (w *watch) kill() {
 	}
 }
 
-// KillMarked does nothing: a process's environment is not to be read here.
+// KillMarked does nothing: the environment of processes cannot be read here.
 func KillMarked(string) {}
 
 func exitCode(cmd *exec.Cmd) int { return cmd.ProcessState.ExitCode() }
