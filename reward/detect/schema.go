@@ -17,9 +17,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// toolset are the tools that a model was offered.
+// toolset holds the tools that a model was offered.
 type toolset struct {
-	named   bool // every tool has a name, so that others are unknown
+	named   bool // every tool has a name, so that any other name is unknown
 	schemas map[string]any
 }
 
@@ -43,7 +43,7 @@ func newToolset(tools []rollout.Tool) *toolset {
 		if f.Name == "" {
 			f = t.Function
 		}
-		if f.Name == "" { // a tool of the engine's own
+		if f.Name == "" { // a built-in tool of the engine
 			s.named = false
 			continue
 		}
@@ -51,14 +51,14 @@ func newToolset(tools []rollout.Tool) *toolset {
 		if schema == nil {
 			schema = f.InputSchema
 		}
-		decoded, _ := decodeJSON(string(schema)) // one that is no JSON checks nothing
+		decoded, _ := decodeJSON(string(schema)) // a schema that is not JSON accepts everything
 		s.schemas[f.Name] = decoded
 	}
 	return s
 }
 
-// check says what is wrong with a call, "" if nothing is. Arguments that are empty or
-// null are an empty object, as engines take them.
+// check returns the fault of a call and its description, "" if it has none. Empty or null arguments
+// count as an empty object, as in engines.
 func (s *toolset) check(tool, arguments string) (Fault, string) {
 	schema, known := s.schemas[tool]
 	if tool == "" || s.named && !known {
@@ -94,16 +94,16 @@ func decodeJSON(text string) (any, error) {
 	return v, nil
 }
 
-// maxSchemaSteps bounds the work on one call. Schemas come from dumps, and
-// references in them can double it at every level; beyond the bound nothing is found.
+// maxSchemaSteps bounds the work on one call. Schemas come from dumps, and references in them can
+// double the work at every level; beyond the bound no fault is found.
 const maxSchemaSteps = 20_000
 
-// validation checks a value against a JSON schema: the keywords that tool
-// definitions use. Others, and those whose own value is of a wrong type, are passed
-// over: what the tool's author got wrong is not the model's fault.
+// validation checks a value against a JSON schema, for the keywords used in tool definitions. Other
+// keywords, and keywords whose own value has a wrong type, are ignored: an error of the tool's author
+// is not the model's fault.
 type validation struct {
 	root  any
-	steps int // left
+	steps int // remaining
 }
 
 func (v *validation) check(schema, value any, at string) string {
@@ -268,8 +268,8 @@ func outside(s map[string]any, min, max string, n float64, found string) string 
 	return ""
 }
 
-// resolve follows a reference inside the schema; nil, which allows everything, where
-// it leads nowhere.
+// resolve follows a reference within the schema. It returns nil, which allows everything, where the
+// reference has no target.
 func (v *validation) resolve(ref string) any {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -336,7 +336,7 @@ func arrayOf(v any) []any {
 	return list
 }
 
-// listOf is a list, or one string as a list.
+// listOf returns a list, or a single string as a list of one.
 func listOf(v any) []any {
 	if s, ok := v.(string); ok {
 		return []any{s}
