@@ -36,34 +36,33 @@ func (s Settings) Validate() error {
 	return f.Err()
 }
 
-// Facts is what the checks use of an artifact.
+// Facts holds the facts about an artifact that the checks use.
 type Facts struct {
 	TestFiles    []string // listed, in order
 	WeakenFiles  []string // touched by the weakening patch
-	ChangedFiles []string // touched by the bug, in order
+	ChangedFiles []string // touched by the bug or a failed attempt, in order
 }
 
-// StateKind names a state of the repository in which the tests are run.
+// StateKind is a kind of repository state in which the tests are run.
 type StateKind string
 
-// The states. In all of them but Weakened the listed test files are the original
-// ones.
+// Values of StateKind. In all states but Weakened, the listed test files are the original ones.
 const (
-	Original StateKind = "original" // as it was
+	Original StateKind = "original" // the unchanged repository
 	Buggy    StateKind = "buggy"    // with the bug
 	Weakened StateKind = "weakened" // with the bug and the weakened tests
-	Inverse  StateKind = "inverse"  // with the bug, but one file as it was
-	Repaired StateKind = "repaired" // with the bug, then a solver's patch
+	Inverse  StateKind = "inverse"  // with the bug, but one file restored
+	Repaired StateKind = "repaired" // with the bug and a solver's patch
 )
 
 // State is a state of the repository.
 type State struct {
 	Kind StateKind
-	File string // the file taken back, for Inverse
+	File string // the restored file, for Inverse
 	Fix  string // the solver's patch, for Repaired
 }
 
-// String names the state in evidence.
+// String returns the name of the state used in evidence.
 func (s State) String() string {
 	if s.File != "" {
 		return string(s.Kind) + " " + s.File
@@ -75,10 +74,9 @@ func (s State) String() string {
 type Env interface {
 	// HasFile reports whether the original repository holds the file.
 	HasFile(ctx context.Context, path string) (bool, error)
-	// Run puts the repository into a state, runs the artifact's test script there
-	// and returns what the artifact's parser printed. An output of any kind is an
-	// answer; an error means that the infrastructure failed, and then there is no
-	// verdict. Each run starts from the original repository.
+	// Run puts the repository into a state, runs the artifact's test script there and returns the
+	// output of the artifact's parser. Any output is a result; an error means that the infrastructure
+	// failed and that there is no verdict. Each run starts from the original repository.
 	Run(ctx context.Context, state State) (parserOutput string, err error)
 }
 
@@ -88,14 +86,14 @@ type CheckResult struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Reason string `json:"reason"` // "" when OK
-	// Evidence is what the check saw, in sentences.
+	// Evidence lists the observations of the check, in sentences.
 	Evidence []string `json:"evidence"`
 }
 
 // Verdict is the outcome of all checks that were run.
 type Verdict struct {
-	// Malformed is why the artifact could not be checked at all, nil if it was:
-	// set by [Judge] only.
+	// Malformed is the reason why the artifact could not be checked, nil if it was checked. Only
+	// [Judge] sets it.
 	Malformed error
 	// FirstFailing is the number of the check that failed, 0 if none did. Later
 	// checks are not run.
@@ -111,9 +109,9 @@ func (v Verdict) Valid() bool { return v.FirstFailing == 0 && v.Malformed == nil
 
 var checkNames = [...]string{"", "test files exist", "parser is valid", "original tests pass", "bug scope", "bug breaks tests", "weakening hides the bug", "every file matters"}
 
-// Check runs the seven consistency checks in their fixed order and stops at the
-// first that fails. An error is one of the settings (kind input) or of the
-// environment (its own): then the artifact has not been judged.
+// Check runs the seven consistency checks in their fixed order and stops at the first that fails. An
+// error concerns the settings (kind input) or the environment (with its own kind) and means that the
+// artifact has not been judged.
 func Check(ctx context.Context, env Env, facts Facts, settings Settings) (Verdict, error) {
 	if err := settings.Validate(); err != nil {
 		return Verdict{}, err
@@ -135,8 +133,7 @@ func Check(ctx context.Context, env Env, facts Facts, settings Settings) (Verdic
 	return c.verdict, nil
 }
 
-// notJudged gives a failure of the environment the kind scorer, unless it has a
-// kind of its own.
+// notJudged returns a failure of the environment with the kind scorer, unless err has a kind already.
 func notJudged(at CheckResult, err error) error {
 	if e, ok := errors.AsType[*rollout.Error](err); ok {
 		return e
@@ -230,8 +227,8 @@ func (c *checker) scope() error {
 	return nil
 }
 
-// run returns the results in a state. Output that is no map stands for a run in
-// which no test passed: a bug may well keep the suite from starting.
+// run returns the results in a state. Output that is not a map counts as a run in which no test
+// passed, since a bug can prevent the suite from starting.
 func (c *checker) run(state State) (Results, error) {
 	output, err := c.env.Run(c.ctx, state)
 	if err != nil {
@@ -262,7 +259,7 @@ func (c *checker) bug() error {
 	return nil
 }
 
-// revived lists the broken tests that pass in results.
+// revived returns the broken tests that pass in results.
 func (c *checker) revived(results Results) []string {
 	var tests []string
 	for _, test := range c.verdict.Broken {
