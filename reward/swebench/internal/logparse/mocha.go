@@ -15,7 +15,7 @@ import (
 
 // JavaScript runners whose test names depend on the suites around them.
 
-// suiteStack is the path of suite headings by indentation.
+// suiteStack holds the current path of suite headings, by indentation.
 type suiteStack []suiteLevel
 
 type suiteLevel struct {
@@ -23,7 +23,7 @@ type suiteLevel struct {
 	indent int
 }
 
-// heading takes in an indented line that is no result.
+// heading updates the path with an indented line that is not a result.
 func (s *suiteStack) heading(line string) {
 	chars, bytes := indent(line)
 	if chars == 0 {
@@ -36,7 +36,7 @@ func (s *suiteStack) heading(line string) {
 	*s = append(levels, suiteLevel{trimRight(line[bytes:]), chars})
 }
 
-// join returns the headings and name separated by " - ".
+// join returns the headings and name, separated by " - ".
 func (s suiteStack) join(name string) string {
 	var b strings.Builder
 	for _, l := range s {
@@ -131,7 +131,7 @@ func dropMilliseconds(name string) string {
 
 var summary = compile(`\n[ \t]*<d>+ passing`)
 
-// beforeSummary cuts the log at its first "<n> passing" line.
+// beforeSummary returns the log up to its first "<n> passing" line.
 func beforeSummary(log string) string {
 	if loc := summary().FindStringIndex(log); loc != nil {
 		return log[:loc[0]]
