@@ -13,7 +13,7 @@ type Distribution struct {
 	Max    float64 `json:"max"`
 }
 
-// Solves counts the groups with Of valid rollouts, Solved of which solved their task.
+// Solves counts the groups with Of graded rollouts, Solved of which solved their task.
 type Solves struct {
 	Solved int `json:"solved"`
 	Of     int `json:"of"`
