@@ -17,7 +17,7 @@ func takes(k *shaping.Keep, m *Member) bool {
 		(!k.Resolved || m.Solved != nil && *m.Solved)
 }
 
-// apply rejects members that are still there.
+// apply rejects, by k, members that were not left out before.
 func apply(k *shaping.Keep, groups []Group, out [][]Fate, report *shaping.Report) error {
 	if !keeps(k) {
 		return nil
@@ -31,7 +31,7 @@ func apply(k *shaping.Keep, groups []Group, out [][]Fate, report *shaping.Report
 				scored++
 			}
 			switch {
-			case out[i][j].Out != "" || m.Masked != "": // gives no row, and takes no place
+			case out[i][j].Out != "" || m.Masked != "": // gives no rows and takes no place among the best
 			case m.Excluded != "":
 				out[i][j] = Fate{Out: m.Excluded}
 				add(&report.Rollouts, m.Excluded)
