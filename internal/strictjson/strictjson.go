@@ -1,5 +1,5 @@
-// Package strictjson reads the JSON objects of requests and settings, and says to who wrote
-// them what is wrong.
+// Package strictjson reads the JSON objects of requests and settings, with errors written for their
+// authors.
 package strictjson
 
 import (
@@ -15,9 +15,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Decode reads one object into what to points at, a struct whose fields have JSON names,
-// or a map. Unlike encoding/json it refuses what follows the object, a key that stands
-// there twice, and one that is unknown or spelled in other letters.
+// Decode reads one object into the value to points to, a map or a struct whose fields have JSON names.
+// Unlike encoding/json it refuses text after the object, a duplicate key, and a key that is unknown or
+// differs in case.
 func Decode(text []byte, to any) error {
 	if err := keys(text, known(reflect.TypeOf(to).Elem())); err != nil {
 		return err
@@ -29,7 +29,7 @@ func Decode(text []byte, to any) error {
 	return fault(err)
 }
 
-// known are the keys of a struct, nil = any.
+// known returns the keys of a struct, nil for any other type, which allows any key.
 func known(t reflect.Type) map[string]bool {
 	if t.Kind() != reflect.Struct {
 		return nil
@@ -42,7 +42,7 @@ func known(t reflect.Type) map[string]bool {
 	return out
 }
 
-// keys checks those of the object, and that it is all there is.
+// keys checks the keys of the object and that no text follows it.
 func keys(text []byte, known map[string]bool) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	open, err := in.Token()
@@ -80,7 +80,7 @@ func keys(text []byte, known map[string]bool) error {
 	return nil
 }
 
-// fault locates what is no JSON.
+// fault returns the error for invalid JSON, with its location; nil if err is nil.
 func fault(err error) error {
 	if err == nil {
 		return nil
@@ -95,7 +95,7 @@ func fault(err error) error {
 	return e
 }
 
-// named is what a field takes.
+// named returns a description of the values of a field.
 func named(k reflect.Kind) string {
 	switch k {
 	case reflect.Bool:
