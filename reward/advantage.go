@@ -106,8 +106,8 @@ func uniqueIDs(groups []GroupRewards) error {
 // bare is the group index of rows beyond the last slice under the remainder "bare".
 const bare = -1
 
-// assign returns, for each rollout, the index of the group that it is compared within.
-func (s *Statistics) assign(groups []GroupRewards) ([][]int, error) {
+// assignGroups returns, for each rollout, the index of the group that it is compared within.
+func (s *Statistics) assignGroups(groups []GroupRewards) ([][]int, error) {
 	out := make([][]int, len(groups))
 	total := 0
 	for i, g := range groups {
@@ -130,7 +130,7 @@ func (s *Statistics) assign(groups []GroupRewards) ([][]int, error) {
 		for j := range g.Rollouts {
 			if own < 0 && s.e.Grouping == groupByKey {
 				n, _ := s.index.Add(g.Key)
-				own = s.numbered(n)
+				own = s.ensureGroup(n)
 			}
 			switch {
 			case own >= 0:
@@ -138,9 +138,9 @@ func (s *Statistics) assign(groups []GroupRewards) ([][]int, error) {
 			case sliced && at/size >= total/size:
 				out[i][j] = bare
 			case sliced:
-				out[i][j] = s.numbered(at / size)
+				out[i][j] = s.ensureGroup(at / size)
 			default:
-				out[i][j] = s.numbered(0)
+				out[i][j] = s.ensureGroup(0)
 			}
 			at++
 		}

@@ -106,10 +106,10 @@ func Score(r *rollout.Rollout, s OutcomePolicy) rollout.Reward {
 	case !s.StepsOptional && len(r.Steps) > 0:
 		out.Excluded = ExcludedNoSteps
 	}
-	if out.Excluded == "" && !fits(out.Total) {
+	if out.Excluded == "" && !fitsFloat32(out.Total) {
 		out.Excluded = fmt.Sprintf("%s: total is %g", ExcludedBadReward, out.Total)
 		// Rows of excluded rollouts may be written too, so their values must fit.
-		if !fits(out.Outcome) {
+		if !fitsFloat32(out.Outcome) {
 			out.Outcome = 0
 		}
 		out.Total = out.Outcome
@@ -230,5 +230,5 @@ func unresolved(s string) float64 {
 
 func finite(x float64) bool { return x-x == 0 }
 
-// fits reports whether x fits in a float32, the type of the columns of a row.
-func fits(x float64) bool { return finite(float64(float32(x))) }
+// fitsFloat32 reports whether x fits in a float32, the type of the columns of a row.
+func fitsFloat32(x float64) bool { return finite(float64(float32(x))) }

@@ -63,7 +63,7 @@ func newStatistics(groups []GroupRewards, e Estimator) (*Statistics, [][]int, er
 		return nil, nil, err
 	}
 	s := &Statistics{e: e, index: new(keys.Keys), factor: 1}
-	assigned, err := s.assign(groups)
+	assigned, err := s.assignGroups(groups)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -74,11 +74,11 @@ func newStatistics(groups []GroupRewards, e Estimator) (*Statistics, [][]int, er
 			}
 		}
 	}
-	s.finish()
+	s.deriveFromSums()
 	return s, assigned, nil
 }
 
-func (s *Statistics) numbered(i int) int {
+func (s *Statistics) ensureGroup(i int) int {
 	for len(s.groups) <= i {
 		s.groups = append(s.groups, groupState{})
 	}
@@ -124,8 +124,8 @@ func (s *Statistics) add(key string, g int, r RolloutReward) error {
 	return nil
 }
 
-// finish derives the values that advantages need from the counted rewards.
-func (s *Statistics) finish() {
+// deriveFromSums derives the values that advantages need from the counted rewards.
+func (s *Statistics) deriveFromSums() {
 	s.batch.Freeze()
 	kept := 0
 	for i := range s.groups {
@@ -148,12 +148,12 @@ func (s *Statistics) finish() {
 		}
 	}
 	if kept == 0 {
-		s.keepFirst(s.e.KeepConstant)
+		s.restoreFirst(s.e.KeepConstant)
 	}
 	if s.e.Factor == factorNonzero {
 		s.factor = float64(s.batch.N) / float64(max(s.nonzero, 1))
 	}
-	s.divisors()
+	s.setDivisors()
 }
 
 func (s *Statistics) constant(g *groupState) bool {
@@ -166,8 +166,8 @@ func (s *Statistics) constant(g *groupState) bool {
 	return g.Variance(0) <= s.e.tolerance()
 }
 
-// keepFirst restores the first n dropped groups.
-func (s *Statistics) keepFirst(n int) {
+// restoreFirst restores the first n dropped groups.
+func (s *Statistics) restoreFirst(n int) {
 	for i := 0; i < len(s.groups) && n > 0; i++ {
 		if g := &s.groups[i]; g.dropped {
 			g.dropped = false
@@ -176,8 +176,8 @@ func (s *Statistics) keepFirst(n int) {
 	}
 }
 
-// divisors computes the divisors of advantages, per group or for the batch.
-func (s *Statistics) divisors() {
+// setDivisors computes the divisors of advantages, per group or for the batch.
+func (s *Statistics) setDivisors() {
 	if s.e.Divisor != divideStd && s.e.Divisor != divideStd0 {
 		return
 	}
@@ -337,8 +337,8 @@ func (e *Estimator) centersGroup() bool {
 	return false
 }
 
-// over returns the moments of the batch or of g.
-func (s *Statistics) over(level Choice, g *groupState) *stats.Moments {
+// moments returns the moments of the batch or of g.
+func (s *Statistics) moments(level Choice, g *groupState) *stats.Moments {
 	if level == levelBatch {
 		return &s.batch
 	}
@@ -346,7 +346,7 @@ func (s *Statistics) over(level Choice, g *groupState) *stats.Moments {
 }
 
 func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
-	m := s.over(s.e.CenterOver, g)
+	m := s.moments(s.e.CenterOver, g)
 	if m.N == 0 {
 		return r.Reward
 	}
@@ -375,7 +375,7 @@ func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
 }
 
 func (s *Statistics) divisor(g *groupState, r RolloutReward) float64 {
-	m := s.over(s.e.ScaleOver, g)
+	m := s.moments(s.e.ScaleOver, g)
 	switch s.e.Divisor {
 	case divideNone:
 		return 1

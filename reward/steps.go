@@ -16,8 +16,8 @@ type StepValue struct {
 	Value float64
 }
 
-// skipped is the prefix of the reason of a step left unjudged on purpose, as package prm writes it.
-const skipped = "skipped: "
+// skippedPrefix is the prefix of the reason of a step left unjudged on purpose, as package prm writes it.
+const skippedPrefix = "skipped: "
 
 // StepsOf returns the value outcome + coef·score of each scored step of r; a coef of 0 counts as 1.
 // Steps without a score are left out, since a failed judge says nothing about them. Steps that were
@@ -32,7 +32,7 @@ func StepsOf(r *rollout.Rollout, outcome, coef float64) []StepValue {
 		switch {
 		case x.Score != nil:
 			out = append(out, StepValue{Step: x.Step, Value: outcome + coef**x.Score})
-		case strings.HasPrefix(x.Reason, skipped):
+		case strings.HasPrefix(x.Reason, skippedPrefix):
 			out = append(out, StepValue{Step: x.Step, Value: outcome})
 		}
 	}

@@ -188,14 +188,14 @@ func (e TokenEstimator) compare(groups []GroupRewards, rows func(group, rollout 
 		return b, values, nil
 	}
 	var err error
-	b.mean, b.sd, err = e.Whiten.over(func(visit func(v float64, times int)) {
+	b.mean, b.sd, err = e.Whiten.moments(func(visit func(v float64, times int)) {
 		for i, g := range groups {
 			for j, r := range g.Rollouts {
 				if r.Excluded != "" {
 					continue
 				}
 				for _, row := range rows(i, j) {
-					e.each(row, values[i][j], visit)
+					e.eachReturn(row, values[i][j], visit)
 				}
 			}
 		}
@@ -205,7 +205,7 @@ func (e TokenEstimator) compare(groups []GroupRewards, rows func(group, rollout 
 
 // advantages returns the advantages of a row's tokens, given the centred reward of its rollout.
 func (b *tokenBatch) advantages(mask []bool, value float64) []float64 {
-	out := b.returns(mask, value)
+	out := b.discountedReturns(mask, value)
 	for t, on := range mask {
 		if on {
 			out[t] = (out[t] - b.mean) / b.sd
@@ -224,8 +224,8 @@ func (e *TokenEstimator) centered(r RolloutReward, m *stats.Moments) float64 {
 	return r.Reward
 }
 
-// returns computes the discounted return of each token of a row, 0 where the mask is false.
-func (e *TokenEstimator) returns(mask []bool, value float64) []float64 {
+// discountedReturns computes the discounted return of each token of a row, 0 where the mask is false.
+func (e *TokenEstimator) discountedReturns(mask []bool, value float64) []float64 {
 	out := make([]float64, len(mask))
 	discount := cmp.Or(e.Discount, 1)
 	running, paid := 0.0, false
@@ -246,8 +246,8 @@ func (e *TokenEstimator) returns(mask []bool, value float64) []float64 {
 	return out
 }
 
-// each calls visit with the returns of a row's trained tokens, grouping equal ones.
-func (e *TokenEstimator) each(row TokenRow, value float64, visit func(v float64, times int)) {
+// eachReturn calls visit with the returns of a row's trained tokens, grouping equal ones.
+func (e *TokenEstimator) eachReturn(row TokenRow, value float64, visit func(v float64, times int)) {
 	paid := row.Trained
 	if e.ResetAtMask {
 		paid = row.Tail
@@ -266,8 +266,8 @@ func (e *TokenEstimator) each(row TokenRow, value float64, visit func(v float64,
 // Discounts reports whether adjacent trained tokens have different advantages.
 func (e TokenEstimator) Discounts() bool { return e.Discount != 0 && e.Discount != 1 }
 
-// over returns the mean and deviation of all returns. It calls each twice.
-func (w Whiten) over(each func(visit func(v float64, times int))) (mean, sd float64, err error) {
+// moments returns the mean and deviation of all returns. It calls each twice.
+func (w Whiten) moments(each func(visit func(v float64, times int))) (mean, sd float64, err error) {
 	var sum stats.Sum
 	n := 0
 	each(func(v float64, times int) { sum.AddProduct(v, float64(times)); n += times })

@@ -7,9 +7,9 @@ import "github.com/turnpack/turnpack/rollout"
 // is one response with the rollout's reward. The zero value is empty. It is safe for concurrent use
 // after Finish.
 type TokenTable struct {
-	batch  tokenBatch
-	values map[string]float64 // centred rewards by rollout
-	out    map[string]string  // the reason for having no advantages, by rollout
+	batch             tokenBatch
+	values            map[string]float64 // centred rewards by rollout
+	withoutAdvantages map[string]string  // the reason for having no advantages, by rollout
 }
 
 // Finish replaces the table's contents by the values for a batch: its rewards, and the rows of each
@@ -27,11 +27,11 @@ func (t *TokenTable) Finish(e TokenEstimator, groups []GroupRewards, rows func(r
 	if err != nil {
 		return err
 	}
-	*t = TokenTable{batch: b, values: map[string]float64{}, out: map[string]string{}}
+	*t = TokenTable{batch: b, values: map[string]float64{}, withoutAdvantages: map[string]string{}}
 	for i, g := range groups {
 		for j, r := range g.Rollouts {
 			if r.Excluded != "" {
-				t.out[r.ID] = DroppedExcluded + ": " + r.Excluded
+				t.withoutAdvantages[r.ID] = DroppedExcluded + ": " + r.Excluded
 			} else {
 				t.values[r.ID] = values[i][j]
 			}
@@ -45,7 +45,7 @@ func (t *TokenTable) Of(rollout string) (without string) {
 	if _, in := t.values[rollout]; in {
 		return ""
 	}
-	if why := t.out[rollout]; why != "" {
+	if why := t.withoutAdvantages[rollout]; why != "" {
 		return why
 	}
 	return DroppedExcluded

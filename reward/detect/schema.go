@@ -19,12 +19,12 @@ import (
 
 // toolset holds the tools that a model was offered.
 type toolset struct {
-	named   bool // every tool has a name, so that any other name is unknown
-	schemas map[string]any
+	allNamed bool // every tool has a name, so that any other name is unknown
+	schemas  map[string]any
 }
 
 func newToolset(tools []rollout.Tool) *toolset {
-	s := &toolset{named: len(tools) > 0, schemas: map[string]any{}}
+	s := &toolset{allNamed: len(tools) > 0, schemas: map[string]any{}}
 	type function struct {
 		Name        string          `json:"name"`
 		Parameters  json.RawMessage `json:"parameters"`
@@ -36,7 +36,7 @@ func newToolset(tools []rollout.Tool) *toolset {
 			Function function `json:"function"`
 		}
 		if json.Unmarshal(raw, &t) != nil {
-			s.named = false
+			s.allNamed = false
 			continue
 		}
 		f := t.function
@@ -44,7 +44,7 @@ func newToolset(tools []rollout.Tool) *toolset {
 			f = t.Function
 		}
 		if f.Name == "" { // a built-in tool of the engine
-			s.named = false
+			s.allNamed = false
 			continue
 		}
 		schema := f.Parameters
@@ -61,7 +61,7 @@ func newToolset(tools []rollout.Tool) *toolset {
 // count as an empty object, as in engines.
 func (s *toolset) check(tool, arguments string) (Fault, string) {
 	schema, known := s.schemas[tool]
-	if tool == "" || s.named && !known {
+	if tool == "" || s.allNamed && !known {
 		return faultTool, fmt.Sprintf("no tool is named %q", tool)
 	}
 	var value any = map[string]any{}
@@ -74,8 +74,8 @@ func (s *toolset) check(tool, arguments string) (Fault, string) {
 			return faultArguments, fmt.Sprintf("the arguments of %q are no JSON object", tool)
 		}
 	}
-	v := validation{root: schema, steps: maxSchemaSteps}
-	if why := v.check(schema, value, "arguments"); why != "" && v.steps > 0 {
+	v := validation{root: schema, stepsLeft: maxSchemaSteps}
+	if why := v.check(schema, value, "arguments"); why != "" && v.stepsLeft > 0 {
 		return faultSchema, fmt.Sprintf("%q: %s", tool, why)
 	}
 	return "", ""
@@ -102,12 +102,12 @@ const maxSchemaSteps = 20_000
 // keywords, and keywords whose own value has a wrong type, are ignored: an error of the tool's author
 // is not the model's fault.
 type validation struct {
-	root  any
-	steps int // remaining
+	root      any
+	stepsLeft int // remaining
 }
 
 func (v *validation) check(schema, value any, at string) string {
-	if v.steps--; v.steps <= 0 {
+	if v.stepsLeft--; v.stepsLeft <= 0 {
 		return "too much to check"
 	}
 	if allowed, ok := schema.(bool); ok && !allowed {
@@ -134,9 +134,9 @@ func (v *validation) check(schema, value any, at string) string {
 	case []any:
 		return v.array(s, x, at)
 	case string:
-		return ofString(s, x, at)
+		return checkString(s, x, at)
 	case json.Number:
-		return ofNumber(s, x, at)
+		return checkNumber(s, x, at)
 	}
 	return ""
 }
@@ -218,7 +218,7 @@ func (v *validation) object(s map[string]any, value map[string]any, at string) s
 			return why
 		}
 	}
-	return outside(s, "minProperties", "maxProperties", float64(len(value)), at+" has %g properties")
+	return outsideRange(s, "minProperties", "maxProperties", float64(len(value)), at+" has %g properties")
 }
 
 func (v *validation) array(s map[string]any, value []any, at string) string {
@@ -232,19 +232,19 @@ func (v *validation) array(s map[string]any, value []any, at string) string {
 			return why
 		}
 	}
-	return outside(s, "minItems", "maxItems", float64(len(value)), at+" has %g items")
+	return outsideRange(s, "minItems", "maxItems", float64(len(value)), at+" has %g items")
 }
 
-func ofString(s map[string]any, x, at string) string {
+func checkString(s map[string]any, x, at string) string {
 	if pattern, ok := s["pattern"].(string); ok {
 		if re, err := regexp.Compile(pattern); err == nil && !re.MatchString(x) {
 			return fmt.Sprintf("%s does not match %s", at, pattern)
 		}
 	}
-	return outside(s, "minLength", "maxLength", float64(utf8.RuneCountInString(x)), at+" has %g characters")
+	return outsideRange(s, "minLength", "maxLength", float64(utf8.RuneCountInString(x)), at+" has %g characters")
 }
 
-func ofNumber(s map[string]any, x json.Number, at string) string {
+func checkNumber(s map[string]any, x json.Number, at string) string {
 	n, err := x.Float64()
 	if err != nil {
 		return ""
@@ -255,10 +255,10 @@ func ofNumber(s map[string]any, x json.Number, at string) string {
 	if high, ok := number64(s["exclusiveMaximum"]); ok && n >= high {
 		return fmt.Sprintf("%s is %g, expected less than %g", at, n, high)
 	}
-	return outside(s, "minimum", "maximum", n, at+" is %g")
+	return outsideRange(s, "minimum", "maximum", n, at+" is %g")
 }
 
-func outside(s map[string]any, min, max string, n float64, found string) string {
+func outsideRange(s map[string]any, min, max string, n float64, found string) string {
 	if low, ok := number64(s[min]); ok && n < low {
 		return fmt.Sprintf(found+", expected at least %g", n, low)
 	}

@@ -77,7 +77,7 @@ func Weights(rows []Row, c Correction) ([][]float64, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := check(rows); err != nil {
+	if err := checkRows(rows); err != nil {
 		return nil, err
 	}
 	out := make([][]float64, len(rows))
@@ -146,7 +146,7 @@ func (c *Correction) normalize(rows []Row, weights [][]float64) {
 	}
 }
 
-func check(rows []Row) error {
+func checkRows(rows []Row) error {
 	for i, r := range rows {
 		if len(r.Train) != len(r.Mask) || len(r.Rollout) != len(r.Mask) {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{},

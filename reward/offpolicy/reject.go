@@ -47,7 +47,7 @@ func Keep(rows []Row, rules ...Rejection) ([][]bool, error) {
 	for _, r := range rules {
 		f.Join(r.validate())
 	}
-	f.Join(check(rows))
+	f.Join(checkRows(rows))
 	if err := f.Err(); err != nil {
 		return nil, err
 	}

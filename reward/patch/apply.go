@@ -28,11 +28,11 @@ import (
 // an executable applies to a file that is not executable, but a patch for a link does not apply to a
 // file.
 func (p *Patch) Apply(tree Tree) (Tree, error) {
-	w := work{before: tree, leaving: map[string]bool{}, removed: map[string]bool{}, written: Tree{}}
+	w := work{before: tree, deletedOrRenamed: map[string]bool{}, removed: map[string]bool{}, written: Tree{}}
 	changes := p.changes()
 	for _, c := range changes {
 		if c.Kind == remove || c.Kind == rename {
-			w.leaving[c.Old] = true
+			w.deletedOrRenamed[c.Old] = true
 		}
 	}
 	for i, c := range changes {
@@ -48,7 +48,7 @@ func (p *Patch) Apply(tree Tree) (Tree, error) {
 		delete(next, name)
 	}
 	maps.Copy(next, w.written)
-	if err := w.collide(next); err != nil {
+	if err := w.checkCollisions(next); err != nil {
 		return nil, err
 	}
 	return next, nil
@@ -56,14 +56,14 @@ func (p *Patch) Apply(tree Tree) (Tree, error) {
 
 // work is the state of a patch being applied.
 type work struct {
-	before  Tree
-	leaving map[string]bool // paths that any change of the patch deletes or renames
-	removed map[string]bool
-	written Tree
+	before           Tree
+	deletedOrRenamed map[string]bool // paths that any change of the patch deletes or renames
+	removed          map[string]bool
+	written          Tree
 }
 
-// collide returns an error if a written path is below a file or a link, or is a directory.
-func (w *work) collide(next Tree) error {
+// checkCollisions returns an error if a written path is below a file or a link, or is a directory.
+func (w *work) checkCollisions(next Tree) error {
 	if len(w.written) == 0 {
 		return nil
 	}
@@ -118,11 +118,11 @@ func modesOf(f *gitdiff.File) (m modes, err error) {
 	return m, nil
 }
 
-// taken reports whether a file of that name exists, so that a change cannot create it.
-func (w *work) taken(name string) bool {
+// exists reports whether a file of that name exists, so that a change cannot create it.
+func (w *work) exists(name string) bool {
 	_, written := w.written[name]
 	_, there := w.before[name]
-	return written || there && !w.leaving[name]
+	return written || there && !w.deletedOrRenamed[name]
 }
 
 func (w *work) apply(f *gitdiff.File, c change) error {
@@ -139,17 +139,17 @@ func (w *work) apply(f *gitdiff.File, c change) error {
 		before, exists = w.source(c)
 	}
 	if exists && m.hasBefore && (m.before == link) != (before.Mode == link) {
-		return fail("the patch is for a file of mode %s, found mode %s", octal(m.before), octal(before.Mode))
+		return fail("the patch is for a file of mode %s, found mode %s", gitMode(m.before), gitMode(before.Mode))
 	}
 	switch {
 	case c.Kind == add:
-		if w.taken(c.New) {
+		if w.exists(c.New) {
 			return fail("the patch adds a file that exists already")
 		}
 	case !exists:
 		return fail("the patch changes %q, which does not exist", c.Old)
 	case c.New != c.Old && c.Kind != remove:
-		if w.taken(c.New) {
+		if w.exists(c.New) {
 			return fail("the patch moves %q onto a file that exists already", c.Old)
 		}
 	}

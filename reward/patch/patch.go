@@ -66,7 +66,7 @@ func Parse(text string) (*Patch, error) {
 		// go-gitdiff removes the prefixes of sections with a git header, which also state ids or
 		// modes.
 		if headers < len(files) && f.OldOIDPrefix+f.NewOIDPrefix == "" && f.OldMode|f.NewMode == 0 && !f.IsRename && !f.IsCopy {
-			f.OldName, f.NewName = dropFirst(f.OldName), dropFirst(f.NewName)
+			f.OldName, f.NewName = dropPrefix(f.OldName), dropPrefix(f.NewName)
 			// Set the modes as git writes them, so that String returns a valid patch.
 			switch {
 			case f.IsNew:
@@ -89,8 +89,8 @@ func Parse(text string) (*Patch, error) {
 	return &Patch{files}, nil
 }
 
-// dropFirst removes the prefix a/ or b/, which the parser keeps for plain diffs.
-func dropFirst(name string) string {
+// dropPrefix removes the prefix a/ or b/, which the parser keeps for plain diffs.
+func dropPrefix(name string) string {
 	if rest, ok := strings.CutPrefix(name, "a/"); ok {
 		return rest
 	}
@@ -254,9 +254,9 @@ func (p *Patch) Edits() []Edit {
 		case err != nil:
 			e.Mode = fmt.Sprintf("%o %o", p.files[i].OldMode, p.files[i].NewMode)
 		case c.Kind == add && m.after != regular:
-			e.Mode = octal(m.after)
+			e.Mode = gitMode(m.after)
 		case c.Kind != add && c.Kind != remove && m.hasNew && m.before != m.after:
-			e.Mode = octal(m.before) + " " + octal(m.after)
+			e.Mode = gitMode(m.before) + " " + gitMode(m.after)
 		}
 		edits[i] = e
 	}

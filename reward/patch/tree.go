@@ -44,8 +44,8 @@ func modeOf(m os.FileMode) (string, bool) {
 	return regular, true
 }
 
-// octal returns a mode as git writes it.
-func octal(mode string) string { return cmp.Or(mode, "100644") }
+// gitMode returns a mode as git writes it.
+func gitMode(mode string) string { return cmp.Or(mode, "100644") }
 
 // Check returns an error for the first path, in sorted order, that no repository can hold: a path that
 // leaves the root or belongs to .git, a path below a file or a link, an unknown mode.
@@ -72,7 +72,7 @@ func (t Tree) checkPath(name string) error {
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if f, there := t[dir]; there {
-			return fault("the path is below %s, which is a file of mode %s", dir, octal(f.Mode))
+			return fault("the path is below %s, which is a file of mode %s", dir, gitMode(f.Mode))
 		}
 	}
 	return nil

@@ -142,11 +142,11 @@ func ActionOf(output []OutputItem) Action {
 	if len(calls) == 0 && said {
 		return Action{Kind: message, Content: content}
 	}
-	return calling(calls)
+	return actionOfCalls(calls)
 }
 
-// calling returns the action with those calls, no action without calls.
-func calling(calls []Call) Action {
+// actionOfCalls returns the action with those calls, no action without calls.
+func actionOfCalls(calls []Call) Action {
 	switch len(calls) {
 	case 0:
 		return Action{}
@@ -163,7 +163,7 @@ func actionOfMessage(m *rollout.Message) Action {
 		calls[i] = Call{c.Name, c.Arguments}
 	}
 	if len(calls) > 0 || m.NoContent {
-		return calling(calls)
+		return actionOfCalls(calls)
 	}
 	return Action{Kind: message, Content: m.Content}
 }

@@ -270,7 +270,7 @@ func textAction(m *rollout.Message) (Action, string, string) {
 	}
 	calls, before, protocol := textCalls(m.Content)
 	if len(calls) > 0 {
-		action = calling(calls)
+		action = actionOfCalls(calls)
 	}
 	return action, before, protocol
 }

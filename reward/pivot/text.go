@@ -53,7 +53,7 @@ func textCalls(text string) (calls []Call, before string, p string) {
 	if found(xmlCall.FindAllStringSubmatchIndex(text, -1), protocolXML, func(m []string) (Call, bool) {
 		var arguments []member
 		for _, v := range xmlValue.FindAllStringSubmatch(m[2], -1) {
-			arguments = append(arguments, member{v[1], oneLineEndOff(v[2])})
+			arguments = append(arguments, member{v[1], trimOneLineEnd(v[2])})
 		}
 		return Call{m[1], objectOf(arguments)}, true
 	}) {
@@ -118,7 +118,7 @@ func objectOf(members []member) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-func oneLineEndOff(s string) string {
+func trimOneLineEnd(s string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(s, "\n"), "\n")
 }
 

@@ -152,7 +152,7 @@ type checker struct {
 	original Results
 }
 
-func (c *checker) saw(format string, args ...any) {
+func (c *checker) addEvidence(format string, args ...any) {
 	c.current.Evidence = append(c.current.Evidence, fmt.Sprintf(format, args...))
 }
 
@@ -164,7 +164,7 @@ func (c *checker) fail(reason string) {
 
 func (c *checker) files() error {
 	if len(c.facts.TestFiles) == 0 {
-		c.saw("no test file is listed")
+		c.addEvidence("no test file is listed")
 		c.fail("test_file_missing")
 	}
 	for _, name := range c.facts.TestFiles {
@@ -173,18 +173,18 @@ func (c *checker) files() error {
 			return err
 		}
 		if !there {
-			c.saw("%s is listed and not in the repository", name)
+			c.addEvidence("%s is listed and not in the repository", name)
 			c.fail("test_file_missing")
 		}
 	}
 	for _, name := range c.facts.WeakenFiles {
 		if !slices.Contains(c.facts.TestFiles, name) {
-			c.saw("the weakening patch touches %s, which is not listed", name)
+			c.addEvidence("the weakening patch touches %s, which is not listed", name)
 			c.fail("weaken_touches_other_file")
 		}
 	}
 	if c.current.Reason == "" {
-		c.saw("%d test files listed, %d of them weakened", len(c.facts.TestFiles), len(c.facts.WeakenFiles))
+		c.addEvidence("%d test files listed, %d of them weakened", len(c.facts.TestFiles), len(c.facts.WeakenFiles))
 	}
 	return nil
 }
@@ -196,23 +196,23 @@ func (c *checker) parser() error {
 	}
 	results, reason := ParseResults(output)
 	if reason != "" {
-		c.saw("the parser answered %.120q", output)
+		c.addEvidence("the parser answered %.120q", output)
 		c.fail(reason)
 		return nil
 	}
 	c.original = results
-	c.saw("%d tests", len(results))
+	c.addEvidence("%d tests", len(results))
 	return nil
 }
 
 func (c *checker) originalRun() error {
 	for _, test := range c.original.tests() {
 		if !c.original.passing(test) {
-			c.saw("%s fails in the original repository", test)
+			c.addEvidence("%s fails in the original repository", test)
 			c.fail("original_test_fails")
 		}
 	}
-	c.saw("%d tests, more than %d are needed", len(c.original), *c.settings.MinPassingTests)
+	c.addEvidence("%d tests, more than %d are needed", len(c.original), *c.settings.MinPassingTests)
 	if len(c.original) <= *c.settings.MinPassingTests {
 		c.fail("too_few_passing")
 	}
@@ -220,7 +220,7 @@ func (c *checker) originalRun() error {
 }
 
 func (c *checker) scope() error {
-	c.saw("the bug changes %d files, at least %d are needed", len(c.facts.ChangedFiles), *c.settings.MinChangedFiles)
+	c.addEvidence("the bug changes %d files, at least %d are needed", len(c.facts.ChangedFiles), *c.settings.MinChangedFiles)
 	if len(c.facts.ChangedFiles) < *c.settings.MinChangedFiles {
 		c.fail("too_few_files")
 	}
@@ -236,7 +236,7 @@ func (c *checker) run(state State) (Results, error) {
 	}
 	results, reason := looseResults(output)
 	if reason != "" {
-		c.saw("%s: the parser answered %.120q, so no test passes", state, output)
+		c.addEvidence("%s: the parser answered %.120q, so no test passes", state, output)
 	}
 	return results, nil
 }
@@ -252,15 +252,15 @@ func (c *checker) bug() error {
 			c.verdict.Broken = append(c.verdict.Broken, test)
 		}
 	}
-	c.saw("%d tests pass no more, at least %d are needed", len(c.verdict.Broken), *c.settings.MinFailingTests)
+	c.addEvidence("%d tests pass no more, at least %d are needed", len(c.verdict.Broken), *c.settings.MinFailingTests)
 	if len(c.verdict.Broken) < *c.settings.MinFailingTests {
 		c.fail("too_few_failing")
 	}
 	return nil
 }
 
-// revived returns the broken tests that pass in results.
-func (c *checker) revived(results Results) []string {
+// brokenTestsPassing returns the broken tests that pass in results.
+func (c *checker) brokenTestsPassing(results Results) []string {
 	var tests []string
 	for _, test := range c.verdict.Broken {
 		if results.passing(test) {
@@ -275,8 +275,8 @@ func (c *checker) weakening() error {
 	if err != nil {
 		return err
 	}
-	revived := c.revived(results)
-	c.saw("%d of %d broken tests pass when weakened", len(revived), len(c.verdict.Broken))
+	revived := c.brokenTestsPassing(results)
+	c.addEvidence("%d of %d broken tests pass when weakened", len(revived), len(c.verdict.Broken))
 	if len(revived) == 0 {
 		c.fail("weakening_hides_nothing")
 	}
@@ -289,13 +289,13 @@ func (c *checker) inverse() error {
 		if err != nil {
 			return err
 		}
-		revived := c.revived(results)
+		revived := c.brokenTestsPassing(results)
 		if len(revived) == 0 {
-			c.saw("taking back %s alone repairs no broken test", name)
+			c.addEvidence("taking back %s alone repairs no broken test", name)
 			c.fail(name)
 			return nil
 		}
-		c.saw("taking back %s alone repairs %d broken tests", name, len(revived))
+		c.addEvidence("taking back %s alone repairs %d broken tests", name, len(revived))
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (s Spec) judge(statuses *logparse.Statuses) Lists {
 	if s.EvalType == failOnly {
 		return Lists{divide(s.FailToPass, statuses, notFailed), divide(s.PassToPass, statuses, notFailed)}
 	}
-	return Lists{divide(s.FailToPass, statuses, passed), divide(s.PassToPass, statuses, maintained)}
+	return Lists{divide(s.FailToPass, statuses, passed), divide(s.PassToPass, statuses, passedOrSkipped)}
 }
 
 type decision int
@@ -86,8 +86,8 @@ func passed(test string, statuses *logparse.Statuses) decision {
 	return undecided
 }
 
-// maintained is passed, but also accepts a skipped test, which is not a regression.
-func maintained(test string, statuses *logparse.Statuses) decision {
+// passedOrSkipped is passed, but also accepts a skipped test, which is not a regression.
+func passedOrSkipped(test string, statuses *logparse.Statuses) decision {
 	if status, ok := resolve(test, statuses); ok && status == logparse.Skipped {
 		return success
 	}

@@ -41,9 +41,9 @@ func (p *round) begin(ctx context.Context, id, group string, index int, meta map
 	a := &player{round: p, task: agent.Task{ID: id, Group: group, Index: index, Metadata: map[string]json.RawMessage{},
 		Instance: swebench.Instance{InstanceID: p.repo.Name + "@" + p.repo.commit}}}
 	for key, value := range meta {
-		a.note(key, value)
+		a.addMetadata(key, value)
 	}
-	a.note("prompt_version", promptVersion)
+	a.addMetadata("prompt_version", promptVersion)
 	a.r = &rollout.Rollout{ID: id, Group: group, Index: index, Instance: a.task.Instance.InstanceID, Metadata: a.task.Metadata}
 	var err error
 	if a.task.Sandbox, err = p.repo.box(ctx); err != nil || p.Recorder == nil {
@@ -53,18 +53,18 @@ func (p *round) begin(ctx context.Context, id, group string, index int, meta map
 	return a, err
 }
 
-// note stores a value in the metadata of the rollout.
-func (a *player) note(key string, value any) {
+// addMetadata stores a value in the metadata of the rollout.
+func (a *player) addMetadata(key string, value any) {
 	if text, err := json.Marshal(value); err == nil {
 		a.task.Metadata[key] = text
 	}
 }
 
-// errEnded means that the rollout already records why it has no reward.
-var errEnded = errors.New("the rollout was ended")
+// errReasonRecorded means that the rollout already records why it has no reward.
+var errReasonRecorded = errors.New("the rollout was ended")
 
-// talk runs the policy until it submits or its steps are used up.
-func (a *player) talk(ctx context.Context, task string) error {
+// runPolicy runs the policy until it submits or its steps are used up.
+func (a *player) runPolicy(ctx context.Context, task string) error {
 	a.task.Instance.ProblemStatement = task
 	out, err := a.agent.Run(ctx, a.task)
 	if err != nil {
@@ -72,13 +72,13 @@ func (a *player) talk(ctx context.Context, task string) error {
 	}
 	a.r = out.Rollout
 	if s := a.r.Status; s == rollout.StatusFailed || s == rollout.StatusAborted {
-		return errEnded
+		return errReasonRecorded
 	}
 	return nil
 }
 
-// sampled returns the number of tokens that the policy sampled.
-func (a *player) sampled() (n int) {
+// sampledTokens returns the number of tokens that the policy sampled.
+func (a *player) sampledTokens() (n int) {
 	for _, t := range a.r.Turns {
 		if len(t.Output) > 0 || a.Count == nil {
 			n += len(t.Output)
@@ -89,14 +89,14 @@ func (a *player) sampled() (n int) {
 	return n
 }
 
-// lost marks the rollout as ended by the infrastructure.
-func (a *player) lost(err error) {
+// markLost marks the rollout as ended by the infrastructure.
+func (a *player) markLost(err error) {
 	a.r.Status, a.r.Failure = rollout.StatusFailed, &rollout.Failure{Reason: "infra_error", Detail: strings.ToValidUTF8(err.Error(), "\uFFFD")}
 }
 
 // enter puts the repository into a state, runs the commands last and returns their output.
 func (a *player) enter(ctx context.Context, artifact ssr.Artifact, state ssr.State, last string) (string, error) {
-	res, err := (env{a.repo, artifact}).enter(ctx, a.task.Sandbox, state, "set -e\n"+last+"rm -rf \"$S\" \"$TMPDIR/parts.tar\"\n", 5*time.Minute) // a solver must not find the bug's patch
+	res, err := (env{a.repo, artifact}).runInState(ctx, a.task.Sandbox, state, "set -e\n"+last+"rm -rf \"$S\" \"$TMPDIR/parts.tar\"\n", 5*time.Minute) // a solver must not find the bug's patch
 	if err == nil && (res.ExitCode != 0 || res.End != sandbox.EndExited) {
 		err = rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "the repository could not be prepared (exit status %d %s): %.500s", res.ExitCode, res.End, res.Output())
 	}
@@ -112,11 +112,11 @@ func (a *player) inject(ctx context.Context, strategy Strategy, command string) 
 	if _, err := a.enter(ctx, ssr.Artifact{}, ssr.State{Kind: ssr.Original}, prepare); err != nil {
 		return nil, err
 	}
-	if err := a.talk(ctx, injectPrompt(strategy, command, a.Settings)); err != nil {
+	if err := a.runPolicy(ctx, injectPrompt(strategy, command, a.Settings)); err != nil {
 		return nil, err
 	}
 	files := fstest.MapFS{}
-	word := nonce()
+	word := randomWord()
 	text := "cd ~/artifact || exit\n"
 	for _, name := range artifactFiles {
 		text += fmt.Sprintf("if [ -f %s ]; then cat %s; echo %s %s; fi\n", name, name, word, name)
@@ -136,7 +136,7 @@ func (a *player) inject(ctx context.Context, strategy Strategy, command string) 
 	}
 	artifact, err := ssr.Load(files)
 	if err != nil {
-		a.note("artifact_error", err.Error())
+		a.addMetadata("artifact_error", err.Error())
 		return nil, nil
 	}
 	return &artifact, nil
@@ -152,7 +152,7 @@ func (a *player) solve(ctx context.Context, bug ssr.Artifact) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := a.talk(ctx, solvePrompt(spec, bug.TestScript)); err != nil {
+	if err := a.runPolicy(ctx, solvePrompt(spec, bug.TestScript)); err != nil {
 		return "", err
 	}
 	res, err := a.task.Sandbox.Exec(ctx, sandbox.Command{Dir: a.repo.Dir, Text: "git add -A && git diff --cached --binary " + strings.TrimSpace(commit), Timeout: time.Minute, MaxOutput: sandbox.MaxPatch})
@@ -160,7 +160,7 @@ func (a *player) solve(ctx context.Context, bug ssr.Artifact) (string, error) {
 		return "", err
 	}
 	if res.ExitCode != 0 || res.LeftOut > 0 || res.End != sandbox.EndExited {
-		a.note("patch_error", fmt.Sprintf("git diff: exit status %d %s: %.2000s", res.ExitCode, res.End, res.Output()))
+		a.addMetadata("patch_error", fmt.Sprintf("git diff: exit status %d %s: %.2000s", res.ExitCode, res.End, res.Output()))
 		return "", nil // a repository broken by the policy is a failed attempt
 	}
 	a.r.Outcome.Submission = &res.Stdout

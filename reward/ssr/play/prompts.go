@@ -58,10 +58,10 @@ func injectPrompt(s Strategy, command string, settings ssr.Settings) string {
 // solvePrompt returns the task of a solver.
 func solvePrompt(spec, script string) string {
 	return fmt.Sprintf("This repository has a bug, and its tests do not see it. They must hold again after this patch to the tests, which is not applied:\n\n```diff\n%s```\n\n"+
-		"Repair the code. The tests are put back to their full form before your work is judged, so changes to test files count for nothing. All tests must pass. They are run by:\n\n```\n%s```\n", ended(spec), ended(script))
+		"Repair the code. The tests are put back to their full form before your work is judged, so changes to test files count for nothing. All tests must pass. They are run by:\n\n```\n%s```\n", withFinalNewline(spec), withFinalNewline(script))
 }
 
-func ended(text string) string {
+func withFinalNewline(text string) string {
 	if len(text) == 0 || text[len(text)-1] != '\n' {
 		text += "\n"
 	}

@@ -74,7 +74,7 @@ func Open(ctx context.Context, r Repository) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer shut(ctx, box)
+	defer closeSandbox(ctx, box)
 	res, err := box.Exec(ctx, sandbox.Command{Dir: r.Dir, Text: "git rev-parse HEAD && git status --porcelain"})
 	if err != nil {
 		return nil, err
@@ -110,8 +110,8 @@ func (r *Repository) box(ctx context.Context) (sandbox.Sandbox, error) {
 	return r.Provider.Create(ctx, sandbox.Spec{Image: r.Image, Dir: r.Dir})
 }
 
-// shut closes a sandbox, even if ctx is done.
-func shut(ctx context.Context, box sandbox.Sandbox) {
+// closeSandbox closes a sandbox, even if ctx is done.
+func closeSandbox(ctx context.Context, box sandbox.Sandbox) {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	_ = box.Close(end) // the provider removes sandboxes that fail to close
@@ -221,22 +221,22 @@ func without(output string, tests map[string]bool) string {
 	return string(text)
 }
 
-// nonce returns a word that no script prints by accident.
-func nonce() string { return "turnpack" + rand.Text() }
+// randomWord returns a word that no script prints by accident.
+func randomWord() string { return "turnpack" + rand.Text() }
 
-// errNoState means that a patch of the state does not apply.
-var errNoState = errors.New("a patch does not apply")
+// errPatchDoesNotApply means that a patch of the state does not apply.
+var errPatchDoesNotApply = errors.New("a patch does not apply")
 
-// enter puts a sandbox into a state and then runs the commands then, within the given time. ended is
+// runInState puts a sandbox into a state and then runs the commands then, within the given time. ended is
 // the result of these commands, with only their output in Stdout.
-func (e env) enter(ctx context.Context, box sandbox.Sandbox, state ssr.State, then string, within time.Duration) (ended sandbox.Result, err error) {
+func (e env) runInState(ctx context.Context, box sandbox.Sandbox, state ssr.State, then string, within time.Duration) (ended sandbox.Result, err error) {
 	script, err := stateScript(e.repo.commit, e.artifact, state)
 	if err != nil {
-		return ended, errNoState
+		return ended, errPatchDoesNotApply
 	}
 	// The script prints one word if a patch does not apply and another after the state is made; any
 	// other output is a failure of the infrastructure.
-	no, made := nonce(), nonce()
+	no, made := randomWord(), randomWord()
 	text := "NO=" + no + "\n" + script + "echo " + made + "\nset +e\n" + then
 	ended, err = box.Exec(ctx, sandbox.Command{Dir: e.repo.Dir, Text: text, Timeout: within, MaxOutput: maxOutput})
 	if err != nil {
@@ -247,7 +247,7 @@ func (e env) enter(ctx context.Context, box sandbox.Sandbox, state ssr.State, th
 		return ended, nil
 	}
 	if strings.Contains(ended.Stdout, no) {
-		return ended, errNoState
+		return ended, errPatchDoesNotApply
 	}
 	return ended, rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "the state %s could not be made (exit status %d %s): %.500s", state, ended.ExitCode, ended.End, ended.Stderr)
 }
@@ -257,9 +257,9 @@ func (e env) run(ctx context.Context, state ssr.State) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer shut(ctx, box)
-	test, err := e.enter(ctx, box, state, here("test_script.sh", e.artifact.TestScript)+`exec bash "$TMPDIR/test_script.sh" < /dev/null`, e.repo.TestTimeout)
-	if errors.Is(err, errNoState) {
+	defer closeSandbox(ctx, box)
+	test, err := e.runInState(ctx, box, state, writeTextScript("test_script.sh", e.artifact.TestScript)+`exec bash "$TMPDIR/test_script.sh" < /dev/null`, e.repo.TestTimeout)
+	if errors.Is(err, errPatchDoesNotApply) {
 		return "", nil // empty output: no test passes
 	}
 	if err != nil {
@@ -269,22 +269,22 @@ func (e env) run(ctx context.Context, state ssr.State) (string, error) {
 	if strings.HasPrefix(e.artifact.TestParser, "#!") {
 		interpreter = "chmod +x \"$TMPDIR/test_parser\"; exec "
 	}
-	parsed, err := box.Exec(ctx, sandbox.Command{Dir: e.repo.Dir, Text: here("test_parser", e.artifact.TestParser) + input("test_output", []byte(test.Output())) + interpreter + `"$TMPDIR/test_parser" < "$TMPDIR/test_output"`, Timeout: e.repo.TestTimeout, MaxOutput: maxOutput})
+	parsed, err := box.Exec(ctx, sandbox.Command{Dir: e.repo.Dir, Text: writeTextScript("test_parser", e.artifact.TestParser) + writeBytesScript("test_output", []byte(test.Output())) + interpreter + `"$TMPDIR/test_parser" < "$TMPDIR/test_output"`, Timeout: e.repo.TestTimeout, MaxOutput: maxOutput})
 	return parsed.Stdout, err
 }
 
 // maxOutput bounds the output of tests and of parsers.
 const maxOutput = 16 << 20
 
-// here returns a script that writes a text file to the folder for temporary files.
-func here(name, content string) string {
-	word := nonce()
+// writeTextScript returns a script that writes a text file to the folder for temporary files.
+func writeTextScript(name, content string) string {
+	word := randomWord()
 	return `export TMPDIR="${TMPDIR:-/tmp}"; cat > "$TMPDIR/` + name + `" <<'` + word + "'\n" + strings.TrimSuffix(content, "\n") + "\n" + word + "\n"
 }
 
-// input returns a script that writes a file of arbitrary bytes to the folder for temporary files:
+// writeBytesScript returns a script that writes a file of arbitrary bytes to the folder for temporary files:
 // sandboxes of a pool have no standard input.
-func input(name string, content []byte) string {
+func writeBytesScript(name string, content []byte) string {
 	return `export TMPDIR="${TMPDIR:-/tmp}"; base64 -d > "$TMPDIR/` + name + "\" <<'END'\n" + base64.StdEncoding.EncodeToString(content) + "\nEND\n"
 }
 
@@ -347,5 +347,5 @@ git --literal-pathspecs ls-tree -r -z %s -- "${F[@]}" | git update-index --repla
 		b.WriteString("T=$(git write-tree)\nunset GIT_INDEX_FILE\ngit read-tree -u --reset $T\n")
 	}
 	err := archive.Close()
-	return "set -e\nS=$(mktemp -d)\n" + input("parts.tar", files.Bytes()) + "tar -x -C \"$S\" -f \"$TMPDIR/parts.tar\"\n" + b.String(), err
+	return "set -e\nS=$(mktemp -d)\n" + writeBytesScript("parts.tar", files.Bytes()) + "tar -x -C \"$S\" -f \"$TMPDIR/parts.tar\"\n" + b.String(), err
 }

@@ -83,14 +83,14 @@ func (o Options) withDefaults() Options {
 
 // proposal is the result of one injector.
 type proposal struct {
-	*attempted
+	*finishedRollout
 	strategy Strategy
 	artifact *ssr.Artifact
 	verdict  ssr.Verdict
 }
 
-// attempted is a finished rollout with its cost.
-type attempted struct {
+// finishedRollout is a finished rollout with its cost.
+type finishedRollout struct {
 	r       *rollout.Rollout
 	session *live.Session
 	tokens  int
@@ -99,25 +99,25 @@ type attempted struct {
 	patch   string
 }
 
-// ended reports whether the rollout has no reward, because the infrastructure or a timeout ended it.
-func (x *attempted) ended() bool {
+// withoutReward reports whether the rollout has no reward, because the infrastructure or a timeout ended it.
+func (x *finishedRollout) withoutReward() bool {
 	return x.r.Failure != nil || x.r.Status == rollout.StatusAborted
 }
 
-// numbered is a bug of this round.
-type numbered struct {
+// roundBug is a bug of this round.
+type roundBug struct {
 	Bug
 	key       string      // group key of its solvers
 	proposers []*proposal // several if they proposed the same bug
-	attempts  []*attempted
+	attempts  []*finishedRollout
 }
 
 type round struct {
 	Options
-	repo    *Repository
-	agent   *agent.Agent
-	metrics Metrics
-	tried   int // number of bugs given to solvers so far
+	repo         *Repository
+	agent        *agent.Agent
+	metrics      Metrics
+	numberedBugs int // number of bugs given to solvers so far
 }
 
 // Round plays one round. It fails on an error of the options or of ctx, and if no sandbox of the
@@ -175,7 +175,7 @@ func (p *round) propose(ctx context.Context) ([]*proposal, error) {
 		s := out[i].strategy
 		id := fmt.Sprintf("r%d/inject/%s/%d", p.Number, s, i%p.Proposals)
 		var err error
-		out[i].attempted, err = p.rollout(ctx, id, reward.ProposerKey, i, map[string]any{"role": "inject", "strategy": s}, func(a *player) (err error) {
+		out[i].finishedRollout, err = p.rollout(ctx, id, reward.ProposerKey, i, map[string]any{"role": "inject", "strategy": s}, func(a *player) (err error) {
 			if out[i].artifact, err = a.inject(ctx, s, p.Tests); err != nil || out[i].artifact == nil {
 				return err
 			}
@@ -189,11 +189,11 @@ func (p *round) propose(ctx context.Context) ([]*proposal, error) {
 
 // rollout runs one player. A rollout ended by the infrastructure is returned as failed, without an
 // error.
-func (p *round) rollout(ctx context.Context, id, group string, index int, meta map[string]any, work func(*player) error) (*attempted, error) {
+func (p *round) rollout(ctx context.Context, id, group string, index int, meta map[string]any, work func(*player) error) (*finishedRollout, error) {
 	began := time.Now()
 	a, err := p.begin(ctx, id, group, index, meta)
 	if a.task.Sandbox != nil {
-		defer shut(ctx, a.task.Sandbox)
+		defer closeSandbox(ctx, a.task.Sandbox)
 	}
 	if err == nil {
 		err = work(a)
@@ -203,10 +203,10 @@ func (p *round) rollout(ctx context.Context, id, group string, index int, meta m
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err != nil && !errors.Is(err, errEnded) {
-		a.lost(err)
+	if err != nil && !errors.Is(err, errReasonRecorded) {
+		a.markLost(err)
 	}
-	return &attempted{r: a.r, session: a.task.Session, tokens: a.sampled(), seconds: time.Since(began).Seconds()}, nil
+	return &finishedRollout{r: a.r, session: a.task.Session, tokens: a.sampledTokens(), seconds: time.Since(began).Seconds()}, nil
 }
 
 // each calls work for 0 … n−1, with up to Workers concurrent calls.
@@ -220,14 +220,14 @@ func (p *round) each(ctx context.Context, n int, work func(ctx context.Context, 
 }
 
 // accept counts the verdicts and returns the valid bugs without duplicates.
-func (p *round) accept(proposals []*proposal) []*numbered {
-	var bugs []*numbered
-	seen := map[string]*numbered{}
+func (p *round) accept(proposals []*proposal) []*roundBug {
+	var bugs []*roundBug
+	seen := map[string]*roundBug{}
 	m := &p.metrics
 	for _, x := range proposals {
 		m.Proposals++
 		switch {
-		case x.ended():
+		case x.withoutReward():
 			m.Lost++
 		case x.artifact == nil || x.verdict.Malformed != nil:
 			m.Malformed++
@@ -256,8 +256,8 @@ func (p *round) accept(proposals []*proposal) []*numbered {
 	return bugs
 }
 
-func (p *round) number(a ssr.Artifact, v ssr.Verdict, s Strategy, parent string) (*numbered, error) {
-	b := &numbered{Bug: Bug{Repository: p.repo.Name, Commit: p.repo.commit, Parent: parent, Order: a.Order(), Strategy: s, Round: p.Number, Broken: v.Broken, Artifact: a}}
+func (p *round) number(a ssr.Artifact, v ssr.Verdict, s Strategy, parent string) (*roundBug, error) {
+	b := &roundBug{Bug: Bug{Repository: p.repo.Name, Commit: p.repo.commit, Parent: parent, Order: a.Order(), Strategy: s, Round: p.Number, Broken: v.Broken, Artifact: a}}
 	var err error
 	if b.Fingerprint, err = a.Fingerprint(); err != nil {
 		return nil, err
@@ -267,7 +267,7 @@ func (p *round) number(a ssr.Artifact, v ssr.Verdict, s Strategy, parent string)
 }
 
 // replay appends bugs of the store that were not proposed in this round.
-func (p *round) replay(bugs []*numbered) ([]*numbered, error) {
+func (p *round) replay(bugs []*roundBug) ([]*roundBug, error) {
 	there := map[string]bool{}
 	for _, b := range bugs {
 		there[b.Fingerprint] = true
@@ -288,16 +288,16 @@ func (p *round) replay(bugs []*numbered) ([]*numbered, error) {
 }
 
 // solve runs the solvers of all bugs.
-func (p *round) solve(ctx context.Context, bugs []*numbered) error {
+func (p *round) solve(ctx context.Context, bugs []*roundBug) error {
 	type job struct {
-		bug       *numbered
+		bug       *roundBug
 		number, i int
 	}
 	var jobs []job
-	first := p.tried + 1
-	p.tried += len(bugs)
+	first := p.numberedBugs + 1
+	p.numberedBugs += len(bugs)
 	for n, b := range bugs {
-		b.attempts = make([]*attempted, p.Attempts)
+		b.attempts = make([]*finishedRollout, p.Attempts)
 		p.metrics.ByOrder[b.Order]++
 		for i := range p.Attempts {
 			jobs = append(jobs, job{b, first + n, i})
@@ -327,7 +327,7 @@ func (p *round) solve(ctx context.Context, bugs []*numbered) error {
 		if err != nil {
 			return err
 		}
-		if x.ended() {
+		if x.withoutReward() {
 			end = ssr.InfraError
 		}
 		x.end, x.patch = end, fix
@@ -337,8 +337,8 @@ func (p *round) solve(ctx context.Context, bugs []*numbered) error {
 }
 
 // harder returns bugs of order two: for each bug, the first failed repair that makes a valid one.
-func (p *round) harder(ctx context.Context, bugs []*numbered) ([]*numbered, error) {
-	found := make([]*numbered, len(bugs))
+func (p *round) harder(ctx context.Context, bugs []*roundBug) ([]*roundBug, error) {
+	found := make([]*roundBug, len(bugs))
 	err := p.each(ctx, len(bugs), func(ctx context.Context, i int) error {
 		b := bugs[i]
 		for _, x := range b.attempts {
@@ -367,7 +367,7 @@ func (p *round) harder(ctx context.Context, bugs []*numbered) ([]*numbered, erro
 	for _, b := range bugs { // may include replayed bugs of order two
 		seen[b.Fingerprint] = true
 	}
-	return slices.DeleteFunc(found, func(b *numbered) bool {
+	return slices.DeleteFunc(found, func(b *roundBug) bool {
 		again := b == nil || seen[b.Fingerprint]
 		if !again {
 			seen[b.Fingerprint] = true

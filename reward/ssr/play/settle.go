@@ -49,12 +49,12 @@ type Metrics struct {
 }
 
 // settle sets all rewards, ends the sessions and returns the result of the round.
-func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*numbered) (*Result, error) {
+func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*roundBug) (*Result, error) {
 	out := &Result{}
-	var everybody []*attempted
+	var everybody []*finishedRollout
 	for _, x := range proposals {
-		everybody = append(everybody, p.counted("inject", x.attempted))
-		if !x.ended() && (x.artifact == nil || !x.verdict.Valid()) {
+		everybody = append(everybody, p.addCost("inject", x.finishedRollout))
+		if !x.withoutReward() && (x.artifact == nil || !x.verdict.Valid()) {
 			value := ssr.InvalidReward
 			x.r.Outcome.Reward = &value
 			x.r.Outcome.Reason = x.verdict.Reason
@@ -65,7 +65,7 @@ func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*numbe
 			return nil, err
 		}
 		for _, x := range b.attempts {
-			everybody = append(everybody, p.counted("solve", x))
+			everybody = append(everybody, p.addCost("solve", x))
 		}
 		if p.Store != nil {
 			p.Store.put(b.Bug)
@@ -101,7 +101,7 @@ func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*numbe
 }
 
 // reward sets the rewards of the attempts at a bug and of its proposers.
-func (p *round) reward(b *numbered) error {
+func (p *round) reward(b *roundBug) error {
 	var ends []ssr.Attempt
 	for _, x := range b.attempts {
 		ends = append(ends, x.end)
@@ -132,7 +132,7 @@ func (p *round) reward(b *numbered) error {
 	return nil
 }
 
-func (p *round) counted(role string, x *attempted) *attempted {
+func (p *round) addCost(role string, x *finishedRollout) *finishedRollout {
 	p.metrics.Tokens[role] += x.tokens
 	p.metrics.Seconds[role] += x.seconds
 	return x

@@ -19,9 +19,9 @@ var (
 		words{"PASSED": Passed, "FAILED": Failed}, nil)
 	parseTAP = perLine(trim, `(?P<word>ok|not ok) <d>+ (?P<test>.+)`,
 		words{"ok": Passed, "not ok": Failed}, nil)
-	parseMarked = perLine(asIs, `<d>+\)<s>(?P<test>.*)`, words{"": Failed}, trim)
+	parseMarked = perLine(identity, `<d>+\)<s>(?P<test>.*)`, words{"": Failed}, trim)
 	// parseCarbon reads "PASS file (1.2 s)" and "FAIL file" lines.
-	parseCarbon = perLine(asIs, `(?P<word>PASS|FAIL)<s>(?P<test>.*)`, words{"PASS": Passed, "FAIL": Failed}, dropFirstTiming)
+	parseCarbon = perLine(identity, `(?P<word>PASS|FAIL)<s>(?P<test>.*)`, words{"PASS": Passed, "FAIL": Failed}, dropFirstTiming)
 )
 
 func parseImmutable(log string, c Context) (Statuses, error) {
@@ -52,8 +52,8 @@ func dropFirstTiming(s string) string {
 	return s
 }
 
-// numbered removes a prefix such as "12)" from a line.
-func numbered(line string) (rest string, ok bool) {
+// cutNumber removes a prefix such as "12)" from a line.
+func cutNumber(line string) (rest string, ok bool) {
 	n := digitsPrefix(line)
 	if n == 0 {
 		return "", false
@@ -61,15 +61,15 @@ func numbered(line string) (rest string, ok bool) {
 	return strings.CutPrefix(line[n:], ")")
 }
 
-// found sets the status of every test that the first group of re matches in log, under its name after
+// setMatches sets the status of every test that the first group of re matches in log, under its name after
 // rename.
-func (s *Statuses) found(log string, re *regexp.Regexp, status Status, rename func(string) string) {
+func (s *Statuses) setMatches(log string, re *regexp.Regexp, status Status, rename func(string) string) {
 	for _, g := range re.FindAllStringSubmatch(log, -1) {
 		s.Set(rename(g[1]), status)
 	}
 }
 
-func asIs(test string) string { return test }
+func identity(test string) string { return test }
 
 var (
 	// The white space after the word may be the line end: the name is then the next line.
@@ -81,8 +81,8 @@ var (
 func parseGrommet(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	name := func(line string) string { return grommetTiming().ReplaceAllLiteralString(trim(line), "") }
-	m.found(log, grommetFailed(), Failed, name)
-	m.found(log, grommetPassed(), Passed, name)
+	m.setMatches(log, grommetFailed(), Failed, name)
+	m.setMatches(log, grommetPassed(), Passed, name)
 	return m, nil
 }
 
@@ -114,14 +114,14 @@ var (
 
 func parseChartJS(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	m.found(stripANSI(log), chartFailure(), Failed, asIs)
+	m.setMatches(stripANSI(log), chartFailure(), Failed, identity)
 	return m, nil
 }
 
 func parseBPMN(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	for _, heading := range bpmnFailures {
-		m.found(log, heading(), Failed, asIs)
+		m.setMatches(log, heading(), Failed, identity)
 	}
 	return m, nil
 }
@@ -129,10 +129,10 @@ func parseBPMN(log string, _ Context) (Statuses, error) {
 func parseOpenLayers(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	for _, heading := range openLayersFailures {
-		m.found(log, heading(), Failed, squeeze)
+		m.setMatches(log, heading(), Failed, squeeze)
 	}
-	m.found(log, mochaError(), Failed, squeeze)
-	m.found(log, openLayersCase(), Failed, squeeze)
+	m.setMatches(log, mochaError(), Failed, squeeze)
+	m.setMatches(log, openLayersCase(), Failed, squeeze)
 	return m, nil
 }
 

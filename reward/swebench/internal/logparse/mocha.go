@@ -112,7 +112,7 @@ func parseHighlightJS(log string, _ Context) (Statuses, error) {
 		body := trim(line)
 		if strings.HasPrefix(body, "✓") || strings.HasPrefix(body, "✔") {
 			m.Set(full(dropMilliseconds(trimLeft(line)[len("✓"):])), Passed)
-		} else if _, ok := numbered(body); ok {
+		} else if _, ok := cutNumber(body); ok {
 			_, name, _ := strings.Cut(line, ")")
 			m.Set(full(dropMilliseconds(name)), Failed)
 		} else if strings.HasPrefix(line, "  ") {
@@ -170,7 +170,7 @@ func fullTitles(run, opening, closing string, status Status, m *Statuses) {
 	if i := strings.LastIndex(run, closing); i >= 0 {
 		run = run[:i]
 	}
-	m.found(run, fullTitle(), status, asIs)
+	m.setMatches(run, fullTitle(), status, identity)
 }
 
 var fullTitle = compile(`"fullTitle":<s>"(.*)",\n`)
@@ -195,7 +195,7 @@ func parseLighthouseMocha(log string) (Statuses, error) {
 			if ok {
 				status = Passed
 			} else {
-				rest, ok = numbered(body)
+				rest, ok = cutNumber(body)
 			}
 			if ok {
 				rest, ok = cutSpace(rest)
@@ -317,8 +317,8 @@ func parseNextCypress(log string) (Statuses, error) {
 		}
 		suite, body := log[s[4]:s[5]], log[s[1]:end]
 		name := func(test string) string { return suite + ": " + trim(test) }
-		m.found(body, cypressFailure(), Failed, name)
-		m.found(body, cypressSuccess(), Passed, name)
+		m.setMatches(body, cypressFailure(), Failed, name)
+		m.setMatches(body, cypressSuccess(), Passed, name)
 	}
 	return m, nil
 }

@@ -13,7 +13,7 @@ func parseP5(log string, _ Context) (Statuses, error) {
 	for pos := 0; pos < len(log); {
 		body := trimLeft(log[pos:])
 		at := len(log) - len(body)
-		rest, ok := numbered(body)
+		rest, ok := cutNumber(body)
 		if ok {
 			if title, ok := untilColon(rest); ok {
 				if name, ok := indentedTitle(title); ok {

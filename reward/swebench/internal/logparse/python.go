@@ -88,9 +88,9 @@ var colour = compile(`\[<d>+m`)
 
 func isControl(r rune) bool { return r > 0 && r < 0x20 }
 
-// undecorated returns line without "[<digits>m", and then without the control characters 1..31;
+// stripDecoration returns line without "[<digits>m", and then without the control characters 1..31;
 // sequences formed by the second step are kept.
-func undecorated(line string) string {
+func stripDecoration(line string) string {
 	line = colour().ReplaceAllLiteralString(line, "")
 	return strings.Join(strings.FieldsFunc(line, isControl), "")
 }
@@ -98,7 +98,7 @@ func undecorated(line string) string {
 func parsePytestV2(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	for line := range strings.SplitSeq(log, "\n") {
-		line = undecorated(line)
+		line = stripDecoration(line)
 		switch {
 		case startsWithStatus(line):
 			if strings.HasPrefix(line, "FAILED") {
