@@ -50,7 +50,7 @@ func (a Aggregate) Score(votes []rollout.Vote, asked int) (score *float64, reaso
 	}
 	t := count(votes)
 	if t.valid < a.quorum() {
-		return nil, fmt.Sprintf("%d of %d votes are valid, the quorum is %d: %s", t.valid, len(votes), a.quorum(), faultsOf(votes))
+		return nil, fmt.Sprintf("%d of %d votes are valid, the quorum is %d: %s", t.valid, len(votes), a.quorum(), summarizeFaults(votes))
 	}
 	var v float64
 	switch a.Method {
@@ -154,8 +154,8 @@ func (t tally) leaders() []float64 {
 	return out
 }
 
-// faultsOf returns the reasons why votes have no score, the most frequent first.
-func faultsOf(votes []rollout.Vote) string {
+// summarizeFaults returns the reasons why votes have no score, the most frequent first.
+func summarizeFaults(votes []rollout.Vote) string {
 	if len(votes) == 0 {
 		return "no vote was asked for"
 	}

@@ -41,15 +41,15 @@ func cut(text string, limit int, count func(string) int) string {
 	case limit < n/maxUnitBytes:
 		most = (limit + 1) * maxUnitBytes
 	}
-	if k := largest(min(most, n-1), func(k int) bool { return fits(keep(k)) }); k > 0 {
+	if k := largestTrue(min(most, n-1), func(k int) bool { return fits(keep(k)) }); k > 0 {
 		return keep(k)
 	}
-	return tail(text, max(0, largest(most, func(k int) bool { return fits(tail(text, k)) })))
+	return tail(text, max(0, largestTrue(most, func(k int) bool { return fits(tail(text, k)) })))
 }
 
-// largest returns the largest k in [0, n] for which ok is true, or −1. ok must be true up to some k
+// largestTrue returns the largest k in [0, n] for which ok is true, or −1. ok must be true up to some k
 // and false after it.
-func largest(n int, ok func(int) bool) int {
+func largestTrue(n int, ok func(int) bool) int {
 	return sort.Search(n+1, func(k int) bool { return !ok(k) }) - 1
 }
 

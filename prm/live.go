@@ -77,7 +77,7 @@ func (l *Live) submit(r *rollout.Rollout, whole bool) ([]rollout.StepScore, erro
 	asked := make([]*ask, len(steps))
 	for i := range steps {
 		scores[i].Step = steps[i].Index
-		if unasked(&scores[i], &steps[i], l.s.o.Steps.policy(steps[i].Class)) {
+		if scoreWithoutJudge(&scores[i], &steps[i], l.s.o.Steps.policy(steps[i].Class)) {
 			continue
 		}
 		var err error

@@ -145,7 +145,7 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 	for i := range steps {
 		out := &p.scores[i]
 		out.Step = steps[i].Index
-		if unasked(out, &steps[i], s.o.Steps.policy(steps[i].Class)) {
+		if scoreWithoutJudge(out, &steps[i], s.o.Steps.policy(steps[i].Class)) {
 			continue
 		}
 		messages, err := s.prompt.Build(r, steps, i)
@@ -176,7 +176,7 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 func (s *Scorer) finish(ctx context.Context, p *pending) ([]rollout.StepScore, error) {
 	p.wait.Wait()
 	if ctx.Err() != nil {
-		return nil, stopped(ctx, p.r)
+		return nil, stoppedError(ctx, p.r)
 	}
 	if s.o.Journal != nil {
 		if err := s.o.Journal.Sync(); err != nil {
@@ -186,8 +186,8 @@ func (s *Scorer) finish(ctx context.Context, p *pending) ([]rollout.StepScore, e
 	return p.scores, nil
 }
 
-// stopped returns the error of a run that ended early.
-func stopped(ctx context.Context, r *rollout.Rollout) error {
+// stoppedError returns the error of a run that ended early.
+func stoppedError(ctx context.Context, r *rollout.Rollout) error {
 	cause := context.Cause(ctx)
 	if e, ok := errors.AsType[*rollout.Error](cause); ok {
 		return e
@@ -199,8 +199,8 @@ func stopped(ctx context.Context, r *rollout.Rollout) error {
 	return rollout.Errorf(rollout.KindJudge, at, "scoring stopped: %w", cause)
 }
 
-// unasked sets out for a step that needs no judge, and reports whether the step is one.
-func unasked(out *rollout.StepScore, step *Step, policy string) bool {
+// scoreWithoutJudge sets out for a step that needs no judge, and reports whether the step is one.
+func scoreWithoutJudge(out *rollout.StepScore, step *Step, policy string) bool {
 	switch {
 	case step.Unrecorded: // its class is unknown too
 		out.Reason = "the text of this step was not recorded"

@@ -75,7 +75,7 @@ func StepsOf(r *rollout.Rollout) []Step {
 	var steps []Step
 	for i := range turns {
 		t := &turns[i]
-		if !taken(r, t) {
+		if !takenByPolicy(r, t) {
 			continue
 		}
 		k, ok := at[t.Step]
@@ -90,9 +90,9 @@ func StepsOf(r *rollout.Rollout) []Step {
 	return steps
 }
 
-// taken reports whether the policy took a turn. A recorded turn is a model call, so an unknown origin
+// takenByPolicy reports whether the policy took a turn. A recorded turn is a model call, so an unknown origin
 // counts as the policy.
-func taken(r *rollout.Rollout, t *rollout.Turn) bool {
+func takenByPolicy(r *rollout.Rollout, t *rollout.Turn) bool {
 	if t.Message < 0 || t.Message >= len(r.Messages) {
 		return true
 	}

@@ -108,7 +108,7 @@ func (j *Journal) scan(r *bufio.Reader) (end int64, err error) {
 		}
 		if rerr == io.EOF {
 			if line == 1 && !headerPrefix(raw) {
-				return 0, j.foreign()
+				return 0, j.notAJournal()
 			}
 			return end, nil
 		}
@@ -117,7 +117,7 @@ func (j *Journal) scan(r *bufio.Reader) (end int64, err error) {
 		case line == 1:
 			var h header
 			if body == nil || json.Unmarshal(body, &h) != nil || h != fileHeader {
-				return 0, j.foreign()
+				return 0, j.notAJournal()
 			}
 		case body == nil:
 			if bad < 0 {
@@ -127,7 +127,7 @@ func (j *Journal) scan(r *bufio.Reader) (end int64, err error) {
 			return 0, rollout.Errorf(rollout.KindFormat, rollout.Where{File: j.path, Byte: rollout.At(int(bad))},
 				"the journal is damaged before line %d, where it goes on whole", line).WithFix("restore the file, or delete the damaged lines to ask for their votes again")
 		default:
-			if err := j.note(body, offset, line); err != nil {
+			if err := j.indexLine(body, offset, line); err != nil {
 				return 0, err
 			}
 		}
@@ -144,21 +144,21 @@ func headerPrefix(b []byte) bool {
 	return err == nil && bytes.HasPrefix(first, b)
 }
 
-func (j *Journal) foreign() error {
+func (j *Journal) notAJournal() error {
 	return rollout.Errorf(rollout.KindFormat, rollout.Where{File: j.path, Line: 1}, "expected the header of a vote journal, version %d", fileHeader.Version).WithFix("name another file; this one is left as it is")
 }
 
-// note adds a good line to the index.
-func (j *Journal) note(body []byte, offset int64, line int) error {
+// indexLine adds a good line to the index.
+func (j *Journal) indexLine(body []byte, offset int64, line int) error {
 	var r Record
 	if err := json.Unmarshal(body, &r); err != nil {
 		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: j.path, Line: line}, "the line is whole but no vote: %w", err)
 	}
-	j.keep(r, offset)
+	j.indexRecord(r, offset)
 	return nil
 }
 
-func (j *Journal) keep(r Record, offset int64) {
+func (j *Journal) indexRecord(r Record, offset int64) {
 	if r.Error != "" {
 		j.stats.Failed++
 		return
@@ -218,7 +218,7 @@ func (j *Journal) Append(records ...Record) error {
 		return err
 	}
 	for i, r := range records {
-		j.keep(r, start+offsets[i])
+		j.indexRecord(r, start+offsets[i])
 	}
 	if j.appended += len(records); j.appended-j.synced >= j.syncEvery {
 		select {

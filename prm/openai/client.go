@@ -58,7 +58,7 @@ func New(o Options) (*Client, error) {
 		c.pool.endpoints = append(c.pool.endpoints, e)
 	}
 	var err error
-	if c.common, err = c.fixed(); err != nil {
+	if c.common, err = c.commonFields(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -117,7 +117,7 @@ func (c *Client) Identity() string {
 
 // Judge requests one vote.
 func (c *Client) Judge(ctx context.Context, req prm.Request) (prm.Reply, error) {
-	replies, err := c.ask(ctx, req, 1)
+	replies, err := c.requestVotes(ctx, req, 1)
 	if err != nil {
 		return prm.Reply{}, err
 	}
@@ -130,19 +130,19 @@ func (c *Client) JudgeN(ctx context.Context, req prm.Request, n int) ([]prm.Repl
 	if n < 1 {
 		return nil, rollout.Errorf(rollout.KindInput, where(req), "expected a positive number of votes, found %d", n)
 	}
-	return c.ask(ctx, req, n)
+	return c.requestVotes(ctx, req, n)
 }
 
 // Batches reports whether an endpoint may sample several votes from one request: not all endpoints are
 // known to refuse.
-func (c *Client) Batches() bool { return c.pool != nil && !c.pool.single() }
+func (c *Client) Batches() bool { return c.pool != nil && !c.pool.allOneByOne() }
 
 func where(req prm.Request) rollout.Where {
 	return rollout.Where{Rollout: req.ID.Rollout, Field: fmt.Sprintf("step %d vote %d", req.ID.Step, req.ID.Vote)}
 }
 
-// ask retries until there is a reply, a permanent failure, or no patience left.
-func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, error) {
+// requestVotes retries until there is a reply, a permanent failure, or no patience left.
+func (c *Client) requestVotes(ctx context.Context, req prm.Request, n int) ([]prm.Reply, error) {
 	if c.pool == nil {
 		return nil, zero.Value("openai.Client", "New")
 	}
@@ -155,7 +155,7 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 	for try := 0; ; try++ {
 		e, replies, fail, err := c.attempt(ctx, req, n, try)
 		if err != nil {
-			return nil, c.impatient(outer, req, last, try)
+			return nil, c.timeoutError(outer, req, last, try)
 		}
 		if fail == nil {
 			if suspect != nil {
@@ -166,7 +166,7 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 		if last == nil || ctx.Err() == nil { // otherwise the failure is caused by the end of the call itself
 			last = fail
 		}
-		if n > 1 && refusesMany(fail.status) {
+		if n > 1 && mayRefuseN(fail.status) {
 			n, suspect = 1, e
 			continue
 		}
@@ -182,11 +182,11 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 			pause = fail.pause + time.Duration(rand.Int64N(int64(fail.pause)/10+1))
 		}
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < pause {
-			return nil, c.impatient(outer, req, last, try+1)
+			return nil, c.timeoutError(outer, req, last, try+1)
 		}
 		c.count(func(s *Stats) { s.Retries++ })
 		if sleep(ctx, pause) != nil {
-			return nil, c.impatient(outer, req, last, try+1)
+			return nil, c.timeoutError(outer, req, last, try+1)
 		}
 	}
 }
@@ -267,9 +267,9 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	return e, replies, fail, nil
 }
 
-// refusesMany reports whether a status may mean that the server does not support n > 1. Only an answer
+// mayRefuseN reports whether a status may mean that the server does not support n > 1. Only an answer
 // to the same prompt with one vote proves it.
-func refusesMany(status int) bool {
+func mayRefuseN(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == http.StatusNotImplemented
 }
 
@@ -299,8 +299,8 @@ func (c *Client) giveUp(req prm.Request, fail *failure, tries int) error {
 	return e
 }
 
-// impatient returns the error of a call whose patience ran out, or whose caller cancelled it.
-func (c *Client) impatient(outer context.Context, req prm.Request, last *failure, tries int) error {
+// timeoutError returns the error of a call whose patience ran out, or whose caller cancelled it.
+func (c *Client) timeoutError(outer context.Context, req prm.Request, last *failure, tries int) error {
 	if outer.Err() != nil {
 		return rollout.Errorf(rollout.KindJudge, where(req), "the call was broken off: %w", context.Cause(outer))
 	}

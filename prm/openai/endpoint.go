@@ -157,8 +157,8 @@ func (p *pool) state(now time.Time) string {
 	return strings.Join(all, "; ")
 }
 
-// single reports whether all endpoints are known not to support n > 1.
-func (p *pool) single() bool {
+// allOneByOne reports whether all endpoints are known not to support n > 1.
+func (p *pool) allOneByOne() bool {
 	for _, e := range p.endpoints {
 		if !e.oneByOne.Load() {
 			return false

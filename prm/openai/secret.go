@@ -31,7 +31,7 @@ func secretOf(key string) *regexp.Regexp {
 	if len(key) < leastSecret {
 		return nil
 	}
-	all := encoded(key)
+	all := base64Forms(key)
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	for i, s := range all {
 		all[i] = regexp.QuoteMeta(s)
@@ -44,10 +44,10 @@ func secretOf(key string) *regexp.Regexp {
 	return regexp.MustCompile(spelt.String() + "|" + strings.Join(all, "|"))
 }
 
-// encoded returns key in base64, for each of its possible alignments to groups of three bytes. Where
+// base64Forms returns key in base64, for each of its possible alignments to groups of three bytes. Where
 // the key does not begin or end a group, the character that it shares with neighbouring bytes is left
 // out.
-func encoded(key string) (all []string) {
+func base64Forms(key string) (all []string) {
 	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 {
 			s := e.EncodeToString([]byte(strings.Repeat("x", before) + key))

@@ -18,8 +18,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// fixed returns the fields common to all requests as one JSON object, which is encoded only once.
-func (c *Client) fixed() ([]byte, error) {
+// commonFields returns the fields common to all requests as one JSON object, which is encoded only once.
+func (c *Client) commonFields() ([]byte, error) {
 	fields := map[string]any{"model": c.o.Model}
 	if c.o.Temperature != nil {
 		fields["temperature"] = *c.o.Temperature
@@ -104,12 +104,12 @@ func (c *Client) send(ctx context.Context, e *endpoint, request []byte, n int) (
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, 0, lost(err)
+		return nil, 0, connectionFailure(err)
 	}
 	defer resp.Body.Close()
 	status = resp.StatusCode
 	if status >= 300 {
-		return nil, status, c.refused(resp)
+		return nil, status, c.failureOf(resp)
 	}
 	// One byte more distinguishes a body of exactly the limit from a larger one.
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, min(c.o.maxReply, math.MaxInt64-1)+1))
@@ -117,7 +117,7 @@ func (c *Client) send(ctx context.Context, e *endpoint, request []byte, n int) (
 	case int64(len(raw)) > c.o.maxReply:
 		return nil, status, &failure{err: fmt.Errorf("the reply is larger than the limit of %d bytes", c.o.maxReply), health: neutral}
 	case err != nil:
-		return nil, status, lost(fmt.Errorf("read the reply of %s: %w", e.url, err))
+		return nil, status, connectionFailure(fmt.Errorf("read the reply of %s: %w", e.url, err))
 	}
 	var body completion
 	if err := json.Unmarshal(raw, &body); err != nil {
@@ -138,13 +138,13 @@ func (c *Client) send(ctx context.Context, e *endpoint, request []byte, n int) (
 	if len(replies) == 0 {
 		return nil, status, &failure{err: errors.New("the reply has no choices"), status: status, retry: true, health: failing}
 	}
-	share(replies, max(body.Usage.Prompt, 0), max(body.Usage.Completion, 0))
+	distributeUsage(replies, max(body.Usage.Prompt, 0), max(body.Usage.Completion, 0))
 	return replies, status, nil
 }
 
-// share distributes the token counts of a reply over its votes: the prompt to the first vote, the
+// distributeUsage distributes the token counts of a reply over its votes: the prompt to the first vote, the
 // completion evenly, its remainder to the first vote.
-func share(replies []prm.Reply, prompt, completion int) {
+func distributeUsage(replies []prm.Reply, prompt, completion int) {
 	each := completion / len(replies)
 	for i := range replies {
 		replies[i].CompletionTokens = each
@@ -153,12 +153,12 @@ func share(replies []prm.Reply, prompt, completion int) {
 	replies[0].CompletionTokens += completion - each*len(replies)
 }
 
-// lost returns the failure of a request without a whole response, after a failed connection or a
+// connectionFailure returns the failure of a request without a whole response, after a failed connection or a
 // timeout.
-func lost(err error) *failure { return &failure{err: err, retry: true, health: failing} }
+func connectionFailure(err error) *failure { return &failure{err: err, retry: true, health: failing} }
 
-// refused returns the failure for a response without success.
-func (c *Client) refused(resp *http.Response) *failure {
+// failureOf returns the failure for a response without success.
+func (c *Client) failureOf(resp *http.Response) *failure {
 	f := &failure{status: resp.StatusCode, err: c.statusError(resp), health: neutral}
 	switch s := resp.StatusCode; {
 	case s == http.StatusTooManyRequests:
