@@ -139,7 +139,7 @@ func (r *Rules) Decide(groups []Group, report *shaping.Report) ([][]Fate, error)
 		}
 	}
 	if r.Filter == nil {
-		return out, apply(&r.Keep, groups, out, report)
+		return out, applyKeep(&r.Keep, groups, out, report)
 	}
 	decisions, takenBack, err := filter.Apply(looks, *r.Filter)
 	if err != nil {
@@ -165,7 +165,7 @@ func (r *Rules) Decide(groups []Group, report *shaping.Report) ([][]Fate, error)
 			at++
 		}
 	}
-	return out, apply(&r.Keep, groups, out, report)
+	return out, applyKeep(&r.Keep, groups, out, report)
 }
 
 // age leaves out members whose policy version is too old.

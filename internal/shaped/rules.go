@@ -48,7 +48,7 @@ func (r Rules) Shapes() bool {
 // Decides reports whether r needs whole groups: it may leave groups or rollouts out, or change rewards
 // depending on other rewards.
 func (r Rules) Decides() bool {
-	return r.MaxAge != nil || r.Spending != nil || r.MinValid > 0 || r.MinSolved > 0 || r.MinUnsolved > 0 || r.Filter != nil || keeps(&r.Keep)
+	return r.MaxAge != nil || r.Spending != nil || r.MinValid > 0 || r.MinSolved > 0 || r.MinUnsolved > 0 || r.Filter != nil || selects(&r.Keep)
 }
 
 // CountsTokens reports whether r needs the length of rollouts.
@@ -118,7 +118,7 @@ func (r *Rules) Shape(total float64, f Facts) (float64, []Applied) {
 		step(ruleSoft, total+r.Soft.Punishment(f.Length))
 	}
 	if r.Affine != (shaping.Affine{}) {
-		step(ruleAffine, moved(r.Affine, total))
+		step(ruleAffine, applyAffine(r.Affine, total))
 	}
 	if r.Clip != nil {
 		step(ruleClip, math.Min(math.Max(total, r.Clip.Low), r.Clip.High))
@@ -136,7 +136,7 @@ func Solved(scored rollout.Reward) *bool {
 	return &solved
 }
 
-func moved(a shaping.Affine, x float64) float64 {
+func applyAffine(a shaping.Affine, x float64) float64 {
 	if a.Scale == 0 {
 		return x + a.Bias
 	}

@@ -19,18 +19,18 @@ import (
 // Unlike encoding/json it refuses text after the object, a duplicate key, and a key that is unknown or
 // differs in case.
 func Decode(text []byte, to any) error {
-	if err := keys(text, known(reflect.TypeOf(to).Elem())); err != nil {
+	if err := checkKeys(text, structKeys(reflect.TypeOf(to).Elem())); err != nil {
 		return err
 	}
 	err := json.Unmarshal(text, to)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: wrong.Field}, "found %s, expected %s", wrong.Value, named(wrong.Type.Kind()))
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: wrong.Field}, "found %s, expected %s", wrong.Value, describeKind(wrong.Type.Kind()))
 	}
 	return fault(err)
 }
 
-// known returns the keys of a struct, nil for any other type, which allows any key.
-func known(t reflect.Type) map[string]bool {
+// structKeys returns the keys of a struct, nil for any other type, which allows any key.
+func structKeys(t reflect.Type) map[string]bool {
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
@@ -42,8 +42,8 @@ func known(t reflect.Type) map[string]bool {
 	return out
 }
 
-// keys checks the keys of the object and that no text follows it.
-func keys(text []byte, known map[string]bool) error {
+// checkKeys checks the keys of the object and that no text follows it.
+func checkKeys(text []byte, known map[string]bool) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	open, err := in.Token()
 	if err == io.EOF {
@@ -95,8 +95,8 @@ func fault(err error) error {
 	return e
 }
 
-// named returns a description of the values of a field.
-func named(k reflect.Kind) string {
+// describeKind returns a description of the values of a field.
+func describeKind(k reflect.Kind) string {
 	switch k {
 	case reflect.Bool:
 		return "true or false"

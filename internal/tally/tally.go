@@ -47,9 +47,9 @@ func FactsOf(group int, r *rollout.Rollout, got rollout.Reward) Facts {
 // Tally computes an overview.Batch. The zero value is ready for use; it is not safe for concurrent
 // use.
 type Tally struct {
-	rollouts, graded, resolved, truncated, judged, cold   int
-	groups                                                map[int]solves
-	reward, steps, rows, tokens, trained, advantageValues sample
+	rollouts, graded, resolved, truncated, judged, withoutTemperature int
+	groups                                                            map[int]solves
+	reward, steps, rows, tokens, trained, advantageValues             sample
 }
 
 // solves counts the graded rollouts of a group; its small size matters for many groups.
@@ -85,7 +85,7 @@ func (t *Tally) Add(r Facts) {
 		return
 	}
 	if r.NoTemperature {
-		t.cold++
+		t.withoutTemperature++
 	}
 	t.rows.add(float64(r.Rows))
 	t.tokens.add(float64(r.Tokens))
@@ -97,7 +97,7 @@ func (t *Tally) Add(r Facts) {
 
 // Batch returns the overview of the rollouts added so far.
 func (t *Tally) Batch() overview.Batch {
-	b := overview.Batch{Rollouts: t.rollouts, Graded: t.graded, Resolved: t.resolved, Truncated: t.truncated, Judged: t.judged, NoTemperature: t.cold,
+	b := overview.Batch{Rollouts: t.rollouts, Graded: t.graded, Resolved: t.resolved, Truncated: t.truncated, Judged: t.judged, NoTemperature: t.withoutTemperature,
 		Reward: t.reward.distribution(), Steps: t.steps.distribution(), Rows: t.rows.distribution(),
 		Tokens: t.tokens.distribution(), Trained: t.trained.distribution(), Advantage: t.advantageValues.distribution()}
 	counts := map[solves]int{}
