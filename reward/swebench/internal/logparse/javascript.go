@@ -103,7 +103,7 @@ var (
 	}
 	openLayersCase = compile(`(?m)^case<s>(.*):<s>mismatch`)
 
-	// mochaError matches a " 1) suite\n test\n Error:" block: two white spaces at a line start, a
+	// mochaError matches a "  1) suite\n test\n Error:" block: two white spaces at a line start, a
 	// number, and everything up to the next "Error:".
 	mochaError = compile(`(?m)^<s>{2}<d>+\)((?s:.*?))Error:`)
 	// eslintNumber and eslintTitle match a "  1) title … SomeError" block of mocha's min
