@@ -11,16 +11,15 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Aggregate says how votes become a score. The zero value is the mean of the
-// valid votes, at least one.
+// Aggregate defines how votes become a score. The zero value is the mean of the valid votes and
+// requires at least one.
 type Aggregate struct {
-	// Method: "mean_valid" or "", the mean over the votes that have a score;
-	// "mean_all", over all votes asked for, those without a score counting 0;
-	// "majority", the value most votes have.
+	// Method selects the score: "mean_valid" or "", the mean over the votes that have a score;
+	// "mean_all", the mean over all planned votes, with 0 for those without a score; "majority", the
+	// most frequent value.
 	Method string
-	// Tie is what a majority does when several values lead together: "" scores 0
-	// (OpenClaw-RL@0d034dd5e); "none" gives no score, "low" the lowest of them, "high"
-	// the highest.
+	// Tie selects the score of a majority with several leading values: "", 0 (OpenClaw-RL@0d034dd5e);
+	// "none", no score; "low", the lowest of them; "high", the highest.
 	Tie string
 	// Quorum is the least number of valid votes for a score; 0 means 1.
 	Quorum int
@@ -37,22 +36,21 @@ func (a Aggregate) validate() error {
 	return f.Err()
 }
 
-// majority is asked in waves, see needed.
+// majority is the method whose votes are requested in waves, see needed.
 const majority = "majority"
 
 func (a Aggregate) quorum() int { return max(a.Quorum, 1) }
 
-// Score aggregates the votes of a step of which asked were planned (at least
-// len(votes); fewer votes than asked happen after an early stop). A nil score
-// comes with the reason why there is none; a score may come with a remark. An unknown
-// word in a gives none.
+// Score returns the score of a step from its votes. asked is the number of planned votes, at least
+// len(votes); fewer votes than planned are possible after an early stop. A nil score comes with the
+// reason for its absence; a score may come with a remark. An invalid a gives no score.
 func (a Aggregate) Score(votes []rollout.Vote, asked int) (score *float64, reason string) {
 	if err := a.validate(); err != nil {
 		return nil, err.Error()
 	}
 	t := count(votes)
 	if t.valid < a.quorum() {
-		return nil, fmt.Sprintf("%d of %d votes are valid, the quorum is %d: %s", t.valid, len(votes), a.quorum(), faultsOf(votes))
+		return nil, fmt.Sprintf("%d of %d votes are valid, the quorum is %d: %s", t.valid, len(votes), a.quorum(), summarizeFaults(votes))
 	}
 	var v float64
 	switch a.Method {
@@ -78,9 +76,9 @@ func (a Aggregate) Score(votes []rollout.Vote, asked int) (score *float64, reaso
 	return &v, reason
 }
 
-// needed is the least number of further valid votes that could fix the outcome
-// of a step with m planned votes, 0 when no further vote can change it. Asking
-// in waves of that size never changes a score, only its price.
+// needed returns the least number of further valid votes that could decide the score of a step with m
+// planned votes, 0 if no further vote can change it. Requesting votes in waves of that size never
+// changes a score, only its cost.
 func (a Aggregate) needed(votes []rollout.Vote, m int) int {
 	left := m - len(votes)
 	if left <= 0 {
@@ -95,7 +93,7 @@ func (a Aggregate) needed(votes []rollout.Vote, m int) int {
 	}
 	first, second := t.top()
 	for k := range left {
-		// k votes for the leader leave left−k for one rival; a draw is not decided.
+		// After k votes for the leader, a rival can get left−k votes; a tie is undecided.
 		if t.valid+k >= a.quorum() && first+k > second+left-k {
 			return k
 		}
@@ -156,8 +154,8 @@ func (t tally) leaders() []float64 {
 	return out
 }
 
-// faultsOf sums up why votes have no score, most frequent first.
-func faultsOf(votes []rollout.Vote) string {
+// summarizeFaults returns the reasons why votes have no score, the most frequent first.
+func summarizeFaults(votes []rollout.Vote) string {
 	if len(votes) == 0 {
 		return "no vote was asked for"
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// ballot makes votes from a string: + − 0 are scores, x failed.
+// ballot makes votes from a string: + − 0 are scores, x is a failed vote.
 func ballot(s string) []rollout.Vote {
 	var votes []rollout.Vote
 	for _, c := range s {
@@ -69,8 +69,8 @@ func TestAggregate(t *testing.T) {
 	require.Contains(t, why, "2× connection reset")
 }
 
-// Stopping when Needed says 0 never changes a score, and Needed is minimal: for
-// every sequence of votes, fewer valid votes leave the outcome open.
+// Stopping when Needed returns 0 never changes a score, and Needed is minimal: for every sequence of
+// votes, fewer valid votes leave the outcome open.
 func TestNeededByEnumeration(t *testing.T) {
 	const m = 5
 	letters := "+-0x"
@@ -176,7 +176,7 @@ func TestSeedsDiffer(t *testing.T) {
 	require.NotEqual(t, prm.Seed(1, prm.VoteID{Rollout: "a"}), prm.Seed(2, prm.VoteID{Rollout: "a"}))
 }
 
-// What means nothing is a fault and not silently something else.
+// Meaningless words and numbers are reported as faults instead of being ignored.
 func TestWordsAndNumbersWithoutAMeaningAreFaults(t *testing.T) {
 	one := []rollout.StepScore{{Score: new(1.0)}}
 	for _, c := range []prm.Combination{{Missing: "Zero"}, {Coef: new(math.NaN())}, {Coef: new(math.Inf(1))}} {

@@ -7,31 +7,29 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Agreement says how far the votes on the same step agree. A majority that
-// stops early asks for more votes where they differ, which lowers every figure
-// here: compare judges without it.
+// Agreement measures how far the votes on the same step agree. A majority that stops early requests
+// more votes where they differ, which lowers all figures: compare judges without early stopping.
 type Agreement struct {
 	Steps     int `json:"steps"`     // steps with at least two valid votes
 	Votes     int `json:"votes"`     // their valid votes
 	Unanimous int `json:"unanimous"` // steps whose votes are all equal
-	// Kappa is Fleiss' κ over the vote values, with the mean over steps of the
-	// pairwise agreement, so that steps may have different numbers of votes
-	// (Fleiss 1971; Conger 1980 for unequal numbers). 1 is full agreement, 0 what
-	// chance gives. nil when there is no step, or every vote has the same value and
-	// chance alone explains everything.
+	// Kappa is Fleiss' κ over the vote values, with the mean over steps of the pairwise agreement, so
+	// that steps may have different numbers of votes (Fleiss 1971; Conger 1980 for unequal numbers). 1
+	// is full agreement, 0 is agreement by chance. It is nil without steps, or if every vote has the
+	// same value, so that chance explains everything.
 	Kappa *float64 `json:"kappa"`
-	// The spread of a step is max − min of its votes: the mean over steps, and the largest.
+	// The spread of a step is max − min of its votes; these are its mean over steps and its maximum.
 	MeanSpread float64 `json:"mean_spread"`
 	MaxSpread  float64 `json:"max_spread"`
 	// Failed and Unparsed count votes without a score, over all steps.
 	Failed   int `json:"failed"`
 	Unparsed int `json:"unparsed"`
-	// NotComputed counts the steps without a score; skipped ones are not counted.
+	// NotComputed counts the steps without a score, except skipped steps.
 	NotComputed int `json:"not_computed"`
 }
 
-// Tally collects Agreement over many rollouts in constant memory per distinct
-// vote value. The zero value is ready; it is not safe for concurrent use.
+// Tally computes the Agreement over many rollouts, in constant memory per distinct vote value. The
+// zero value is ready for use; it is not safe for concurrent use.
 type Tally struct {
 	a       Agreement
 	pairs   float64 // Σ over steps of the pairwise agreement
@@ -39,7 +37,7 @@ type Tally struct {
 	byValue map[float64]int
 }
 
-// Add takes the steps of a rollout.
+// Add adds the step scores of a rollout.
 func (t *Tally) Add(scores []rollout.StepScore) {
 	for _, s := range scores {
 		if s.Score == nil && !Skipped(s) {

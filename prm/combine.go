@@ -9,12 +9,12 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Combination is outcome + coef × mean(step scores).
+// Combination defines the combined reward: outcome + coef × mean(step scores).
 type Combination struct {
-	// Coef weighs the mean; nil means 1.
+	// Coef is the weight of the mean; nil means 1.
 	Coef *float64
-	// Missing is what a step without a score does: "" leaves the mean; "zero" counts as
-	// 0 (OpenClaw-RL@0d034dd5e); "exclude" leaves the rollout without a combined reward.
+	// Missing selects the treatment of a step without a score: "", it is left out of the mean; "zero",
+	// it counts as 0 (OpenClaw-RL@0d034dd5e); "exclude", the rollout gets no combined reward.
 	Missing string
 }
 
@@ -34,17 +34,17 @@ func (c Combination) coef() float64 {
 	return *c.Coef
 }
 
-// Combine returns the reward of a rollout from its outcome and its step scores,
-// in any order. Without a step the total is the outcome and Step is nil. Steps
-// that were left out on purpose ([Skipped]) are not missing. A rollout whose total is
-// not finite, or any by a c with an unknown word, is excluded, with the reason.
+// Combine returns the reward of a rollout from its outcome and its step scores, in any order. Without
+// steps the total is the outcome and Step is nil. Steps that were left out on purpose ([Skipped]) do
+// not count as missing. A rollout whose total is not finite is excluded with the reason, and so is
+// every rollout if c is invalid.
 func (c Combination) Combine(outcome float64, scores []rollout.StepScore) rollout.Reward {
 	if err := c.validate(); err != nil {
 		return rollout.Reward{Excluded: "no combined reward", Reason: err.Error()}
 	}
 	r := rollout.Reward{Total: outcome, Outcome: outcome}
 	mean, n, missing := 0.0, 0, 0
-	// In the order of steps, on which a sum of floats depends.
+	// Sorted by step, since a sum of floats depends on the order.
 	for _, s := range slices.SortedStableFunc(slices.Values(scores), func(a, b rollout.StepScore) int { return a.Step - b.Step }) {
 		switch {
 		case s.Score != nil:
@@ -72,11 +72,11 @@ func (c Combination) Combine(outcome float64, scores []rollout.StepScore) rollou
 	return r
 }
 
-// skippedPrefix opens the reason of a step that was left out on purpose.
+// skippedPrefix is the prefix of the reason of a step that was left out on purpose.
 const skippedPrefix = "skipped: "
 
-// Skipped reports whether a step was left out by policy, as opposed to judged
-// in vain.
+// Skipped reports whether a step was left out on purpose (StepOptions), as opposed to judged without a
+// valid vote.
 func Skipped(s rollout.StepScore) bool {
 	return s.Score == nil && strings.HasPrefix(s.Reason, skippedPrefix)
 }

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// size measures text in the unit of a budget, code points where count is nil.
+// size returns the size of text in the unit of a budget, in code points if count is nil.
 func size(text string, count func(string) int) int {
 	if count == nil {
 		return utf8.RuneCountInString(text)
@@ -14,15 +14,14 @@ func size(text string, count func(string) int) int {
 	return count(text)
 }
 
-// maxUnitBytes is how long one unit of a budget can be: a text with more bytes
-// per unit of its limit is cut without being counted whole.
+// maxUnitBytes is the assumed maximum length of one unit of a budget: a text with more bytes per unit
+// of its limit is cut without counting all of it.
 const maxUnitBytes = 256
 
-// cut shortens text to at most limit units: its head and its tail, equally
-// long, around a line that says how many characters are gone. The end is
-// always kept; where not even the line fits, only the end is. A negative limit
-// cuts nothing. count measures in the unit of the limit, nil in code points; it must
-// not shrink when text is added at an end.
+// cut shortens text to at most limit units: its head and its tail, of equal length, around a line with
+// the number of omitted characters. The end is always kept; if not even that line fits, only the end
+// is kept. A negative limit cuts nothing. count returns the size of a text in the unit of the limit,
+// nil for code points; it must not shrink when text is added at an end.
 func cut(text string, limit int, count func(string) int) string {
 	if limit < 0 || len(text) <= limit && count == nil {
 		return text
@@ -42,14 +41,15 @@ func cut(text string, limit int, count func(string) int) string {
 	case limit < n/maxUnitBytes:
 		most = (limit + 1) * maxUnitBytes
 	}
-	if k := largest(min(most, n-1), func(k int) bool { return fits(keep(k)) }); k > 0 {
+	if k := largestTrue(min(most, n-1), func(k int) bool { return fits(keep(k)) }); k > 0 {
 		return keep(k)
 	}
-	return tail(text, max(0, largest(most, func(k int) bool { return fits(tail(text, k)) })))
+	return tail(text, max(0, largestTrue(most, func(k int) bool { return fits(tail(text, k)) })))
 }
 
-// largest returns the largest k in [0, n] that is ok, or −1, for an ok that turns false once.
-func largest(n int, ok func(int) bool) int {
+// largestTrue returns the largest k in [0, n] for which ok is true, or −1. ok must be true up to some k
+// and false after it.
+func largestTrue(n int, ok func(int) bool) int {
 	return sort.Search(n+1, func(k int) bool { return !ok(k) }) - 1
 }
 
@@ -66,15 +66,15 @@ func head(s string, n int) string {
 
 // Limits of the swe-rl judge (OpenClaw-RL@0d034dd5e), in code points.
 const (
-	sweLog     = 2000 // each end of an output that its log keeps
+	sweLog     = 2000 // length of each end of an output kept in its log
 	sweHistory = 1000
 	sweCurrent = 4000
 	sweIssue   = 8000
 	sweSteps   = 8
 )
 
-// sweOutput shows an output as the swe-rl judge does: both ends of the log,
-// then a second cut that keeps the head only.
+// sweOutput returns an output as the swe-rl judge shows it: both ends of the log, then cut again to
+// its head.
 func sweOutput(text string, limit int) string {
 	if n := utf8.RuneCountInString(text); n > 2*sweLog {
 		text = head(text, sweLog) + fmt.Sprintf("\n... (%d characters omitted) ...\n", n-2*sweLog) + tail(text, sweLog)

@@ -9,8 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Any function that answers a prompt is a judge. Each step keeps its votes, and
-// a step whose votes all failed has a reason instead of a score.
+// Any function that answers a prompt can be a judge. Each step keeps its votes, and a step whose votes
+// all failed has a reason instead of a score.
 func Example() {
 	r := &rollout.Rollout{ID: "demo", Messages: []rollout.Message{
 		{Role: rollout.RoleUser, Content: "Fix the failing test."},
@@ -47,7 +47,7 @@ func Example() {
 	// reward 0.0
 }
 
-// A rule reads the vote; a text without one says why.
+// A rule reads the vote in a text, or returns the reason why there is none.
 func ExampleRule_Compile() {
 	parse, err := prm.Rule{Kind: "json", Field: "verdict.score", Scale: prm.ScoreRange{Min: 0, Max: 10}}.Compile()
 	if err != nil {

@@ -20,7 +20,7 @@ func openJournal(t *testing.T, path string) *journal.Journal {
 	return j
 }
 
-// named is a judge that says who it is.
+// named is a judge with an identity.
 type named struct {
 	prm.JudgeFunc
 	name string
@@ -28,7 +28,7 @@ type named struct {
 
 func (n named) Identity() string { return n.name }
 
-// Score gives scores when their votes are on stable storage, as ScoreAll does.
+// Score, like ScoreAll, returns scores after their votes are on stable storage.
 func TestScoreSyncsItsVotes(t *testing.T) {
 	j := openJournal(t, filepath.Join(t.TempDir(), "votes"))
 	s := scorer(t, prm.JudgeFunc(func(context.Context, prm.Request) (prm.Reply, error) { return prm.Reply{Text: `\boxed{1}`}, nil }), prm.Options{Journal: j})
@@ -37,7 +37,7 @@ func TestScoreSyncsItsVotes(t *testing.T) {
 	require.Equal(t, journal.Stats{Votes: 12}, j.Stats())
 }
 
-// Votes of one judge are not taken for those of another that names itself.
+// Votes of one judge are not reused for a judge with another identity.
 func TestJudgeNamesItself(t *testing.T) {
 	j := openJournal(t, filepath.Join(t.TempDir(), "votes"))
 	asked := map[string]int{}
@@ -52,12 +52,12 @@ func TestJudgeNamesItself(t *testing.T) {
 	for range 2 {
 		score("a", prm.Options{})
 		score("b", prm.Options{})
-		score("c", prm.Options{Identity: "a"}) // an own word counts
+		score("c", prm.Options{Identity: "a"}) // Options.Identity takes precedence
 	}
 	require.Equal(t, map[string]int{"a": 6, "b": 6}, asked)
 }
 
-// A run that StopAfter ends has journaled the failures that ended it.
+// A run ended by StopAfter has journaled the failures that ended it.
 func TestStoppedRunJournalsItsFailures(t *testing.T) {
 	j := openJournal(t, filepath.Join(t.TempDir(), "votes"))
 	s := scorer(t, prm.JudgeFunc(func(context.Context, prm.Request) (prm.Reply, error) {

@@ -8,10 +8,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Live scores a rollout while it runs: Submit puts the steps taken so far before the
-// judge and returns at once, Scores waits for the votes at the end. Seeds, prompts, votes
-// and scores are those of [Scorer.Score] on the rollout as it ended, whatever the order in
-// which answers come. It is safe for concurrent use.
+// Live scores a rollout while it runs: Submit requests votes on the steps taken so far and returns at
+// once, Scores waits for the votes at the end. Seeds, prompts, votes and scores are those of
+// [Scorer.Score] on the finished rollout, in whatever order answers arrive. It is safe for concurrent
+// use.
 type Live struct {
 	s      *Scorer
 	ctx    context.Context
@@ -23,30 +23,30 @@ type Live struct {
 	wait sync.WaitGroup
 }
 
-// ask is a step that was submitted.
+// ask is a submitted step.
 type ask struct {
 	task *task
 	out  rollout.StepScore
 	done chan struct{}
 }
 
-// Live starts on one rollout. Judge calls share the Scorer's bound and end with ctx; Close
-// ends them too.
+// Live returns a Live for one rollout. Its judge calls share the Scorer's concurrency bound and end
+// with ctx or Close.
 func (s *Scorer) Live(ctx context.Context) *Live {
 	l := &Live{s: s, asks: map[int]*ask{}}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	return l
 }
 
-// Submit takes the rollout as it stands when the result of its latest step is there: all
-// its steps are put before the judge that were not yet. A step that changes afterwards, since it
-// was submitted before its result was complete, is asked about again by Scores.
+// Submit takes the rollout as it is after the result of its latest step, and requests votes on all
+// steps that were not submitted yet. If a step changes afterwards, because it was submitted before its
+// result was complete, Scores requests its votes again.
 func (l *Live) Submit(r *rollout.Rollout) error {
 	_, err := l.submit(r, false)
 	return err
 }
 
-// Scores waits for the votes of r, the rollout as it ended, and returns one score per step.
+// Scores waits for the votes on r, the finished rollout, and returns one score per step.
 func (l *Live) Scores(r *rollout.Rollout) ([]rollout.StepScore, error) {
 	scores, err := l.submit(r, true)
 	if err != nil {
@@ -55,7 +55,7 @@ func (l *Live) Scores(r *rollout.Rollout) ([]rollout.StepScore, error) {
 	return l.s.finish(l.ctx, &pending{r: r, scores: scores})
 }
 
-// Close ends what is under way and waits for it. Votes in the journal stay.
+// Close cancels the calls in flight and waits until they return. Votes in the journal are kept.
 func (l *Live) Close() {
 	if l.cancel != nil {
 		l.cancel(context.Canceled)
@@ -63,8 +63,8 @@ func (l *Live) Close() {
 	l.wait.Wait()
 }
 
-// submit asks about the steps of r that are new, and about those that changed if r is
-// whole, whose scores it then waits for.
+// submit requests votes on the new steps of r. If r is whole, it also requests votes on changed steps
+// again, waits for all votes and returns the scores.
 func (l *Live) submit(r *rollout.Rollout, whole bool) ([]rollout.StepScore, error) {
 	switch {
 	case l.s == nil || l.s.judge == nil:
@@ -77,7 +77,7 @@ func (l *Live) submit(r *rollout.Rollout, whole bool) ([]rollout.StepScore, erro
 	asked := make([]*ask, len(steps))
 	for i := range steps {
 		scores[i].Step = steps[i].Index
-		if unasked(&scores[i], &steps[i], l.s.o.Steps.policy(steps[i].Class)) {
+		if scoreWithoutJudge(&scores[i], &steps[i], l.s.o.Steps.policy(steps[i].Class)) {
 			continue
 		}
 		var err error
@@ -97,7 +97,7 @@ func (l *Live) submit(r *rollout.Rollout, whole bool) ([]rollout.StepScore, erro
 	return scores, nil
 }
 
-// ask is the step's, put under way if it is not yet.
+// ask returns the ask of step i, and starts it if it is new, or changed in a whole r.
 func (l *Live) ask(r *rollout.Rollout, steps []Step, i int, whole bool) (*ask, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -21,14 +21,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// soFar is r after n of its steps, each with its result.
+// soFar returns r as it was after its first n steps, each with its result.
 func soFar(r *rollout.Rollout, n int) *rollout.Rollout {
 	c := *r
 	c.Messages = slices.Clone(r.Messages[:1+2*n])
 	return &c
 }
 
-// votes are what a journal holds, in the order of their keys, without times.
+// votes returns the votes in a journal, in the order of their keys, without times.
 func votes(t *testing.T, path string) string {
 	t.Helper()
 	var all []journal.Record
@@ -49,9 +49,9 @@ func votes(t *testing.T, path string) string {
 	return string(b)
 }
 
-// Steps that are judged while the agent runs have the seeds, prompts, votes and scores of
-// the same rollouts judged afterwards: the same bytes, with any number of rollouts at a
-// time, any bound on calls and answers in any order.
+// Steps judged while the agent runs have the same seeds, prompts, votes and scores, byte for byte, as
+// the same rollouts judged afterwards, for any number of concurrent rollouts, any bound on calls and
+// any order of answers.
 func TestLiveIsScoringAfterwards(t *testing.T) {
 	const rollouts = 6
 	runs := make([]*rollout.Rollout, rollouts)
@@ -108,7 +108,7 @@ func TestLiveIsScoringAfterwards(t *testing.T) {
 						l := s.Live(t.Context())
 						defer l.Close()
 						for n := 1; n <= 5+i; n++ {
-							if rng.IntN(4) > 0 { // some are submitted late, with the next, or never
+							if rng.IntN(4) > 0 { // some steps are submitted late, with the next step, or never
 								if err := l.Submit(soFar(r, n)); err != nil {
 									t.Error(err)
 								}
@@ -129,8 +129,8 @@ func TestLiveIsScoringAfterwards(t *testing.T) {
 	}
 }
 
-// Submit returns while the judge thinks; a step that was submitted before its result was
-// there counts as it is in the end.
+// Submit returns before the judge answers; a step submitted before its result is judged by its final
+// state.
 func TestLiveSubmitsAtOnce(t *testing.T) {
 	r := madeRun(0, 3)
 	gate := make(chan struct{})
@@ -149,7 +149,7 @@ func TestLiveSubmitsAtOnce(t *testing.T) {
 	}), prm.Options{Votes: 1, Concurrency: 1})
 	l := s.Live(t.Context())
 	early := soFar(r, 1)
-	early.Messages = early.Messages[:2] // the reply alone
+	early.Messages = early.Messages[:2] // the reply without its result
 	require.NoError(t, l.Submit(early))
 	require.NoError(t, l.Submit(soFar(r, 2)))
 	close(gate)
@@ -206,7 +206,7 @@ func ExampleLive() {
 	for _, command := range []string{"make test", "sed -i s/a/b/ parse.go"} {
 		r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy, Content: "```bash\n" + command + "\n```"},
 			rollout.Message{Role: rollout.RoleUser, Content: "ok"})
-		if err := l.Submit(r); err != nil { // the agent goes on
+		if err := l.Submit(r); err != nil { // the agent continues
 			panic(err)
 		}
 	}

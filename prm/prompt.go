@@ -14,20 +14,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Limits are the budgets of the sections of a judge prompt, in units of
-// Prompt.Count. 0 takes the default in brackets, a negative value is no limit.
+// Limits holds the budgets of the sections of a judge prompt, in units of Prompt.Count. 0 selects the
+// default in brackets, a negative value means no limit.
 type Limits struct {
 	Issue         int // task text [8000]
 	Rubric        int // rubric or gold patch [8000]
-	HistorySteps  int // earlier steps shown, the latest ones [8]
+	HistorySteps  int // number of earlier steps shown, the latest [8]
 	HistoryAction int // action of an earlier step [1000]
 	HistoryResult int // result of an earlier step [1000]
-	History       int // all of the history; the oldest steps go first [none]
+	History       int // the whole history; the oldest steps are dropped first [none]
 	Action        int // the step's own response and tool calls [4000]
 	Result        int // the step's own result [4000]
-	// SWERL cuts as the swe-rl judge does: outputs to 2,000 characters at each end, then
-	// their end to the limit, and a note follows the limit. Otherwise head and tail stay, equally long,
-	// around a line that says how much is gone; the end is always kept.
+	// SWERL cuts as the swe-rl judge does: outputs to 2,000 characters at each end, then to the head
+	// within the limit, followed by a note beyond the limit. Otherwise head and tail are kept, of
+	// equal length, around a line with the number of omitted characters; the end is always kept.
 	SWERL bool
 }
 
@@ -43,38 +43,36 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Prompt says what a judge reads about a step. The zero value is a complete
-// judge prompt for the zero [Rule].
+// Prompt defines the judge's prompt for a step. The zero value is a complete prompt for the zero
+// [Rule].
 type Prompt struct {
 	Limits Limits
-	// Count measures text in the unit of the limits, nil in code points; it must not shrink
-	// when text is added at an end.
+	// Count returns the size of a text in the unit of the limits, nil for code points; it must not
+	// shrink when text is added at an end.
 	Count func(text string) int
-	// System and User are text/template sources over [View]; "" takes the built-in
-	// ones. Sections belong inside {{.Fence "name" .Text}}.
+	// System and User are text/template sources for a [View]; "" selects the built-in templates. Put
+	// recorded text inside {{.Fence "name".Text}}.
 	System, User string
-	// Verdict closes the built-in system prompt: how the judge must answer. "" asks
-	// for what the rule of the scorer reads.
+	// Verdict ends the built-in system prompt and states how the judge must answer; "" asks for the
+	// format that the scorer's rule reads.
 	Verdict string
-	// Escapes are markers that recorded text must not contain as they are: a middle
-	// dot is put after their first character. nil takes those of common chat
-	// templates, of reasoning, calls and hints, and \boxed. The fence markers are always
-	// among them unless Raw is set.
+	// Escapes lists markers that recorded text must not contain unchanged: a middle dot is inserted
+	// after their first character. nil selects the markers of common chat templates, of reasoning,
+	// calls and hints, and \boxed. The fence markers are always included unless Raw is set.
 	Escapes []string
-	// Raw leaves recorded text as it is. Only for prompts compared with another
-	// system's: recorded text can then pose as anything.
+	// Raw keeps recorded text unchanged. Use it only to compare prompts with another system's:
+	// recorded text can then imitate any part of the prompt.
 	Raw bool
-	// Issue and Rubric give the task text and an optional rubric or gold patch; nil
-	// takes the text of the metadata key problem_statement where there is one, else the
-	// first user message, and no rubric.
+	// Issue and Rubric return the task text and an optional rubric or gold patch; nil selects the text
+	// of the metadata key problem_statement if it exists, else the first user message, and no rubric.
 	Issue, Rubric func(r *rollout.Rollout) string
 }
 
-// SWERL is the prompt with the limits and cuts of the swe-rl judge
-// (OpenClaw-RL@0d034dd5e) and words of its own.
+// SWERL returns the prompt with the limits and cuts of the swe-rl judge (OpenClaw-RL@0d034dd5e) and
+// with this package's own wording.
 func SWERL() Prompt { return Prompt{Limits: Limits{SWERL: true}} }
 
-// View is what a judge sees of one step: everything cut to its budget.
+// View holds the data of one step for the judge's prompt, each part cut to its budget.
 type View struct {
 	Issue   string
 	Rubric  string
@@ -88,7 +86,7 @@ type Shown struct {
 	Number     int // 1-based
 	Action     string
 	Result     string
-	ReturnCode string // "?" unknown
+	ReturnCode string // "?" if unknown
 }
 
 const (
@@ -96,13 +94,13 @@ const (
 	fenceClose = "⟦end "
 )
 
-// Fence wraps recorded text so that its borders cannot be imitated.
+// Fence wraps recorded text in fence markers, which escaped text cannot contain.
 func (View) Fence(name, text string) string {
 	return fenceOpen + name + "⟧\n" + text + "\n" + fenceClose + name + "⟧"
 }
 
-// defaultEscapes are the markers with a meaning for chat templates, reasoning
-// parsers and the vote rules of this package.
+// defaultEscapes returns the markers with a meaning for chat templates, reasoning parsers and the vote
+// rules of this package.
 func defaultEscapes() []string {
 	return []string{
 		"<|", "|>", "<｜", "｜>", "<s>", "</s>", "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>",
@@ -122,8 +120,8 @@ Weigh the action by its purpose and its result. A step that finds something out 
 //go:embed user.tmpl
 var userText string
 
-// verdictFor tells a judge to answer in the form that a rule reads, "" for a
-// regex rule, whose form is the caller's.
+// verdictFor returns the instruction to answer in the form that a rule reads, "" for a regex rule,
+// whose form only the caller knows.
 func verdictFor(r Rule) string {
 	marks := "1 if the step helps, -1 if it does not"
 	switch {
@@ -149,15 +147,15 @@ func verdictFor(r Rule) string {
 	return `Think first, without writing a box. Then end with exactly one verdict, \boxed{MARK}, where MARK is ` + marks + "."
 }
 
-// Builder makes judge prompts. It is safe for concurrent use.
+// Builder renders judge prompts. It is safe for concurrent use.
 type Builder struct {
 	p            Prompt
 	escape       escaper
 	system, user *template.Template
 }
 
-// Compile checks the prompt, reports all faults at once and makes it ready. Template faults are
-// [rollout.KindTemplate].
+// Compile checks the prompt, reports all faults at once and returns its builder. Faults of templates
+// have the kind [rollout.KindTemplate].
 func (p Prompt) Compile() (*Builder, error) {
 	p.Limits = p.Limits.withDefaults()
 	b := &Builder{p: p}
@@ -189,8 +187,8 @@ func (p Prompt) Compile() (*Builder, error) {
 	return b, f.Err()
 }
 
-// View cuts everything to its budget. history are the steps before the current
-// one; current nil is a step without a record, numbered number (1-based).
+// View returns the view of a step, with each part cut to its budget. history holds the steps before
+// the current step; a nil current is a step without a record, with the given number (1-based).
 func (b *Builder) View(issue, rubric string, history []Step, current *Step, number int) View {
 	l := b.p.Limits
 	v := View{Issue: b.issue(issue, l.Issue), Current: Shown{Number: number, ReturnCode: "?"}}
@@ -217,10 +215,9 @@ func (b *Builder) View(issue, rubric string, history []Step, current *Step, numb
 	return v
 }
 
-// whole is all that the policy did in a step: its text and its tool calls. Where
-// they exceed the limit together, neither takes more than half of it from the
-// other: a call can be as long as the file that it writes, and reasoning has no
-// end.
+// whole returns everything the policy did in a step: its text and its tool calls. If they exceed the
+// limit together, neither displaces more than half of it: a call can be as long as the file that it
+// writes, and reasoning can have any length.
 func (b *Builder) whole(s *Step, limit int) string {
 	text, calls := b.escape.apply(s.Response), b.escape.apply(s.Calls)
 	switch {
@@ -232,13 +229,13 @@ func (b *Builder) whole(s *Step, limit int) string {
 	if limit >= 0 {
 		rest := limit - size("\n", b.p.Count)
 		room := max(0, rest/2)
-		if len(text)/maxUnitBytes <= rest { // else it takes its half, and need not be counted whole
+		if len(text)/maxUnitBytes <= rest { // otherwise it takes its half without being counted
 			room = max(room, rest-size(text, b.p.Count))
 		}
 		calls = cut(calls, room, b.p.Count)
 		text = cut(text, max(0, rest-size(calls, b.p.Count)), b.p.Count)
 	}
-	// The parts of a text can take fewer units than the text.
+	// The text may have more units than the sum of its parts.
 	return cut(text+"\n"+calls, limit, b.p.Count)
 }
 
@@ -262,7 +259,7 @@ func (b *Builder) issue(text string, limit int) string {
 	return cut(b.escape.apply(text), limit, b.p.Count)
 }
 
-// Messages renders a View.
+// Messages returns the prompt rendered from a View.
 func (b *Builder) Messages(v View) ([]Message, error) {
 	if b.user == nil {
 		return nil, zero.Value("prm.Builder", "Prompt.Compile")
@@ -281,7 +278,7 @@ func (b *Builder) Messages(v View) ([]Message, error) {
 	return out, nil
 }
 
-// Build renders the prompt of step i of steps, all of one rollout r.
+// Build returns the prompt for step i of steps, which are the steps of rollout r.
 func (b *Builder) Build(r *rollout.Rollout, steps []Step, i int) ([]Message, error) {
 	if r == nil {
 		return nil, zero.Rollout()
@@ -299,7 +296,7 @@ func (b *Builder) Build(r *rollout.Rollout, steps []Step, i int) ([]Message, err
 	return b.Messages(b.View(issue, rubric, steps[:i], &steps[i], steps[i].Index+1))
 }
 
-// issueOf is the problem statement of the instance, else the first user message.
+// issueOf returns the problem statement of the instance, else the first user message.
 func issueOf(r *rollout.Rollout) string {
 	var issue string
 	if json.Unmarshal(r.Metadata["problem_statement"], &issue) == nil && issue != "" {
@@ -313,7 +310,7 @@ func issueOf(r *rollout.Rollout) string {
 	return ""
 }
 
-// escaper breaks markers in recorded text.
+// escaper breaks up markers in recorded text.
 type escaper struct {
 	byFirst [256][]string
 	any     bool
@@ -330,8 +327,8 @@ func newEscaper(markers []string) escaper {
 	return e
 }
 
-// apply puts a middle dot after the first character of every marker,
-// overlapping ones included, so that none is left.
+// apply inserts a middle dot after the first character of every marker, including overlapping markers,
+// so that none is left.
 func (e *escaper) apply(text string) string {
 	if !e.any {
 		return text

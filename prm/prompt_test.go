@@ -15,8 +15,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// agentRun is a rollout with a command step, a command-less one, a step of two
-// turns and a submit step.
+// agentRun returns a rollout with a command step, a command-less step, a step of two turns and a
+// submit step.
 func agentRun() *rollout.Rollout {
 	say := func(text string, calls ...rollout.ToolCall) rollout.Message {
 		return rollout.Message{Role: rollout.RoleAssistant, Content: text, ToolCalls: calls, Sampled: rollout.SampledByPolicy}
@@ -157,7 +157,7 @@ bash {"command":"pytest -x"}
 Grade step 3 only.`, msgs[1].Content)
 }
 
-// What a step says and what it calls are both shown, however long the other is.
+// The text and the calls of a step are both shown, however long the other is.
 func TestCallsAreShownBesideText(t *testing.T) {
 	words := func(s string) int { return len(strings.Fields(s)) }
 	call := `write {"path":"a.py","text":"` + strings.Repeat("c ", 500) + `end"}`
@@ -197,7 +197,7 @@ func TestCallsAreShownBesideText(t *testing.T) {
 	require.Equal(t, text+"\n"+call, b.View("", "", nil, &prm.Step{Response: text, Calls: call}, 1).Current.Action)
 }
 
-// The built-in prompt asks for what the rule reads.
+// The built-in prompt asks for the format that the rule reads.
 func TestVerdicts(t *testing.T) {
 	for _, row := range []struct {
 		rule prm.Rule
@@ -225,8 +225,8 @@ func TestVerdicts(t *testing.T) {
 	require.NoError(t, regex.Validate())
 }
 
-// Whatever recorded text says, it stays between its own fences, opens no chat
-// role and leaves no box to be read.
+// Recorded text of any content stays within its fences, opens no chat role and contains no box that a
+// rule would read.
 func TestRecordedTextCannotPose(t *testing.T) {
 	b, err := prm.Prompt{Rubric: func(r *rollout.Rollout) string { return r.Messages[0].Content }}.Compile()
 	require.NoError(t, err)
@@ -273,8 +273,7 @@ func FuzzEscape(f *testing.F) {
 	})
 }
 
-// Cut never exceeds its limit in any unit, keeps the end, and is as long as it
-// can be.
+// Cut text never exceeds its limit in any unit, keeps the end, and is as long as possible.
 func TestCut(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -352,8 +351,8 @@ func TestPromptFaultsAllAtOnce(t *testing.T) {
 }
 
 func TestAgreement(t *testing.T) {
-	// Fleiss (1971): the worked table of ten subjects, fourteen raters and five
-	// categories, κ = 0.210.
+	// Fleiss (1971): the example table with ten subjects, fourteen raters and five categories, κ =
+	// 0.210.
 	table := [][5]int{{0, 0, 0, 0, 14}, {0, 2, 6, 4, 2}, {0, 0, 3, 5, 6}, {0, 3, 9, 2, 0}, {2, 2, 8, 1, 1}, {7, 7, 0, 0, 0}, {3, 2, 6, 3, 0}, {2, 5, 3, 2, 2}, {6, 5, 2, 1, 0}, {0, 2, 2, 3, 7}}
 	var tally prm.Tally
 	for i, row := range table {

@@ -18,17 +18,17 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// ScoreRange says which numbers are votes. The zero value accepts −1 and 1.
+// ScoreRange defines which numbers are valid votes. The zero value accepts −1 and 1.
 type ScoreRange struct {
-	// Values are the numbers accepted, each within 1e-9, and returned exactly.
+	// Values lists the accepted numbers. A number within 1e-9 of one counts as exactly that number.
 	Values []float64
-	// Min and Max bound an inclusive range when Values is empty and Min < Max.
+	// Min and Max are the inclusive bounds of a range, used if Values is empty and Min < Max.
 	Min, Max float64
 }
 
 const scaleTolerance = 1e-9
 
-// values are those accepted, nil for a range.
+// values returns the accepted values, nil for a range.
 func (s ScoreRange) values() []float64 {
 	switch {
 	case len(s.Values) > 0:
@@ -52,7 +52,7 @@ func (s ScoreRange) accept(v float64) (float64, bool) {
 	return 0, false
 }
 
-// text writes the accepted numbers.
+// text returns the accepted numbers as text.
 func (s ScoreRange) text() string {
 	values := s.values()
 	if values == nil {
@@ -65,20 +65,19 @@ func (s ScoreRange) text() string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// Rule says how a judge's text becomes a number. The zero value is the rule of
-// the swe-rl judge (OpenClaw-RL@0d034dd5e): the first decimal box, −1 or 1. Its
-// chat judge is {Kind: "boxed-last", Digit: true} with −1, 0 or 1, its hindsight
-// judge the same with −1 or 1 ([Hint] reads its hint), its terminal judge
-// {Kind: "tail"}. All limits and cuts count code points, never bytes.
+// Rule defines how a judge's text becomes a number. The zero value is the rule of the swe-rl judge
+// (OpenClaw-RL@0d034dd5e): the first decimal box, −1 or 1. Its chat judge is {Kind: "boxed-last",
+// Digit: true} with −1, 0 or 1, its hindsight judge the same with −1 or 1 ([Hint] reads its hint), its
+// terminal judge {Kind: "tail"}. All limits and cuts count code points, never bytes.
 type Rule struct {
-	// Kind says where the vote stands: "boxed-first" or "", the first \boxed{…}
-	// decides, even when unusable; "boxed-last", the last one; "tail", the first one
-	// among the last Tail code points; "regex", group "score", else group 1, of the last
-	// match of Pattern; "json", member Field of the last JSON object that has it.
+	// Kind selects the place of the vote: "boxed-first" or "", the first \boxed{…}, even if it is
+	// unusable; "boxed-last", the last one; "tail", the first one among the last Tail code points;
+	// "regex", group "score", else group 1, of the last match of Pattern; "json", member Field of the
+	// last JSON object that has it.
 	Kind string
-	// Digit sees only boxes of the form \boxed{ sign? digit } without blanks. Else
-	// they hold digits with an optional sign and fraction, white space stripped, with
-	// at most one inner brace level. Digits are decimal digits of any script.
+	// Digit reads only boxes of the form \boxed{ sign? digit } without blanks. By default boxes hold
+	// digits with an optional sign and fraction, surrounding white space is removed, and one inner
+	// brace level is allowed. Digits are decimal digits of any script.
 	Digit   bool
 	Tail    int    // 0 means 50
 	Pattern string // RE2
@@ -86,8 +85,8 @@ type Rule struct {
 	Scale   ScoreRange
 }
 
-// Parser reads the vote in a text. The error, a [rollout.KindJudge], says why
-// there is none. Safe for concurrent use.
+// Parser returns the vote in a text, or an error of kind [rollout.KindJudge] with the reason why there
+// is none. It is safe for concurrent use.
 type Parser func(text string) (float64, error)
 
 const defaultTail = 50
@@ -170,7 +169,7 @@ func noVote(format string, args ...any) error {
 
 const clipRunes = 40
 
-// clip keeps foreign text short inside messages.
+// clip shortens quoted text for messages.
 func clip(s string) string {
 	if utf8.RuneCountInString(s) <= clipRunes {
 		return s
@@ -178,7 +177,7 @@ func clip(s string) string {
 	return string([]rune(s)[:clipRunes]) + "…"
 }
 
-// One inner brace level: a box in a box is text of the outer one.
+// One inner brace level is allowed: a box within a box is text of the outer box.
 var (
 	boxDecimal = regexp.MustCompile(`\\boxed\{((?:[^{}]|\{[^{}]*\})*)\}`)
 	boxDigit   = regexp.MustCompile(`\\boxed\{([-+]?\p{Nd})\}`)
@@ -232,14 +231,14 @@ func tail(s string, n int) string {
 	return s[i:]
 }
 
-// strip removes white space as Python's str.strip does: Unicode's and the four
-// information separators.
+// strip removes white space as Python's str.strip does: Unicode white space and the four information
+// separators.
 func strip(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f })
 }
 
-// plainNumber reads an optional sign, digits of any script and an optional
-// fraction; no exponent, no bare point.
+// plainNumber parses an optional sign, digits of any script and an optional fraction, without an
+// exponent or a bare point.
 func plainNumber(s string) (float64, bool) {
 	buf := make([]byte, 0, len(s))
 	digits, point := 0, false

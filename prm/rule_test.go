@@ -86,8 +86,7 @@ func TestRuleFaultsAllAtOnce(t *testing.T) {
 	}
 }
 
-// Every decimal digit of Unicode has the value that its name says: each run of
-// ten starts at zero.
+// Every decimal digit of Unicode has the value in its name: each run of ten starts at zero.
 func TestDigitsOfAllScripts(t *testing.T) {
 	parse, err := prm.Rule{Scale: prm.ScoreRange{Min: 0, Max: 9}}.Compile()
 	require.NoError(t, err)

@@ -7,21 +7,19 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// ScoreAll scores a stream of rollouts with one bound on judge calls in flight and
-// hands each one over, with its scores, in input order. Votes start in order
-// too: rollout by rollout, step by step, all votes of a step together, so that
-// a judge's prefix cache sees each prompt once.
+// ScoreAll scores a stream of rollouts with one bound on judge calls in flight and passes each rollout
+// with its scores to emit, in input order. Votes start in order too: rollout by rollout, step by step,
+// all votes of a step together, so that a judge's prefix cache sees each prompt once.
 //
-// At most Options.Concurrency rollouts wait for the oldest one in work. With a
-// journal, a rollout is handed over only after its votes are on stable storage. An error
-// from the stream or from emit ends the run; rollouts before it have been
-// handed over. It waits for the stream to yield: a stream that can block for
-// good must end with ctx.
+// At most Options.Concurrency rollouts wait for the oldest unfinished one. With a journal, a rollout
+// is emitted only after its votes are on stable storage. An error from the stream or from emit ends
+// the run; earlier rollouts have been emitted. ScoreAll waits for the stream to yield: a stream that
+// can block forever must end with ctx.
 func (s *Scorer) ScoreAll(ctx context.Context, rollouts iter.Seq2[*rollout.Rollout, error], emit func(*rollout.Rollout, []rollout.StepScore) error) error {
 	outer := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	queue := make(chan *pending, min(s.o.Concurrency, 1<<16)) // it is allocated whole
+	queue := make(chan *pending, min(s.o.Concurrency, 1<<16)) // bounded, since a channel's buffer is allocated up front
 	var readErr error
 	go func() {
 		defer close(queue)
@@ -31,8 +29,8 @@ func (s *Scorer) ScoreAll(ctx context.Context, rollouts iter.Seq2[*rollout.Rollo
 				return
 			}
 			p := s.start(ctx, cancel, r)
-			// A cancelled run still hands over what it started, so that nothing is
-			// left running when ScoreAll returns.
+			// A cancelled run still queues the rollouts it started, so that nothing is left running
+			// when ScoreAll returns.
 			queue <- p
 			if ctx.Err() != nil {
 				return

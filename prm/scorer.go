@@ -19,33 +19,33 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Options say how a Scorer works. The zero value asks three votes per step with
-// the built-in prompt and takes the mean of the valid ones.
+// Options configures a Scorer. The zero value requests three votes per step with the built-in prompt
+// and takes the mean of the valid votes.
 type Options struct {
 	Prompt    Prompt
 	Rule      Rule
 	Aggregate Aggregate
 	Steps     StepOptions
-	// Votes per step; 0 means 3.
+	// Votes is the number of votes per step; 0 means 3.
 	Votes int
-	// Concurrency is the greatest number of judge calls in flight over all rollouts
-	// and all uses of the Scorer; 0 means 64. A batch of votes is one call.
+	// Concurrency is the maximum number of judge calls in flight, over all rollouts and all uses of
+	// the Scorer; 0 means 64. A batch of votes is one call.
 	Concurrency int
 	// Seed is the base of all vote seeds.
 	Seed int64
-	// Identity names everything else an answer depends on: model, temperature,
-	// server. Votes in a journal under another identity are not used. "" means the
-	// judge's own where it has a method Identity() string, as openai.Client does.
+	// Identity names everything else that an answer depends on: model, temperature, server. Votes in a
+	// journal under another identity are not used. "" selects the result of the judge's method
+	// Identity() string, if it has one, as openai.Client does.
 	Identity string
-	// Journal keeps every vote as soon as it is there, failed ones too. A vote found
-	// in it is taken instead of asking; a failed one is asked again. Score and ScoreAll
-	// give scores only after their votes are on stable storage. The caller closes it.
-	// nil: votes are kept nowhere but in the scores, and each call asks anew.
+	// Journal records every vote as soon as it arrives, including failed votes. A vote found in it is
+	// reused; a failed vote is requested again. Score and ScoreAll return scores only after their
+	// votes are on stable storage. The caller closes it. nil = votes are kept in the scores only, and
+	// each call requests them again.
 	Journal *journal.Journal
-	// StopAfter this many failed votes in a row, over all rollouts, the run ends
-	// with an error instead of failing every step; 0 never stops.
+	// StopAfter is the number of failed votes in a row, over all rollouts, after which the run ends
+	// with an error instead of failing every step; 0 = never.
 	StopAfter int
-	// OnVote is told of every vote as it is known, from many goroutines at once.
+	// OnVote is called with every vote as soon as it is known, from several goroutines at once.
 	OnVote func(id VoteID, v rollout.Vote, resumed bool)
 }
 
@@ -72,11 +72,11 @@ func (o Options) Validate() error {
 	return f.Err()
 }
 
-// Scorer asks a judge for the votes of every step. It is safe for concurrent
-// use; all its uses share one bound on judge calls in flight.
+// Scorer requests the votes on every step from a judge. It is safe for concurrent use; all its uses
+// share one bound on judge calls in flight.
 type Scorer struct {
 	judge  Judge
-	batch  BatchJudge // nil when votes are asked one by one
+	batch  BatchJudge // nil if votes are requested one by one
 	o      Options
 	prompt *Builder
 	parse  Parser
@@ -86,7 +86,7 @@ type Scorer struct {
 	failedInRow atomic.Int64
 }
 
-// NewScorer checks the options.
+// NewScorer returns a Scorer, or an error that reports all faults of the options.
 func NewScorer(judge Judge, o Options) (*Scorer, error) {
 	if judge == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "judge"}, "expected a judge, found nil")
@@ -112,9 +112,9 @@ func NewScorer(judge Judge, o Options) (*Scorer, error) {
 	return s, err
 }
 
-// Score returns one score per step of r, by step number. Votes that fail are
-// part of the result; the error is a cancelled context, a journal that cannot
-// be written, a prompt that cannot be built, or StopAfter.
+// Score returns one score per step of r, by step number. Failed votes are part of the result; an error
+// means a cancelled context, a journal that cannot be written, a prompt that cannot be built, or
+// StopAfter.
 func (s *Scorer) Score(ctx context.Context, r *rollout.Rollout) ([]rollout.StepScore, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -122,15 +122,15 @@ func (s *Scorer) Score(ctx context.Context, r *rollout.Rollout) ([]rollout.StepS
 	return s.finish(ctx, p)
 }
 
-// pending is a rollout whose steps are on their way.
+// pending is a rollout whose steps are being scored.
 type pending struct {
 	r      *rollout.Rollout
 	scores []rollout.StepScore
 	wait   sync.WaitGroup
 }
 
-// start puts the steps of a rollout under way, in order, and returns when the
-// last one has its first votes in flight.
+// start begins scoring the steps of a rollout, in order, and returns when the first votes of the last
+// step are in flight.
 func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *rollout.Rollout) *pending {
 	switch {
 	case s.judge == nil:
@@ -145,7 +145,7 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 	for i := range steps {
 		out := &p.scores[i]
 		out.Step = steps[i].Index
-		if unasked(out, &steps[i], s.o.Steps.policy(steps[i].Class)) {
+		if scoreWithoutJudge(out, &steps[i], s.o.Steps.policy(steps[i].Class)) {
 			continue
 		}
 		messages, err := s.prompt.Build(r, steps, i)
@@ -171,11 +171,12 @@ func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *r
 	return p
 }
 
-// finish waits for the votes of a rollout, and until they are on stable storage.
+// finish waits until the votes of a rollout are complete and on stable storage, and returns the
+// scores.
 func (s *Scorer) finish(ctx context.Context, p *pending) ([]rollout.StepScore, error) {
 	p.wait.Wait()
 	if ctx.Err() != nil {
-		return nil, stopped(ctx, p.r)
+		return nil, stoppedError(ctx, p.r)
 	}
 	if s.o.Journal != nil {
 		if err := s.o.Journal.Sync(); err != nil {
@@ -185,8 +186,8 @@ func (s *Scorer) finish(ctx context.Context, p *pending) ([]rollout.StepScore, e
 	return p.scores, nil
 }
 
-// stopped says why a run ended early.
-func stopped(ctx context.Context, r *rollout.Rollout) error {
+// stoppedError returns the error of a run that ended early.
+func stoppedError(ctx context.Context, r *rollout.Rollout) error {
 	cause := context.Cause(ctx)
 	if e, ok := errors.AsType[*rollout.Error](cause); ok {
 		return e
@@ -198,10 +199,10 @@ func stopped(ctx context.Context, r *rollout.Rollout) error {
 	return rollout.Errorf(rollout.KindJudge, at, "scoring stopped: %w", cause)
 }
 
-// unasked decides the steps that no judge is asked about.
-func unasked(out *rollout.StepScore, step *Step, policy string) bool {
+// scoreWithoutJudge sets out for a step that needs no judge, and reports whether the step is one.
+func scoreWithoutJudge(out *rollout.StepScore, step *Step, policy string) bool {
 	switch {
-	case step.Unrecorded: // its class is not known either
+	case step.Unrecorded: // its class is unknown too
 		out.Reason = "the text of this step was not recorded"
 	case policy == "skip":
 		out.Reason = skippedPrefix + step.Class + " step"
@@ -213,18 +214,18 @@ func unasked(out *rollout.StepScore, step *Step, policy string) bool {
 	return true
 }
 
-// digest names the prompt and all that shapes the answer to it but the seed's
-// vote number.
+// digest returns a hash of the prompt and everything else that determines the answer, except the vote
+// number.
 func (s *Scorer) digest(messages []Message) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	if err := errors.Join(enc.Encode(s.o.Identity), enc.Encode(s.o.Seed), enc.Encode(messages)); err != nil {
-		return "" // a hash takes every write and these types always encode
+		return "" // not reached: writing to a hash and encoding these types do not fail
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// task is one step in work.
+// task is one step that is being scored.
 type task struct {
 	s        *Scorer
 	id       VoteID // Vote unused
@@ -232,16 +233,16 @@ type task struct {
 	digest   string
 	votes    []rollout.Vote
 	out      *rollout.StepScore
-	batch    bool  // the wave in work is asked as a batch
-	held     int64 // slots held
+	batch    bool  // the current wave is requested as a batch
+	held     int64 // number of slots held
 }
 
 func (s *Scorer) task(id string, step int, messages []Message, out *rollout.StepScore) *task {
 	return &task{s: s, id: VoteID{Rollout: id, Step: step}, messages: messages, digest: s.digest(messages), out: out}
 }
 
-// begin returns the votes to ask now, with slots for them; nil when the step is decided,
-// whose score is then known.
+// begin returns the votes to request now, with slots acquired for them; nil if the step is decided,
+// and then its score is set.
 func (t *task) begin(ctx context.Context) ([]int, error) {
 	wave, err := t.next()
 	if err != nil {
@@ -255,8 +256,7 @@ func (t *task) begin(ctx context.Context) ([]int, error) {
 	return wave, t.acquire(ctx, len(wave))
 }
 
-// acquire takes the slots for n votes: one for a batch, else one each, as far
-// as the bound goes.
+// acquire acquires the slots for n votes: one for a batch, else one each, up to the concurrency bound.
 func (t *task) acquire(ctx context.Context, n int) error {
 	t.batch = t.s.batch != nil && n > 1 && t.s.batch.Batches()
 	want := min(int64(n), t.s.size)
@@ -279,8 +279,8 @@ func (t *task) key(vote int) journal.Key {
 	return journal.Key{Rollout: t.id.Rollout, Step: t.id.Step, Vote: vote, Prompt: t.digest}
 }
 
-// next takes what the journal knows and returns the numbers of the votes to ask
-// now, none when the step is decided. The numbers are consecutive.
+// next counts the votes in the journal and returns the numbers of the votes to request now, none if
+// the step is decided. The numbers are consecutive.
 func (t *task) next() ([]int, error) {
 	for {
 		need := t.s.o.Aggregate.needed(t.votes, t.s.o.Votes)
@@ -305,7 +305,7 @@ func (t *task) next() ([]int, error) {
 	}
 }
 
-// count takes a record as the next vote.
+// count appends a record as the next vote.
 func (t *task) count(rec journal.Record, resumed bool) {
 	v := rollout.Vote{Text: rec.Text, Error: rec.Error, Millis: rec.Millis, Tokens: rec.CompletionTokens}
 	if rec.Error == "" {
@@ -326,8 +326,8 @@ func (t *task) count(rec journal.Record, resumed bool) {
 	}
 }
 
-// run asks wave after wave until the step is decided. It holds the slots of the
-// first wave on entry.
+// run requests votes wave by wave until the step is decided. The slots of the first wave must be held
+// on entry.
 func (t *task) run(ctx context.Context, wave []int) error {
 	for {
 		records, known, err := t.ask(ctx, wave)
@@ -344,8 +344,8 @@ func (t *task) run(ctx context.Context, wave []int) error {
 	}
 }
 
-// ask gets the votes of a wave, together, and journals them in vote order. What
-// another wave already journaled ahead is not asked again.
+// ask requests the votes of a wave together and journals them. Votes of the wave that are already in
+// the journal are not requested again; known marks them.
 func (t *task) ask(ctx context.Context, wave []int) (records []journal.Record, known []bool, err error) {
 	records = make([]journal.Record, len(wave))
 	known = make([]bool, len(wave))
@@ -368,7 +368,7 @@ func (t *task) ask(ctx context.Context, wave []int) (records []journal.Record, k
 			return nil, nil, err
 		}
 		if missing = missing[n:]; len(missing) > 0 {
-			// One slot was enough for the batch; the rest needs one each.
+			// One slot was enough for the batch; the remaining votes need one each.
 			t.release()
 			want := min(int64(len(missing)), t.s.size)
 			if err := t.s.slots.Acquire(ctx, want); err != nil {
@@ -379,7 +379,7 @@ func (t *task) ask(ctx context.Context, wave []int) (records []journal.Record, k
 	}
 	errs := make([]error, len(missing))
 	var wg sync.WaitGroup
-	// A wave wider than the bound goes through it in slices.
+	// A wave larger than the bound is requested in slices.
 	width := int(max(t.held, 1))
 	for from := 0; from < len(missing); from += width {
 		for k := from; k < min(from+width, len(missing)); k++ {
@@ -412,8 +412,8 @@ func (t *task) askOne(ctx context.Context, vote int, rec *journal.Record) error 
 	return t.keep(*rec)
 }
 
-// askBatch draws votes from one call, journals them as a whole and returns how
-// many of the missing ones they are.
+// askBatch requests the missing votes in one call, journals the replies together and returns their
+// number.
 func (t *task) askBatch(ctx context.Context, wave, missing []int, records []journal.Record) (int, error) {
 	req := t.request(wave[missing[0]])
 	began := time.Now()
@@ -453,7 +453,7 @@ func (t *task) record(req Request, reply Reply, err error, took time.Duration) j
 	return rec
 }
 
-// keep journals fresh votes and watches for a judge that is gone.
+// keep journals new votes, and returns an error after StopAfter failed votes in a row.
 func (t *task) keep(records ...journal.Record) error {
 	if t.s.o.Journal != nil {
 		if err := t.s.o.Journal.Append(records...); err != nil {

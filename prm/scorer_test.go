@@ -20,7 +20,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// madeRuns is a stream of n rollouts of the given number of steps.
+// madeRuns returns a stream of n rollouts with the given number of steps.
 func madeRuns(n, steps int) iter.Seq2[*rollout.Rollout, error] {
 	return func(yield func(*rollout.Rollout, error) bool) {
 		for i := range n {
@@ -41,7 +41,7 @@ func madeRun(i, steps int) *rollout.Rollout {
 	return r
 }
 
-// bySeed answers with a verdict that depends on the seed alone.
+// bySeed returns an answer that depends only on the seed.
 func bySeed(req prm.Request) string {
 	switch req.Seed % 4 {
 	case 0:
@@ -197,7 +197,7 @@ func TestFailedVotesAreNoVotes(t *testing.T) {
 	require.ErrorContains(t, err, "2 votes in a row failed")
 }
 
-// batcher draws n votes at a time but sometimes fewer.
+// batcher samples n votes per call, sometimes fewer.
 type batcher struct {
 	calls          atomic.Int64
 	short, refuses bool
@@ -241,7 +241,7 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// A batch is one call; what it lacks is asked within the bound too.
+// A batch is one call; its missing votes are requested within the bound too.
 func TestBoundHoldsForBatches(t *testing.T) {
 	b := &slowBatcher{batcher: batcher{short: true}}
 	s := scorer(t, b, prm.Options{Concurrency: 3, Votes: 4})
@@ -249,7 +249,7 @@ func TestBoundHoldsForBatches(t *testing.T) {
 	require.Equal(t, int64(3), b.peak.Load())
 }
 
-// slowBatcher watches how many of its calls overlap.
+// slowBatcher records how many of its calls overlap.
 type slowBatcher struct {
 	batcher
 	now, peak atomic.Int64
@@ -367,7 +367,7 @@ func TestScorerFaultsAllAtOnce(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
-// A rollout that is nil ends a run with an error, as does a Scorer that nobody made.
+// A nil rollout ends a run with an error, and so does a zero Scorer.
 func TestNothingToScore(t *testing.T) {
 	s, err := prm.NewScorer(prm.JudgeFunc(func(context.Context, prm.Request) (prm.Reply, error) { return prm.Reply{}, nil }), prm.Options{})
 	require.NoError(t, err)

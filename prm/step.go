@@ -11,40 +11,38 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// What the policy did in a step.
+// Values of Step.Class.
 const (
 	classCommand     = "command"
 	classCommandLess = "command-less"
 	classSubmit      = "submit"
 )
 
-// Step is one agent step as a judge sees it. Index is the agent step number
-// and, with the rollout id, the stable name of the step.
+// Step is one agent step as shown to a judge. Index is the agent step number and, with the rollout id,
+// the stable identifier of the step.
 type Step struct {
 	Rollout string
 	Index   int
 	Turns   []int // indices into TurnsOf(r), ascending
-	// Response is all the assistant text of the step, Calls its tool calls, a line
-	// each, and Action its commands, which are the tool calls where there are any;
-	// "" for none.
+	// Response is the assistant text of the step, Calls its tool calls, one per line, and Action its
+	// commands, which are the tool calls if there are any; "" for none.
 	Response, Calls, Action string
-	// Result is what came back: the messages up to the next assistant message.
+	// Result is the result of the step: the messages up to the next assistant message.
 	Result string
-	// ReturnCode is the exit status of the command, nil unknown.
+	// ReturnCode is the exit status of the command, nil if unknown.
 	ReturnCode *int
-	// Class: "command", it called a tool or ran a command; "command-less", it did
-	// neither: prose, or a command that the harness rejected; "submit", it handed in
-	// its work.
+	// Class is the kind of step: "command", it called a tool or ran a command; "command-less", it did
+	// neither: prose, or a command that the harness rejected; "submit", it submitted its work.
 	Class string
-	// Unrecorded is true when only token ids were kept: there is no text to judge.
+	// Unrecorded is true if only token ids were recorded, so that there is no text to judge.
 	Unrecorded bool
 }
 
-// StepOptions say how steps are read. The zero value judges every step.
+// StepOptions selects the steps to judge. The zero value judges every step.
 type StepOptions struct {
-	// CommandLess and Submit say what becomes of steps of that class: "judge" or "",
-	// what becomes of any other; "skip", no score and a reason that starts with
-	// "skipped: "; "neutral", score 0 without a judge.
+	// CommandLess and Submit select the treatment of steps of that class: "judge" or "", as any other
+	// step; "skip", no score and a reason that starts with "skipped: "; "neutral", score 0 without a
+	// judge.
 	CommandLess, Submit string
 }
 
@@ -65,10 +63,9 @@ func (o StepOptions) policy(class string) string {
 	return "judge"
 }
 
-// StepsOf returns the steps that the policy took, by agent step number: every
-// turn whose message it sampled, command-less and submit turns included. Turns
-// that share a step are one step. Its commands are its tool calls and, without any,
-// what common harnesses mark as a command in the text.
+// StepsOf returns the steps of the policy, by agent step number: every turn whose message it sampled,
+// including command-less and submit turns. Turns that share a step number form one step. The commands
+// of a step are its tool calls or, without any, the text that common harnesses mark as commands.
 func StepsOf(r *rollout.Rollout) []Step {
 	if r == nil {
 		return nil
@@ -78,7 +75,7 @@ func StepsOf(r *rollout.Rollout) []Step {
 	var steps []Step
 	for i := range turns {
 		t := &turns[i]
-		if !taken(r, t) {
+		if !takenByPolicy(r, t) {
 			continue
 		}
 		k, ok := at[t.Step]
@@ -93,9 +90,9 @@ func StepsOf(r *rollout.Rollout) []Step {
 	return steps
 }
 
-// taken reports whether a turn is the policy's own. A recorded turn is a model
-// call, so an unknown origin is the policy's there.
-func taken(r *rollout.Rollout, t *rollout.Turn) bool {
+// takenByPolicy reports whether the policy took a turn. A recorded turn is a model call, so an unknown origin
+// counts as the policy.
+func takenByPolicy(r *rollout.Rollout, t *rollout.Turn) bool {
 	if t.Message < 0 || t.Message >= len(r.Messages) {
 		return true
 	}
@@ -150,8 +147,8 @@ func joinLines(parts ...string) string {
 
 var returnCodeTag = regexp.MustCompile(`<returncode>\s*(-?\d{1,9})\s*</returncode>`)
 
-// returnCode reads an exit status where harnesses put it: an extra key, or a
-// tag in the observation text.
+// returnCode returns the exit status from the places where harnesses record it: an extra key, or a tag
+// in the observation text.
 func returnCode(m *rollout.Message) *int {
 	for _, raw := range []json.RawMessage{m.Extra["returncode"], member(m.Extra["extra"], "returncode")} {
 		var code *int

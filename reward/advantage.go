@@ -8,51 +8,50 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// RolloutReward is what an estimator knows of one rollout.
+// RolloutReward holds the input of an estimator for one rollout.
 type RolloutReward struct {
-	ID     string // unique inside its group
+	ID     string // unique within its group
 	Reward float64
-	// Excluded is why the rollout has no usable reward, "" if it takes part (see
+	// Excluded is the reason why the rollout has no usable reward, "" if it takes part (see
 	// rollout.Reward).
 	Excluded string
-	Rows     int // training rows, 0 = 1; counts with the unit "row"
-	// MaskedRows of the Rows are left out by the loss mask as a whole; see Estimator.Masked.
+	Rows     int // training rows, 0 = 1; used with the unit "row"
+	// MaskedRows counts those of Rows that the loss mask leaves out as a whole; see Estimator.Masked.
 	MaskedRows int
-	Length     int     // trained tokens, those of masked rows too; weighs with the centre "length_weighted"
-	Baseline   float64 // with the centre "baseline"
+	Length     int     // trained tokens, including those of masked rows; the weight with the centre "length_weighted"
+	Baseline   float64 // used with the centre "baseline"
 }
 
-// GroupRewards are the rewards of one group. Groups of the same key are one.
+// GroupRewards holds the rewards of one group. Several entries with the same key form one group.
 type GroupRewards struct {
 	Key      string
 	Rollouts []RolloutReward
 }
 
-// Advantage is what a rollout gets. A dropped one must not be trained.
+// Advantage is the advantage of one rollout. A dropped rollout must not be trained.
 type Advantage struct {
 	Value   float64
-	Dropped string // why the rollout leaves the batch, "" if it stays
+	Dropped string // why the rollout is removed from the batch, "" if it stays
 }
 
-// Reasons for which a rollout is dropped. DroppedExcluded is followed by a
-// colon and the reason of the exclusion.
+// Reasons for dropping a rollout. DroppedExcluded is followed by a colon and the reason of the
+// exclusion.
 const (
 	DroppedExcluded  = "excluded"
 	droppedSingleton = "only rollout of its group"
 	droppedConstant  = "all rewards of the group are alike"
 )
 
-// excludedMasked is why a rollout leaves the statistics where masked ones leave.
+// excludedMasked is the reason for excluding a fully masked rollout under maskedLeave.
 const excludedMasked = "all its rows are masked"
 
 // maxReward bounds rewards so that their squares and sums stay finite.
 const maxReward = 1e100
 
-// Advantages estimates the advantage of every rollout. The result has the shape
-// of groups. Apart from slices by position, the centre "ema" and KeepConstant, which are
-// defined by input order, the order of groups and rollouts changes nothing, bit
-// for bit. Rewards that are not finite, ids that repeat inside a group and
-// records that fail Validate are errors of KindInput.
+// Advantages returns the advantage of every rollout, in the shape of groups. The order of groups and
+// rollouts does not change a single bit of the result, except with slices by position, the centre
+// "ema" and KeepConstant, which are defined by input order. Rewards that are not finite, duplicate ids
+// within a group and estimators that fail Validate are errors of KindInput.
 func Advantages(groups []GroupRewards, e Estimator) ([][]Advantage, Report, error) {
 	if err := uniqueIDs(groups); err != nil {
 		return nil, Report{}, err
@@ -104,11 +103,11 @@ func uniqueIDs(groups []GroupRewards) error {
 	return nil
 }
 
-// bare marks rows beyond the last slice under the remainder "bare".
+// bare is the group index of rows beyond the last slice under the remainder "bare".
 const bare = -1
 
-// assign gives each rollout the index of its group of comparison.
-func (s *Statistics) assign(groups []GroupRewards) ([][]int, error) {
+// assignGroups returns, for each rollout, the index of the group that it is compared within.
+func (s *Statistics) assignGroups(groups []GroupRewards) ([][]int, error) {
 	out := make([][]int, len(groups))
 	total := 0
 	for i, g := range groups {
@@ -131,7 +130,7 @@ func (s *Statistics) assign(groups []GroupRewards) ([][]int, error) {
 		for j := range g.Rollouts {
 			if own < 0 && s.e.Grouping == groupByKey {
 				n, _ := s.index.Add(g.Key)
-				own = s.numbered(n)
+				own = s.ensureGroup(n)
 			}
 			switch {
 			case own >= 0:
@@ -139,9 +138,9 @@ func (s *Statistics) assign(groups []GroupRewards) ([][]int, error) {
 			case sliced && at/size >= total/size:
 				out[i][j] = bare
 			case sliced:
-				out[i][j] = s.numbered(at / size)
+				out[i][j] = s.ensureGroup(at / size)
 			default:
-				out[i][j] = s.numbered(0)
+				out[i][j] = s.ensureGroup(0)
 			}
 			at++
 		}
@@ -149,13 +148,13 @@ func (s *Statistics) assign(groups []GroupRewards) ([][]int, error) {
 	return out, nil
 }
 
-// Report counts what an estimator did.
+// Report counts the rollouts and groups that an estimator processed.
 type Report struct {
 	Groups     int
 	Rollouts   int
-	Used       int            // rollouts that take part in the statistics
-	Singletons int            // groups with one observation
-	Constant   int            // groups whose spread is within the tolerance, singletons not counted
+	Used       int            // rollouts included in the statistics
+	Singletons int            // groups with a single observation
+	Constant   int            // groups whose spread is within the tolerance, without singletons
 	Excluded   map[string]int // rollouts by reason of exclusion
 	Dropped    map[string]int // rollouts by reason of dropping
 	Zero       int            // rollouts kept with advantage 0
@@ -177,8 +176,8 @@ func increment(counts *map[string]int, key string) {
 	(*counts)[key]++
 }
 
-// ReportOf counts what advantages that another estimator gave come to; nil counts
-// the rewards alone.
+// ReportOf returns the counts for advantages computed by another estimator; with nil advantages it
+// counts the rewards only.
 func ReportOf(groups []GroupRewards, advantages [][]Advantage) Report {
 	var report Report
 	for i, g := range groups {
@@ -208,9 +207,9 @@ func ReportOf(groups []GroupRewards, advantages [][]Advantage) Report {
 	return report
 }
 
-// normalize makes the advantages of the rows that take part a batch z-score.
-// A row alone in its group has nothing to be compared with: where Singleton is "",
-// it stays 0 and out of the batch's mean and deviation.
+// normalize replaces the advantages of the rows that take part by their batch z-score. A row alone in
+// its group cannot be compared: where Singleton is "", its advantage stays 0 and does not enter the
+// batch's mean and deviation.
 func (s *Statistics) normalize(groups []GroupRewards, assigned [][]int, out [][]Advantage) {
 	compared := func(i, j int, r RolloutReward) bool {
 		at := assigned[i][j]

@@ -103,7 +103,7 @@ func TestValidateReportsEveryFault(t *testing.T) {
 	}
 }
 
-// randomGroups draws ragged groups with awkward rewards: equal ones, far
+// randomGroups returns random groups of varying sizes with awkward rewards: equal values, large
 // offsets, tiny spreads.
 func randomGroups(r *rand.Rand) []GroupRewards {
 	gs := make([]GroupRewards, 1+r.IntN(6))
@@ -137,8 +137,8 @@ func ordered(e Estimator) bool {
 	return e.Grouping == groupByPosition || e.Center == centerEMA || e.KeepConstant > 0 || e.Arithmetic != arithmeticExact || e.Singleton == singletonError
 }
 
-// The order of groups and of rollouts inside them changes no bit, and groups
-// split over several records are one.
+// The order of groups and of rollouts within them does not change a single bit, and groups split over
+// several records count as one.
 func TestOrderChangesNothing(t *testing.T) {
 	r := seeded(t)
 	for _, e := range Presets() {
@@ -160,7 +160,7 @@ func TestOrderChangesNothing(t *testing.T) {
 	}
 }
 
-// Both forms give the same bits.
+// Statistics in two passes and Advantages return the same bits.
 func TestStatisticsEqualAdvantages(t *testing.T) {
 	r := seeded(t)
 	streamed := map[string]bool{}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// benchRewards are the rewards of a large job: groups of 16, three kinds of
-// rewards. Rollouts arrive group by group, or interleaved, so that every
-// rollout is of another group than the one before (the worst order for caches).
+// benchRewards returns the rewards of a large job: groups of 16, three kinds of rewards. Rollouts
+// arrive group by group, or interleaved, where each rollout belongs to a different group than the
+// previous one (the worst order for caches).
 func benchRewards(n int, interleaved bool) (keys []string, rewards []float64) {
 	groups := n / 16
 	names := make([]string, groups)
@@ -41,8 +41,8 @@ func eachJob(b *testing.B, run func(b *testing.B, n int, keys []string, rewards 
 	}
 }
 
-// BenchmarkStatistics is both passes of a job: take the rewards of all groups, then ask for
-// every advantage.
+// BenchmarkStatistics measures both passes of a job: counting the rewards of all groups, then
+// computing every advantage.
 func BenchmarkStatistics(b *testing.B) {
 	eachJob(b, func(b *testing.B, n int, keys []string, rewards []float64) {
 		groups := make([]GroupRewards, n/16)
@@ -86,8 +86,8 @@ func BenchmarkStatistics(b *testing.B) {
 	})
 }
 
-// BenchmarkPlainSums is the peer: the same two passes with plain float64 sums,
-// whose results depend on the order of rows.
+// BenchmarkPlainSums is the baseline: the same two passes with plain float64 sums, whose results
+// depend on the order of rows.
 func BenchmarkPlainSums(b *testing.B) {
 	type sums struct{ n, sum, square float64 }
 	eachJob(b, func(b *testing.B, n int, keys []string, rewards []float64) {

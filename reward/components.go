@@ -6,17 +6,17 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// ComponentGroup holds several rewards per rollout: Rewards[rollout][component],
-// nil where a reward function gave nothing.
+// ComponentGroup holds several rewards per rollout, indexed Rewards[rollout][component]; nil means
+// that the reward function returned none.
 type ComponentGroup struct {
 	Key     string
 	Rewards [][]*float64
 }
 
-// NormalizeThenSum estimates each component alone with e, sums the results with
-// the weights, and makes the sum a batch z-score with e's epsilon (TRL's
-// normalize_then_sum, 1.16.0). A component that is nil adds nothing; a rollout with
-// nil alone leaves the statistics and gets 0.
+// NormalizeThenSum returns the advantages of rewards with several components: it estimates each
+// component separately with e, sums the results with the weights, and turns the sum into a batch
+// z-score with e's epsilon (TRL's normalize_then_sum, 1.16.0). A nil component adds nothing; a rollout
+// whose components are all nil leaves the statistics and gets 0.
 func NormalizeThenSum(groups []ComponentGroup, weights []float64, e Estimator) ([][]Advantage, error) {
 	sums := make([]GroupRewards, len(groups))
 	for i, g := range groups {

@@ -6,14 +6,13 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Credit spreads a rollout's advantage over the trained tokens of one of its
-// sequences: Credit is advantage where Weight > 0 and 0 elsewhere. The sequence
-// must have weights (lossmask first).
+// Credit returns seq with its Credit column set to advantage where Weight > 0 and to 0 elsewhere. The
+// sequence must have loss weights (apply a lossmask first).
 func Credit(seq rollout.Sequence, advantage float64) (rollout.Sequence, error) {
 	return credit(seq, func(int) float64 { return advantage })
 }
 
-// credit sets the credit of each trained token to at(its offset).
+// credit returns seq with the credit of each trained token set to at(index of the token).
 func credit(seq rollout.Sequence, at func(token int) float64) (rollout.Sequence, error) {
 	if seq.Weight == nil {
 		return seq, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: seq.Rollout, Field: "Weight"},
@@ -38,7 +37,7 @@ func credit(seq rollout.Sequence, at func(token int) float64) (rollout.Sequence,
 	return seq.WithCredit(column)
 }
 
-// aligned checks that a column of n entries has one for each token.
+// aligned returns an error unless a column of n entries has one entry per token.
 func aligned(seq *rollout.Sequence, column string, n int) error {
 	if n != seq.Len() {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: seq.Rollout, Field: column}, "the column has %d entries for %d tokens", n, seq.Len())

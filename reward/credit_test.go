@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// A sequence that was put together by hand, with columns that do not fit, gets no credit.
+// A hand-made sequence with columns of unequal length gets no credit.
 func TestColumnsOfUnequalLengthGetNoCredit(t *testing.T) {
 	short := rollout.Sequence{IDs: []rollout.TokenID{1, 2, 3}, Weight: []float32{0, 1}, Turn: []int32{-1, 0, 0}, Source: []int32{0, 1, 1}}
 	bare := rollout.Sequence{IDs: []rollout.TokenID{1, 2}, Weight: []float32{0, 1}}

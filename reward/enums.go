@@ -1,10 +1,10 @@
 package reward
 
-// Choice is a word of an Estimator, of those that its field lists. The empty one
-// is what the field names first.
+// Choice is the value of one Estimator field; each field documents the values it accepts. The empty
+// value selects the option that the field documents first.
 type Choice string
 
-// What Grouping, Remainder, Unit, Population and Masked take.
+// Values of Grouping, Remainder, Unit, Population and Masked.
 const (
 	groupByKey      Choice = ""
 	groupByPosition Choice = "position"
@@ -26,7 +26,7 @@ const (
 	maskedLeave Choice = "leave"
 )
 
-// What Center, CenterOver, Divisor, ScaleOver and Place take.
+// Values of Center, CenterOver, Divisor, ScaleOver and Place.
 const (
 	centerMean           Choice = ""
 	centerNone           Choice = "none"
@@ -52,7 +52,7 @@ const (
 	epsilonIfSpread  Choice = "if_spread"
 )
 
-// What Singleton, Constant, ToleranceOf, Factor and Arithmetic take.
+// Values of Singleton, Constant, ToleranceOf, Factor and Arithmetic.
 const (
 	singletonZero   Choice = ""
 	singletonReward Choice = "reward"

@@ -7,12 +7,12 @@ import (
 	"github.com/turnpack/turnpack/internal/faults"
 )
 
-// Defaults that a zero Estimator stands for.
+// Defaults of a zero Estimator.
 const (
 	defaultEpsilon = 1e-6
-	// defaultTolerance is the spread up to which a group counts as constant. It
-	// lies above what float32 arithmetic leaves on equal rewards near 1 and at the
-	// default epsilon, below which a divisor no longer scales anything.
+	// defaultTolerance is the spread up to which a group counts as constant. It lies above the float32
+	// rounding error on equal rewards near 1, and equals the default epsilon, below which a divisor no
+	// longer scales anything.
 	defaultTolerance = 1e-6
 )
 
@@ -21,79 +21,78 @@ const (
 //
 //	advantage = clip(factor × (reward − centre) / (scale ⊕ ε))
 //
-// The zero value is GRPO as this module does it by default; GRPO names it, and
-// Presets has those of the trainers, by system and revision.
+// The zero value is this module's default form of GRPO, which the function GRPO returns with its name;
+// Presets lists those of the trainers, by system and revision.
 type Estimator struct {
 	Name string // preset name, "" for a custom record
 
-	// Grouping says which rewards are compared: of the same key; "position": of slices
-	// of Size rows in input order, as some trainers do, so that a dropped row shifts
-	// all that follow; "whole_batch".
+	// Grouping selects which rewards are compared: "", those of the same key; "position", slices of
+	// Size rows in input order, as in some trainers, so that a dropped row shifts all that follow;
+	// "whole_batch", all.
 	Grouping Choice
-	Size     int // rows per slice, by position only
-	// Remainder is for rows that fill no slice: refuse the batch; "one_group": unless
-	// every group has its slice, the whole batch becomes one group; "bare": the rows
-	// beyond the last slice have mean 0 and deviation 0.
+	Size     int // rows per slice; for "position" only
+	// Remainder selects the treatment of rows that fill no slice: "", refuse the batch; "one_group",
+	// make the whole batch one group unless every group has its slice; "bare", give the rows beyond
+	// the last slice mean 0 and deviation 0.
 	Remainder Choice
 
-	// Unit is one observation of the statistics: a rollout, however many rows it has;
-	// a "row" of it; an agent "step", as StepAdvantages compares them.
+	// Unit selects one observation of the statistics: "", a rollout, however many rows it has; "row",
+	// each of its rows; "step", an agent step, as StepAdvantages compares them.
 	Unit Choice
-	// Population says what excluded rollouts do: leave the statistics and be dropped;
-	// "zero": leave them and get advantage 0; "all": count with the reward they carry.
+	// Population selects the treatment of excluded rollouts: "", they leave the statistics and are
+	// dropped; "zero", they leave the statistics and get advantage 0; "all", they count with the
+	// reward they carry.
 	Population Choice
-	// Masked is for rollouts of which the loss mask leaves no row to train, such as
-	// one cut off by a limit under overlong filtering: count with their reward and as
-	// many rows as they would have; "leave" the statistics.
+	// Masked selects the treatment of rollouts whose rows are all removed by the loss mask, such as
+	// rollouts cut off by a limit under overlong filtering: "", they count with their reward and with
+	// as many rows as they would have; "leave", they leave the statistics.
 	Masked Choice
 
-	// Center is subtracted: the mean; "none"; "leave_one_out", the mean of the others;
-	// "length_weighted", Σ length·r / Σ length; "ema", a running mean of the key's
-	// earlier rewards in input order; the rollout's own "baseline"; "second_best", the
-	// second best reward, for the best row only, while the others get 0.
+	// Center selects what is subtracted: "", the mean; "none", nothing; "leave_one_out", the mean of
+	// the other rewards; "length_weighted", Σ length·r / Σ length; "ema", a running mean of the key's
+	// earlier rewards in input order; "baseline", the rollout's own Baseline; "second_best", the
+	// second best reward for the best row, while the others get advantage 0.
 	Center     Choice
-	CenterOver Choice  // the group; "batch"
-	Decay      float64 // of "ema": baseline ← Decay·baseline + (1 − Decay)·reward, in (0, 1)
+	CenterOver Choice  // "", over the group; "batch"
+	Decay      float64 // for "ema": baseline ← Decay·baseline + (1 − Decay)·reward, in (0, 1)
 
-	// Divisor: σ₁, the deviation with n − 1; "std0", with n; "none"; "mean", the mean
-	// reward, where one of 0 or less gives advantage 0 if no epsilon is added;
-	// "others_std", σ₁ of the other rewards.
+	// Divisor selects the scale: "", σ₁, the deviation with n − 1; "std0", the deviation with n;
+	// "none", no division; "mean", the mean reward, where a mean of 0 or less gives advantage 0 if no
+	// epsilon is added; "others_std", σ₁ of the other rewards.
 	Divisor   Choice
-	ScaleOver Choice // the group; "batch"
-	// ScaleAboutCenter takes the deviation about the centres actually subtracted
-	// (leave-one-out means, 0, or those of the other level) instead of about the
-	// mean of its own set.
+	ScaleOver Choice // "", over the group; "batch"
+	// ScaleAboutCenter computes the deviation about the centres actually subtracted (leave-one-out
+	// means, 0, or those of the other level) instead of about the mean of its own set.
 	ScaleAboutCenter bool
 
 	Epsilon float64 // 0 = 1e-6
-	// Place of the epsilon: x / (s + ε); "none", x / s; "under_root", x / √(s² + ε);
-	// "floor", x / max(s, ε); "if_spread", x / (s + ε) where s > 0, else x unscaled.
+	// Place selects where the epsilon is added: "", x / (s + ε); "none", x / s; "under_root", x / √(s²
+	// + ε); "floor", x / max(s, ε); "if_spread", x / (s + ε) where s > 0, else x unscaled.
 	Place Choice
 
-	// Singleton is what a group of one observation gives: 0; the "reward" itself;
-	// "unit", reward / (1 + ε); "drop", its row leaves the batch; "error", the batch is
-	// refused; "as_is", the formulas with n = 1.
+	// Singleton selects the advantage of a group of one observation: "", 0; "reward", the reward
+	// itself; "unit", reward / (1 + ε); "drop", its row is removed from the batch; "error", the batch
+	// is refused; "as_is", the formulas with n = 1.
 	Singleton Choice
-	// Constant is what a group gives whose rewards are all alike: exactly 0, found by
-	// spread before any scaling; "drop", its rows leave the batch, singletons too;
-	// "drop_plural", only groups of more than one; "as_is", the formulas, rounding
-	// noise included.
+	// Constant selects the treatment of a group whose rewards are all alike: "", exactly 0, detected
+	// by spread before any scaling; "drop", its rows are removed from the batch, including those of
+	// singletons; "drop_plural", the same for groups of more than one only; "as_is", the formulas,
+	// rounding noise included.
 	Constant Choice
-	// KeepConstant is how many of the groups to drop stay, the first ones, when every
-	// group is constant.
+	// KeepConstant is the number of groups, the first ones, that stay when every group is constant and
+	// would be dropped.
 	KeepConstant int
-	Tolerance    float64 // up to which a group is constant, 0 = 1e-6
-	ToleranceOf  Choice  // what it bounds: max − min; "variance", σ₀²
+	Tolerance    float64 // bound up to which a group is constant, 0 = 1e-6
+	ToleranceOf  Choice  // the quantity that Tolerance bounds: "", max − min; "variance", σ₀²
 
-	// Normalize subtracts the batch mean of the advantages and divides by their
-	// batch σ₁ + ε afterwards.
+	// Normalize then subtracts the batch mean of the advantages and divides by their batch σ₁ + ε.
 	Normalize bool
-	Factor    Choice // of every advantage: 1; "nonzero", rows / rows with a reward other than 0
+	Factor    Choice // factor of every advantage: "", 1; "nonzero", rows / rows with a reward other than 0
 
-	// Arithmetic of the sums: without rounding error; "pairwise", numpy's, with
-	// deviations from a rounded mean; "mean_of_squares", variance as mean of squares −
-	// square of mean, which loses digits, and NaN gives 0. The latter two look at a
-	// group's rewards together and depend on their order, as the systems they reproduce.
+	// Arithmetic selects how sums are computed: "", without rounding error; "pairwise", as numpy does,
+	// with deviations from a rounded mean; "mean_of_squares", with the variance as mean of squares −
+	// square of mean, which loses digits, and where NaN gives 0. The latter two process a group's
+	// rewards together and depend on their order, as do the systems they reproduce.
 	Arithmetic Choice
 
 	// Override replaces the credit of flagged messages after normalisation and
@@ -102,7 +101,7 @@ type Estimator struct {
 	Clip     *Range // nil = none
 }
 
-// Range is a closed interval; an infinite end is open.
+// Range is a closed interval; an infinite end means no bound.
 type Range struct{ Low, High float64 }
 
 func (r *Range) clip(x float64) float64 {
@@ -112,25 +111,25 @@ func (r *Range) clip(x float64) float64 {
 	return math.Min(math.Max(x, r.Low), r.High)
 }
 
-// Override gives flagged sampled messages an advantage of their own. nil leaves
-// them alone. An invalid tool call wins over malformed thinking.
+// Override sets the advantage of flagged sampled messages. A nil field leaves the messages with that
+// flag unchanged. InvalidToolCall takes precedence over MalformedThinking.
 type Override struct {
 	InvalidToolCall   *float64
 	MalformedThinking *float64
 }
 
-// GRPO is the default estimator: groups by key, one reward per rollout,
-// (r − mean) / (σ₁ + 1e-6), constant groups and single rollouts 0.
+// GRPO is the default estimator: groups by key, one reward per rollout, (r − mean) / (σ₁ + 1e-6), and
+// 0 for constant groups and single rollouts.
 func GRPO() Estimator { return Estimator{Name: "grpo"} }
 
-// Advantages is the function Advantages without its report.
+// Advantages calls the function Advantages and discards its report.
 func (e Estimator) Advantages(groups []GroupRewards) ([][]Advantage, error) {
 	out, _, err := Advantages(groups, e)
 	return out, err
 }
 
-// CountsRows says whether e looks at the rows of a rollout or at their length, so
-// that RolloutReward must hold them.
+// CountsRows reports whether e uses the rows or the length of a rollout, so that RolloutReward must
+// hold them.
 func (e Estimator) CountsRows() bool {
 	return e.Unit == unitRow || e.Center == centerLengthWeighted || e.Masked == maskedLeave
 }
@@ -212,7 +211,7 @@ func (e *Estimator) dropsConstant() bool {
 }
 
 func (e *Estimator) epsilon() float64 {
-	switch { // it is asked for each rollout, where cmp.Or would tell
+	switch { // called for each rollout, where the cost of cmp.Or is measurable
 	case e.Place == epsilonNone:
 		return 0
 	case e.Epsilon == 0:
@@ -223,7 +222,7 @@ func (e *Estimator) epsilon() float64 {
 
 func (e *Estimator) tolerance() float64 { return cmp.Or(e.Tolerance, defaultTolerance) }
 
-// Excludes says why r has no place in the statistics, "" if it has one.
+// Excludes returns the reason why r is excluded from the statistics, "" if it is included.
 func (e Estimator) Excludes(r RolloutReward) string {
 	if r.Excluded == "" && e.Masked == maskedLeave && r.MaskedRows > 0 && r.MaskedRows >= r.Rows {
 		return excludedMasked

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEstimatorsDoc keeps docs/estimators.md in step with the code. Run with
-// UPDATE_GOLDEN=1 to write it.
+// TestEstimatorsDoc checks that docs/estimators.md matches the code. Run with UPDATE_GOLDEN=1 to write
+// the page.
 func TestEstimatorsDoc(t *testing.T) {
 	path := filepath.Join("..", "docs", "estimators.md")
 	want := estimatorsDoc(t)
@@ -147,7 +147,7 @@ These give every trained token a value of its own (type ` + "`TokenEstimator`" +
 	return b.String()
 }
 
-// word is what the page calls a choice.
+// word returns the wording of a choice on the page.
 func word(c Choice, empty string) string {
 	words := map[Choice]string{
 		"": empty, divideStd0: "σ₀", divideOthersStd: "σ₁ of the others", epsilonIfSpread: "added where the divisor > 0, else unscaled",
@@ -242,7 +242,7 @@ func golden(t *testing.T, e Estimator, n int) (solved, unsolved float64) {
 	return got[0][0].Value, got[0][n-1].Value
 }
 
-// overlong is a group of three rollouts that train and two that are masked.
+// overlong returns a group of three trained and two masked rollouts.
 func overlong() GroupRewards {
 	g := GroupRewards{Key: "g"}
 	for i, r := range []float64{1, 0, 1, 0, 0} {
@@ -273,7 +273,7 @@ func number(x float64) string {
 	return strconv.FormatFloat(math.Round(x*1e6)/1e6, 'f', -1, 64)
 }
 
-// The golden numbers of the default, by hand: mean ¼, σ₁² = n/(n − 1) · 3/16.
+// The golden numbers of the default estimator, computed by hand: mean ¼, σ₁² = n/(n − 1) · 3/16.
 func TestGoldenNumbersByHand(t *testing.T) {
 	for _, n := range []int{4, 8, 16, 32} {
 		sd := math.Sqrt(float64(n) / float64(n-1) * 3 / 16)

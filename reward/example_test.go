@@ -7,8 +7,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Two groups: in the first one of four rollouts solved its task and one lost its
-// container, in the second nobody did.
+// In the first of two groups, one rollout of four solved its task and one lost its container; in the
+// second, none solved it.
 func Example() {
 	yes, no := true, false
 	rollouts := []*rollout.Rollout{

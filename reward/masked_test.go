@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A masked rollout is in the baseline where the system leaves it there: the
-// numbers of NeMo RL (7ea279abf) are (r − mean of the others) / σ₁ of the others
-// over all five, those of prime-rl (559b44772) r − mean over three.
+// A masked rollout counts in the baseline where the reproduced system counts it: the numbers of NeMo
+// RL (7ea279abf) are (r − mean of the others) / σ₁ of the others over all five rollouts, those of
+// prime-rl (559b44772) r − mean over three.
 func TestMaskedRollouts(t *testing.T) {
 	for name, want := range map[string][]float64{
 		"nemo_grpo_loo_std":   {1.5, -0.866025, 1.5},
@@ -39,7 +39,7 @@ func TestMaskedRollouts(t *testing.T) {
 	}
 }
 
-// Of a rollout of which some rows are masked, those count that the rule says.
+// Of a partly masked rollout, the rule selects the rows that count.
 func TestMaskedRowsOfARollout(t *testing.T) {
 	group := GroupRewards{Rollouts: []RolloutReward{{ID: "a", Reward: 1, Rows: 4, MaskedRows: 3}, {ID: "b", Rows: 1}}}
 	for rule, want := range map[Choice]float64{maskedStay: 1 - 4./5, maskedLeave: 1 - 1./2} {
@@ -52,8 +52,8 @@ func TestMaskedRowsOfARollout(t *testing.T) {
 	require.ErrorContains(t, err, "5 of 4 rows are masked")
 }
 
-// A rollout of many rows counts once in SkyRL, whose statistics see the last row
-// of each trajectory, and in prime-rl, whose see traces.
+// A rollout of many rows counts once in SkyRL, whose statistics use the last row of each trajectory,
+// and in prime-rl, whose statistics use traces.
 func TestRolloutsOfManyRowsCountOnce(t *testing.T) {
 	group := GroupRewards{Rollouts: []RolloutReward{{ID: "a", Reward: 1, Rows: 3}, {ID: "b", Rows: 1}}}
 	for _, name := range []string{"skyrl_drgrpo", "prime_grpo"} {

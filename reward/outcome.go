@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The scales of an outcome.
+// Values of OutcomePolicy.Outcome.
 const (
 	scaleSigned   = "signed"
 	scaleBinary   = "binary"
@@ -19,24 +19,23 @@ const (
 	scaleAuto     = "auto"
 )
 
-// OutcomePolicy turns what was recorded about a rollout into a reward. The zero value
-// gives +1 and −1 and ignores step scores.
+// OutcomePolicy defines how the recorded results of a rollout become a reward. The zero value gives +1
+// and −1 and ignores step scores.
 type OutcomePolicy struct {
-	// Outcome says which number an outcome becomes, in a word: "signed", also "", +1 where
-	// it is resolved and -1 where not; "binary", 1 or 0; "partial", the recorded grade in
-	// [0, 1], without one as binary; "recorded", the recorded reward, whatever its range;
-	// "auto", signed where a verdict is recorded and recorded where only a number is. One
-	// group should not hold both.
+	// Outcome selects the number for an outcome: "signed" or "", +1 where it is resolved and −1 where
+	// not; "binary", 1 or 0; "partial", the recorded grade in [0, 1], or binary without a grade;
+	// "recorded", the recorded reward, whatever its range; "auto", signed where a verdict is recorded
+	// and the recorded reward where only a number is. With "auto", one group should not mix the two.
 	Outcome string
 	// StepCoef multiplies the mean step score in the total: outcome + StepCoef ×
 	// mean. 0 leaves step scores out of the total (they are still reported).
 	StepCoef float64
-	// A rollout that nobody judged keeps its outcome as total. One that was judged and
-	// has no score is excluded, since a judge that failed is not a mean of 0, unless
-	// StepsOptional is set.
+	// StepsOptional gives a rollout that was judged but has no step score its outcome as total. By
+	// default it is excluded, since a failed judge is not a mean of 0. A rollout that was never judged
+	// always keeps its outcome as total.
 	StepsOptional bool
-	// InfraUnresolved counts infrastructure failures as unresolved, as some
-	// trainers do. By default they leave the statistics.
+	// InfraUnresolved counts infrastructure failures as unresolved, as some trainers do. By default
+	// they are excluded from the statistics.
 	InfraUnresolved bool
 }
 
@@ -50,8 +49,8 @@ func (s OutcomePolicy) Validate() error {
 	return f.Err()
 }
 
-// Reasons for which Score excludes a rollout. Each is a prefix of
-// rollout.Reward.Excluded; a colon and the particulars may follow.
+// Reasons for which Score excludes a rollout. Each is a prefix of rollout.Reward.Excluded; a colon and
+// details may follow.
 const (
 	excludedInfra         = "infrastructure failure"
 	excludedAborted       = "aborted"
@@ -63,11 +62,11 @@ const (
 	ExcludedNoSteps       = "no step score computed"
 )
 
-// Score scores one rollout from its recorded results. It never fails: what it
-// cannot score, as by a policy that fails Validate, comes back with Excluded saying
-// why, and leaves the statistics.
-// An infrastructure failure (failed or aborted status, Failure set, an
-// infrastructure verdict) is never turned into a low reward.
+// Score returns the reward of one rollout, computed from its recorded results. It never fails: a
+// rollout that cannot be scored, or any rollout with a policy that fails Validate, is returned with
+// the reason in Excluded and leaves the statistics. An infrastructure failure (failed or aborted
+// status, Failure set, an infrastructure verdict) is never turned into a low reward, unless
+// InfraUnresolved asks for it.
 func Score(r *rollout.Rollout, s OutcomePolicy) rollout.Reward {
 	if r == nil {
 		return rollout.Reward{Excluded: ExcludedNoReward, Reason: "the rollout is nil"}
@@ -107,10 +106,10 @@ func Score(r *rollout.Rollout, s OutcomePolicy) rollout.Reward {
 	case !s.StepsOptional && len(r.Steps) > 0:
 		out.Excluded = ExcludedNoSteps
 	}
-	if out.Excluded == "" && !fits(out.Total) {
+	if out.Excluded == "" && !fitsFloat32(out.Total) {
 		out.Excluded = fmt.Sprintf("%s: total is %g", ExcludedBadReward, out.Total)
-		// Rows of excluded rollouts may be written, too, and hold what is left.
-		if !fits(out.Outcome) {
+		// Rows of excluded rollouts may be written too, so their values must fit.
+		if !fitsFloat32(out.Outcome) {
 			out.Outcome = 0
 		}
 		out.Total = out.Outcome
@@ -118,7 +117,7 @@ func Score(r *rollout.Rollout, s OutcomePolicy) rollout.Reward {
 	return out
 }
 
-// MeanStep is the mean over the steps that have a score, and their number.
+// MeanStep returns the mean over the steps that have a score, and the number of those steps.
 func MeanStep(steps []rollout.StepScore) (mean float64, n int) {
 	var sum stats.Sum
 	for _, s := range steps {
@@ -137,7 +136,7 @@ func MeanStep(steps []rollout.StepScore) (mean float64, n int) {
 	return sum.Round() / float64(n), n
 }
 
-// Of is what an estimator knows of a scored rollout.
+// Of returns the estimator's input for a scored rollout.
 func Of(r *rollout.Rollout, scored rollout.Reward) RolloutReward {
 	if r == nil {
 		return RolloutReward{Reward: scored.Total, Excluded: ExcludedNoReward}
@@ -145,8 +144,8 @@ func Of(r *rollout.Rollout, scored rollout.Reward) RolloutReward {
 	return RolloutReward{ID: r.ID, Reward: scored.Total, Excluded: scored.Excluded}
 }
 
-// Infrastructure says why the outcome of r tells nothing about the policy: it
-// failed or was stopped from outside. "" if it does not.
+// Infrastructure returns the reason why the outcome of r says nothing about the policy, because the
+// rollout failed or was stopped from outside; "" otherwise.
 func Infrastructure(r *rollout.Rollout) string {
 	if r == nil {
 		return ""
@@ -171,7 +170,7 @@ func Infrastructure(r *rollout.Rollout) string {
 	return ""
 }
 
-// verdict is the recorded verdict, or the one that the recorded flag implies.
+// verdict returns the recorded verdict, or the one implied by the recorded Resolved flag.
 func verdict(o rollout.Outcome) rollout.Verdict {
 	if (o.Verdict == rollout.VerdictUnknown || o.Verdict == rollout.VerdictGraded) && o.Resolved != nil {
 		if *o.Resolved {
@@ -216,8 +215,8 @@ func outcomeValue(o rollout.Outcome, v rollout.Verdict, s string) (value float64
 	return unresolved(s), ""
 }
 
-// OnlyScalar reports whether a scored rollout's verdict says no more than that
-// there may be a number.
+// OnlyScalar reports whether v carries no decision of its own, so that only a recorded number can
+// score the rollout.
 func OnlyScalar(v rollout.Verdict) bool {
 	return v == rollout.VerdictUnknown || v == rollout.VerdictGraded
 }
@@ -231,5 +230,5 @@ func unresolved(s string) float64 {
 
 func finite(x float64) bool { return x-x == 0 }
 
-// fits reports whether rows, which hold 32 bits, can hold x.
-func fits(x float64) bool { return finite(float64(float32(x))) }
+// fitsFloat32 reports whether x fits in a float32, the type of the columns of a row.
+func fitsFloat32(x float64) bool { return finite(float64(float32(x))) }

@@ -14,11 +14,10 @@ const (
 	trlRevision      = "1.16.0"
 )
 
-// Presets lists the estimators of trainers, each named system_formula@revision,
-// after GRPO, the default of this module. They reproduce the formulas,
-// shortcomings included: most count rows rather than rollouts, keep the noise of
-// constant groups, or group by position. A preset that groups by position needs
-// Size set to the number of rollouts per prompt.
+// Presets lists the estimators of trainers, each named system_formula@revision, after GRPO, the
+// default of this module. They reproduce the formulas including their shortcomings: most count rows
+// rather than rollouts, keep the rounding noise of constant groups, or group by position. A preset
+// that groups by position needs Size set to the number of rollouts per prompt.
 func Presets() []Estimator {
 	all := []Estimator{GRPO()}
 	for _, system := range []struct {
@@ -42,7 +41,7 @@ func Presets() []Estimator {
 	return all
 }
 
-// Preset returns the estimator of that name, with or without its revision.
+// Preset returns the estimator of that name, given with or without its revision.
 func Preset(name string) (Estimator, bool) {
 	for _, e := range Presets() {
 		if sameName(e.Name, name) {
@@ -52,9 +51,10 @@ func Preset(name string) (Estimator, bool) {
 	return Estimator{}, false
 }
 
-// ByKey is e with groups by key where it groups by position, under its name with
-// ":key" after it. Where every group is whole and contiguous, as those estimators expect,
-// the advantages are the same; where one is not, no other shifts.
+// ByKey returns e with grouping by key in place of grouping by position, and ":key" appended to its
+// name; other estimators are returned unchanged. Where every group is complete and contiguous, as the
+// estimators by position expect, the advantages are the same; where a group is not, the other groups
+// do not shift.
 func ByKey(e Estimator) Estimator {
 	if e.Grouping != groupByPosition {
 		return e
@@ -69,14 +69,14 @@ func sameName(full, name string) bool {
 	return full == name || base == name
 }
 
-// ProposerKey is the group key of the rollouts that wrote the problems, for
-// estimators that compare solvers within a problem and proposers over all
-// problems of a batch (prime-rl's hierarchical GRPO, self-play).
+// ProposerKey is the group key of the rollouts that wrote the problems, for estimators that compare
+// solvers within a problem and proposers across all problems of a batch (prime-rl's hierarchical GRPO,
+// self-play).
 const ProposerKey = "\x00proposer"
 
-// parity is what the presets share: rows count, and constant groups keep what
-// rounding leaves. Excluded rollouts leave the statistics here too: the systems
-// have no word for them, and would have to be given a made-up reward.
+// parity returns e with the settings common to the presets: rows are counted, and constant groups keep
+// their rounding noise. Excluded rollouts leave the statistics here too: the systems have no notion of
+// exclusion and would need a made-up reward.
 func parity(e Estimator) Estimator {
 	e.Unit, e.Constant = unitRow, constantAsIs
 	return e
@@ -129,7 +129,7 @@ func verlPresets() []Estimator {
 }
 
 func skyrlPresets() []Estimator {
-	// Of a rollout in many rows the last one counts (step_wise_trajectories).
+	// Only the last row of a rollout with many rows counts (step_wise_trajectories).
 	once := func(e Estimator) Estimator {
 		e = parity(e)
 		e.Unit = unitRollout
@@ -197,8 +197,8 @@ func areal() Estimator {
 	return e
 }
 
-// ArealNorm builds AReaL's Normalization record: mean and std are over the group,
-// the "batch", or "none".
+// ArealNorm returns AReaL's Normalization record; mean and std are "" for the group, "batch" or
+// "none".
 func ArealNorm(groupSize int, mean, std Choice, leaveOneOut, unbiased bool) Estimator {
 	e := areal()
 	e.Name += "@" + arealRevision

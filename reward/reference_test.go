@@ -10,13 +10,13 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// plain is the estimator's definition in the simplest words: lists, loops and
-// rounded float64 sums, one entry per observation.
+// plain is the estimator's definition in its simplest form: lists, loops and rounded float64 sums, one
+// entry per observation.
 type plain struct {
 	e     Estimator
 	group []float64
 	batch []float64
-	// centres[i] is what is subtracted from batch[i], for deviations about it.
+	// centres[i] is the value subtracted from batch[i]; deviations are taken about it.
 	centres []float64
 }
 
@@ -91,7 +91,7 @@ func (p plain) value(r float64) float64 {
 	default:
 		s = spreadAbout(over, constantly(mean(over), len(over)), ddof)
 	}
-	const eps = 0.25 // large, so that its place shows
+	const eps = 0.25 // large, so that the results depend on its place
 	switch p.e.Place {
 	case epsilonNone:
 		return x / s
@@ -193,7 +193,7 @@ func TestStatisticsDescribe(t *testing.T) {
 	require.Equal(t, 0.5, v.Value)
 }
 
-// Whatever the numbers, nothing panics and what comes back is finite.
+// For any numbers, nothing panics and all results are finite.
 func FuzzAdvantages(f *testing.F) {
 	f.Add(uint64(1), 1.0, 0.0, -1e-7, uint8(3))
 	f.Add(uint64(9), 1e99, -1e99, 5e-324, uint8(1))

@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/reward"
 )
 
-// A rollout of k rows is, to an estimator that counts rows, k rollouts of one
-// row with the same reward and together its length.
+// For an estimator that counts rows, a rollout of k rows equals k rollouts of one row with the same
+// reward and, together, its length.
 func TestRowsAreRepeatedRewards(t *testing.T) {
 	const seed = 7
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -60,7 +60,7 @@ func TestRowsAreRepeatedRewards(t *testing.T) {
 	}
 }
 
-// slime's return falls at every token of the response, verl's at trained ones.
+// slime discounts the return at every token of the response, verl at trained tokens only.
 func TestDiscountOverGaps(t *testing.T) {
 	one := []reward.TokenGroup{{Key: "g", Rollouts: []reward.TokenRollout{{ID: "a", Reward: 8, Mask: []bool{false, true, false, false, true, true, false}}}}}
 	for _, c := range []struct {

@@ -8,15 +8,15 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Statistics are what is known of a batch once all its rewards are: they answer for the
-// advantage of each rollout, with sums per group and nothing per rollout, but the rewards
+// Statistics holds the sums of a batch after all its rewards are counted, and computes the advantage
+// of each rollout from them. It stores sums per group and nothing per rollout, except for the rewards
 // where an Arithmetic other than the exact one needs them.
 type Statistics struct {
 	e       Estimator
-	index   *keys.Keys // of groups
+	index   *keys.Keys // group indices by key
 	groups  []groupState
 	batch   stats.Moments
-	bare    stats.Moments // rows beyond the last slice, already in batch
+	bare    stats.Moments // rows beyond the last slice, which batch includes
 	batchSD float64
 	factor  float64
 	nonzero int // rewards other than 0
@@ -25,18 +25,18 @@ type Statistics struct {
 
 type groupState struct {
 	stats.Moments
-	values   []float64 // the rewards in order, unless the arithmetic is exact
+	values   []float64 // the rewards in order; nil with exact arithmetic
 	baseline float64   // the running mean of the centre "ema"
-	sd       float64   // divisor when it is one number for the group
+	sd       float64   // the divisor, where one number serves the whole group
 	constant bool
 	dropped  bool
 }
 
-// Statistics is the first of two passes over a batch whose rewards are known before its
-// rollouts are at hand again: Statistics.Advantage then gives what Advantages gives, bit for
-// bit. Estimators defined by the order of rewards (slices by position, the centre "ema"), by
-// a second look at the advantages (Normalize) or by agent steps (the unit "step") are errors
-// of KindInput. It does not see whether a rollout comes twice.
+// Statistics runs the first of two passes over a batch whose rewards are known before its rollouts are
+// read again: Statistics.Advantage then returns the same values as Advantages, bit for bit. Estimators
+// that are defined by the order of rewards (slices by position, the centre "ema"), that process the
+// advantages again (Normalize) or that compare agent steps (the unit "step") are errors of KindInput.
+// Duplicate rollouts are not detected.
 func (e Estimator) Statistics(groups []GroupRewards) (*Statistics, error) {
 	why, fix := "", "use Advantages"
 	switch {
@@ -56,13 +56,14 @@ func (e Estimator) Statistics(groups []GroupRewards) (*Statistics, error) {
 	return s, err
 }
 
-// newStatistics counts all rewards, and tells the group of comparison of each rollout.
+// newStatistics counts all rewards and returns, for each rollout, the index of the group that it is
+// compared within.
 func newStatistics(groups []GroupRewards, e Estimator) (*Statistics, [][]int, error) {
 	if err := e.Validate(); err != nil {
 		return nil, nil, err
 	}
 	s := &Statistics{e: e, index: new(keys.Keys), factor: 1}
-	assigned, err := s.assign(groups)
+	assigned, err := s.assignGroups(groups)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -73,11 +74,11 @@ func newStatistics(groups []GroupRewards, e Estimator) (*Statistics, [][]int, er
 			}
 		}
 	}
-	s.finish()
+	s.deriveFromSums()
 	return s, assigned, nil
 }
 
-func (s *Statistics) numbered(i int) int {
+func (s *Statistics) ensureGroup(i int) int {
 	for len(s.groups) <= i {
 		s.groups = append(s.groups, groupState{})
 	}
@@ -123,8 +124,8 @@ func (s *Statistics) add(key string, g int, r RolloutReward) error {
 	return nil
 }
 
-// finish draws from all rewards what advantages need.
-func (s *Statistics) finish() {
+// deriveFromSums derives the values that advantages need from the counted rewards.
+func (s *Statistics) deriveFromSums() {
 	s.batch.Freeze()
 	kept := 0
 	for i := range s.groups {
@@ -147,12 +148,12 @@ func (s *Statistics) finish() {
 		}
 	}
 	if kept == 0 {
-		s.keepFirst(s.e.KeepConstant)
+		s.restoreFirst(s.e.KeepConstant)
 	}
 	if s.e.Factor == factorNonzero {
 		s.factor = float64(s.batch.N) / float64(max(s.nonzero, 1))
 	}
-	s.divisors()
+	s.setDivisors()
 }
 
 func (s *Statistics) constant(g *groupState) bool {
@@ -165,8 +166,8 @@ func (s *Statistics) constant(g *groupState) bool {
 	return g.Variance(0) <= s.e.tolerance()
 }
 
-// keepFirst takes back the dropping of the first n groups.
-func (s *Statistics) keepFirst(n int) {
+// restoreFirst restores the first n dropped groups.
+func (s *Statistics) restoreFirst(n int) {
 	for i := 0; i < len(s.groups) && n > 0; i++ {
 		if g := &s.groups[i]; g.dropped {
 			g.dropped = false
@@ -175,8 +176,8 @@ func (s *Statistics) keepFirst(n int) {
 	}
 }
 
-// divisors computes what advantages are divided by, per group and batch.
-func (s *Statistics) divisors() {
+// setDivisors computes the divisors of advantages, per group or for the batch.
+func (s *Statistics) setDivisors() {
 	if s.e.Divisor != divideStd && s.e.Divisor != divideStd0 {
 		return
 	}
@@ -226,8 +227,8 @@ func (s *Statistics) divisors() {
 	}
 }
 
-// aboutCenter is the sum over m of squared deviations from the centre that the
-// estimator subtracts, which is that of m unless it is the batch's.
+// aboutCenter returns the sum, over the rewards of m, of squared deviations from the centre that the
+// estimator subtracts: the mean of m, or of the batch.
 func (s *Statistics) aboutCenter(m *stats.Moments) float64 {
 	if s.e.Center == centerNone {
 		return m.SumOfSquares()
@@ -250,11 +251,10 @@ func (s *Statistics) aboutCenter(m *stats.Moments) float64 {
 	return max(ss, 0)
 }
 
-// Report counts the rollouts of the batch. Dropped and Zero are counted by Advantages
-// only.
+// Report returns the counts of the batch's rewards. Only Advantages counts Dropped and Zero.
 func (s *Statistics) Report() Report { return s.report }
 
-// Advantage is the advantage of a rollout of group, with the reward that it had in the first
+// Advantage returns the advantage of a rollout of group, given with the same reward as in the first
 // pass. It is safe for concurrent use.
 func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error) {
 	g := 0
@@ -272,7 +272,7 @@ func (s *Statistics) Advantage(group string, r RolloutReward) (Advantage, error)
 	return s.clipped(a, group, r)
 }
 
-// clipped is what becomes of an advantage at last.
+// clipped returns a after clipping, or an error where its value is not finite.
 func (s *Statistics) clipped(a Advantage, group string, r RolloutReward) (Advantage, error) {
 	if a.Value = s.e.Clip.clip(a.Value); !finite(a.Value) {
 		return Advantage{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID},
@@ -282,7 +282,7 @@ func (s *Statistics) clipped(a Advantage, group string, r RolloutReward) (Advant
 	return a, nil
 }
 
-// advantage is the value before normalisation and clip.
+// advantage returns the advantage before normalisation and clipping.
 func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, error) {
 	if !s.e.takesPart(r) {
 		if s.e.Population == populationZero {
@@ -327,8 +327,8 @@ func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, 
 	return Advantage{Value: s.e.divide(s.centered(g, r), s.divisor(g, r)) * s.factor}, nil
 }
 
-// centersGroup reports whether a constant group has advantage 0 but for
-// rounding.
+// centersGroup reports whether the centre of a constant group equals its rewards, so that its
+// advantages are 0 up to rounding.
 func (e *Estimator) centersGroup() bool {
 	switch e.Center {
 	case centerMean, centerLeaveOneOut, centerLengthWeighted, centerSecondBest:
@@ -337,8 +337,8 @@ func (e *Estimator) centersGroup() bool {
 	return false
 }
 
-// over are the moments of the batch, or of a group.
-func (s *Statistics) over(level Choice, g *groupState) *stats.Moments {
+// moments returns the moments of the batch or of g.
+func (s *Statistics) moments(level Choice, g *groupState) *stats.Moments {
 	if level == levelBatch {
 		return &s.batch
 	}
@@ -346,7 +346,7 @@ func (s *Statistics) over(level Choice, g *groupState) *stats.Moments {
 }
 
 func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
-	m := s.over(s.e.CenterOver, g)
+	m := s.moments(s.e.CenterOver, g)
 	if m.N == 0 {
 		return r.Reward
 	}
@@ -358,7 +358,7 @@ func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
 		return m.Deviation(r.Reward)
 	case centerLeaveOneOut:
 		if m.N == 1 {
-			return r.Reward // no others: their mean is taken for 0
+			return r.Reward // without others, their mean counts as 0
 		}
 		return m.DeviationFromOthers(r.Reward)
 	case centerLengthWeighted:
@@ -375,7 +375,7 @@ func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
 }
 
 func (s *Statistics) divisor(g *groupState, r RolloutReward) float64 {
-	m := s.over(s.e.ScaleOver, g)
+	m := s.moments(s.e.ScaleOver, g)
 	switch s.e.Divisor {
 	case divideNone:
 		return 1
@@ -394,8 +394,8 @@ func (s *Statistics) divisor(g *groupState, r RolloutReward) float64 {
 	return g.sd
 }
 
-// divide applies scale and epsilon. What would divide by nothing has no spread
-// and gives 0.
+// divide applies the scale and the epsilon. It returns 0 where the divisor would be 0, which means
+// that there is no spread.
 func (e *Estimator) divide(x, scale float64) float64 {
 	if e.Divisor == divideNone {
 		return x

@@ -10,20 +10,18 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// StepValue is what one agent step earned.
+// StepValue is the value earned by one agent step.
 type StepValue struct {
 	Step  int // 0-based agent step
 	Value float64
 }
 
-// skipped opens the reason of a step that was left unjudged on purpose, as package prm
-// writes it.
-const skipped = "skipped: "
+// skippedPrefix is the prefix of the reason of a step left unjudged on purpose, as package prm writes it.
+const skippedPrefix = "skipped: "
 
-// StepsOf gives each scored step of r its outcome + coef·score; a coef of 0 counts as 1.
-// Steps without a score are left out: a judge that failed says nothing. Those that a policy
-// left out on purpose (a reason that begins with "skipped: ") count with the outcome
-// alone.
+// StepsOf returns the value outcome + coef·score of each scored step of r; a coef of 0 counts as 1.
+// Steps without a score are left out, since a failed judge says nothing about them. Steps that were
+// skipped on purpose (their reason begins with "skipped: ") have the outcome alone as value.
 func StepsOf(r *rollout.Rollout, outcome, coef float64) []StepValue {
 	if r == nil {
 		return nil
@@ -34,38 +32,37 @@ func StepsOf(r *rollout.Rollout, outcome, coef float64) []StepValue {
 		switch {
 		case x.Score != nil:
 			out = append(out, StepValue{Step: x.Step, Value: outcome + coef**x.Score})
-		case strings.HasPrefix(x.Reason, skipped):
+		case strings.HasPrefix(x.Reason, skippedPrefix):
 			out = append(out, StepValue{Step: x.Step, Value: outcome})
 		}
 	}
 	return out
 }
 
-// RolloutSteps are the step values of one rollout.
+// RolloutSteps holds the step values of one rollout.
 type RolloutSteps struct {
 	ID       string
 	Excluded string // as in RolloutReward
 	Steps    []StepValue
 }
 
-// StepGroup is one group of rollouts.
+// StepGroup holds the step values of one group of rollouts.
 type StepGroup struct {
 	Key      string
 	Rollouts []RolloutSteps
 }
 
-// StepAdvantages compares each step with the steps of the same index of the
-// other rollouts of its group: the buckets of comparison are (group, step),
-// keyed by the step itself, so a missing step shifts nothing. The result has the
-// shape of groups, one advantage per step value. e must group by key; the preset
-// openclaw_step_wise is OpenClaw-RL's.
+// StepAdvantages returns the advantage of each step, compared with the steps of the same index in the
+// other rollouts of its group. The buckets of comparison are keyed by (group, step), so a missing step
+// shifts nothing. The result has the shape of groups, with one advantage per step value. e must group
+// by key; the preset openclaw_step_wise is the estimator of OpenClaw-RL.
 func StepAdvantages(groups []StepGroup, e Estimator) ([][][]Advantage, Report, error) {
 	if e.Grouping != groupByKey {
 		return nil, Report{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Grouping"},
 			"step advantages are compared within a key, found the grouping %q", e.Grouping).WithFix("leave Grouping empty")
 	}
-	// Every step is a set of its own, so that Advantages sees the buckets in the
-	// order of their first step.
+	// Each step becomes a group entry of its own, so that Advantages sees the buckets in the order of
+	// their first step.
 	var flat []GroupRewards
 	for _, g := range groups {
 		prefix := strconv.Quote(g.Key) + "/"
@@ -96,10 +93,9 @@ func StepAdvantages(groups []StepGroup, e Estimator) ([][][]Advantage, Report, e
 	return out, report, nil
 }
 
-// CreditSteps spreads step advantages over the trained tokens of one sequence
-// of r: each token gets the advantage of the agent step whose turn sampled it.
-// Tokens of steps that are dropped, or that advantages does not hold, get weight
-// 0 and credit 0, for nothing is known about them; left out counts those tokens.
+// CreditSteps returns seq, a sequence of r, with the Credit of each trained token set to the advantage
+// of the agent step whose turn sampled it. Tokens of steps that are dropped, or missing in advantages,
+// get weight 0 and credit 0, since nothing is known about them; leftOut counts those tokens.
 func CreditSteps(seq rollout.Sequence, r *rollout.Rollout, advantages map[int]Advantage) (out rollout.Sequence, leftOut int, err error) {
 	if r == nil {
 		return seq, 0, zero.Rollout()

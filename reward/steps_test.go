@@ -16,7 +16,7 @@ func TestStepValues(t *testing.T) {
 	require.Equal(t, []StepValue{{0, 1 + 2}, {2, 1 + 1}}, StepsOf(r, 1, 2))
 }
 
-// Steps are compared by their index: a rollout that lacks a step shifts no other.
+// Steps are compared by index: a rollout that lacks a step does not shift the others.
 func TestStepsAreKeyed(t *testing.T) {
 	e, ok := Preset("openclaw_step_wise")
 	require.True(t, ok)
@@ -138,8 +138,8 @@ func TestNormalizeThenSum(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
-// AReaL's edge cases: a leave-one-out mean of nobody is 0, a deviation with n − 1
-// of one value is 1, rows beyond the last slice have neither.
+// AReaL's edge cases: the leave-one-out mean of a group of one is 0, its deviation with n − 1 is 1,
+// and rows beyond the last slice have neither.
 func TestArealEdges(t *testing.T) {
 	one := advantages(t, ArealNorm(1, "", "", true, true), group("a", 3), group("b", -2))
 	require.InDelta(t, 3/(1+1e-5), one[0][0], 1e-12)
@@ -159,8 +159,7 @@ func TestEMA(t *testing.T) {
 	require.InDelta(t, 1-0.05, got[2][0], 1e-15)
 }
 
-// A row alone in its group is not compared and must not pull the batch's
-// deviation towards 0.
+// A row alone in its group is not compared and must not reduce the batch's deviation.
 func TestNormalizeLeavesSingletonsOut(t *testing.T) {
 	e := Estimator{Center: centerLeaveOneOut, Divisor: divideNone, Normalize: true}
 	without := advantages(t, e, group("a", 1, 0, 0))

@@ -9,28 +9,28 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// TokenEstimator gives every trained token an advantage of its own: a return,
-// discounted back from the rollout's reward on its last trained token, less a
-// baseline, whitened over all trained tokens of the batch. The zero value is
-// REINFORCE++ with the group mean as baseline.
+// TokenEstimator computes a separate advantage for every trained token: the return, discounted back
+// from the rollout's reward on its last trained token, minus a baseline, whitened over all trained
+// tokens of the batch. The zero value is REINFORCE++ with the group mean as baseline.
 type TokenEstimator struct {
 	Name string // preset name, "" for a custom record
-	// Center is subtracted from the reward before it becomes a return: the group mean,
-	// "none" or the "baseline" that each rollout comes with.
+	// Center selects what is subtracted from the reward before it becomes a return: "", the group
+	// mean; "none", nothing; "baseline", the Baseline of each rollout.
 	Center Choice
-	// Discount per trained token, 0 = 1. It applies with the centre "none" only.
+	// Discount is the factor per trained token, 0 = 1. It applies with the centre "none" only.
 	Discount float64
-	// ResetAtMask forgets the return at tokens that are not trained, so that
-	// nothing flows back over tool output.
+	// ResetAtMask sets the running return to 0 at tokens that are not trained, so that no return
+	// passes back over tool output.
 	ResetAtMask bool
-	// Gaps has the discount count tokens between that are not trained; without Whiten only.
+	// Gaps applies the discount at untrained tokens between trained ones too; valid only where Whiten
+	// is off.
 	Gaps bool
-	// SingletonZero makes the mean of a group of one its reward; otherwise it is 0.
+	// SingletonZero gives a group of one rollout the centred reward 0; otherwise it keeps its reward.
 	SingletonZero bool
 	Whiten        Whiten
 }
 
-// Whiten says how returns become advantages.
+// Whiten defines how returns are whitened into advantages.
 type Whiten struct {
 	Off          bool
 	Population   bool    // σ₀ instead of σ₁
@@ -39,7 +39,7 @@ type Whiten struct {
 	CountEpsilon float64 // added to the count of tokens in mean and variance
 }
 
-// TokenRollout is one rollout with the mask of its response.
+// TokenRollout holds the reward of one rollout and the mask of its response.
 type TokenRollout struct {
 	ID       string
 	Reward   float64
@@ -47,7 +47,7 @@ type TokenRollout struct {
 	Mask     []bool // true = trained
 }
 
-// TokenGroup is one group of rollouts.
+// TokenGroup holds the rollouts of one group.
 type TokenGroup struct {
 	Key      string
 	Rollouts []TokenRollout
@@ -68,8 +68,7 @@ func TokenPresets() []TokenEstimator {
 	}
 }
 
-// TokenPreset returns the token estimator of that name, with or without its
-// revision.
+// TokenPreset returns the token estimator of that name, given with or without its revision.
 func TokenPreset(name string) (TokenEstimator, bool) {
 	for _, e := range TokenPresets() {
 		if sameName(e.Name, name) {
@@ -99,8 +98,8 @@ func (e TokenEstimator) Validate() error {
 	return f.Err()
 }
 
-// TokenAdvantages gives one value per token of every mask, 0 where the mask is
-// false. Rewards that are not finite are errors of KindInput.
+// TokenAdvantages returns one advantage per token of every mask, 0 where the mask is false. Rewards
+// that are not finite are errors of KindInput.
 func TokenAdvantages(groups []TokenGroup, e TokenEstimator) ([][][]float64, error) {
 	if err := e.Validate(); err != nil {
 		return nil, err
@@ -128,9 +127,9 @@ func TokenAdvantages(groups []TokenGroup, e TokenEstimator) ([][][]float64, erro
 	return out, nil
 }
 
-// TokenRow is what a token estimator asks of a row: how many of its tokens are trained, and
-// how many of those come after the last gap between them. A row without any, which a mask
-// left out, counts in the mean of its group and in nothing else.
+// TokenRow holds the counts of a row that a token estimator needs: its trained tokens, and those of
+// them after the last gap of untrained tokens. A row without trained tokens, left out by a mask,
+// counts in the mean of its group and in nothing else.
 type TokenRow struct{ Trained, Tail int }
 
 func tokenRow(mask []bool) (row TokenRow) {
@@ -153,8 +152,8 @@ type tokenBatch struct {
 	mean, sd float64
 }
 
-// compare centres the rewards within their groups, 0 of rollouts that are excluded, and
-// whitens over all rows.
+// compare returns the centred rewards (0 for excluded rollouts), and the estimator with the mean and
+// deviation for whitening over all rows.
 func (e TokenEstimator) compare(groups []GroupRewards, rows func(group, rollout int) []TokenRow) (tokenBatch, [][]float64, error) {
 	b, values := tokenBatch{e, 0, 1}, make([][]float64, len(groups))
 	means := map[string]*stats.Moments{}
@@ -189,14 +188,14 @@ func (e TokenEstimator) compare(groups []GroupRewards, rows func(group, rollout 
 		return b, values, nil
 	}
 	var err error
-	b.mean, b.sd, err = e.Whiten.over(func(visit func(v float64, times int)) {
+	b.mean, b.sd, err = e.Whiten.moments(func(visit func(v float64, times int)) {
 		for i, g := range groups {
 			for j, r := range g.Rollouts {
 				if r.Excluded != "" {
 					continue
 				}
 				for _, row := range rows(i, j) {
-					e.each(row, values[i][j], visit)
+					e.eachReturn(row, values[i][j], visit)
 				}
 			}
 		}
@@ -204,9 +203,9 @@ func (e TokenEstimator) compare(groups []GroupRewards, rows func(group, rollout 
 	return b, values, err
 }
 
-// advantages are those of the tokens of a row whose rollout has that centred reward.
+// advantages returns the advantages of a row's tokens, given the centred reward of its rollout.
 func (b *tokenBatch) advantages(mask []bool, value float64) []float64 {
-	out := b.returns(mask, value)
+	out := b.discountedReturns(mask, value)
 	for t, on := range mask {
 		if on {
 			out[t] = (out[t] - b.mean) / b.sd
@@ -225,8 +224,8 @@ func (e *TokenEstimator) centered(r RolloutReward, m *stats.Moments) float64 {
 	return r.Reward
 }
 
-// returns are the discounted returns of a row's tokens, 0 where the mask is false.
-func (e *TokenEstimator) returns(mask []bool, value float64) []float64 {
+// discountedReturns computes the discounted return of each token of a row, 0 where the mask is false.
+func (e *TokenEstimator) discountedReturns(mask []bool, value float64) []float64 {
 	out := make([]float64, len(mask))
 	discount := cmp.Or(e.Discount, 1)
 	running, paid := 0.0, false
@@ -247,8 +246,8 @@ func (e *TokenEstimator) returns(mask []bool, value float64) []float64 {
 	return out
 }
 
-// each visits the returns of a row's trained tokens, equal ones together.
-func (e *TokenEstimator) each(row TokenRow, value float64, visit func(v float64, times int)) {
+// eachReturn calls visit with the returns of a row's trained tokens, grouping equal ones.
+func (e *TokenEstimator) eachReturn(row TokenRow, value float64, visit func(v float64, times int)) {
 	paid := row.Trained
 	if e.ResetAtMask {
 		paid = row.Tail
@@ -264,11 +263,11 @@ func (e *TokenEstimator) each(row TokenRow, value float64, visit func(v float64,
 	}
 }
 
-// Discounts says whether trained tokens that stand together have advantages of their own.
+// Discounts reports whether adjacent trained tokens have different advantages.
 func (e TokenEstimator) Discounts() bool { return e.Discount != 0 && e.Discount != 1 }
 
-// over goes through all returns twice, for their mean and deviation.
-func (w Whiten) over(each func(visit func(v float64, times int))) (mean, sd float64, err error) {
+// moments returns the mean and deviation of all returns. It calls each twice.
+func (w Whiten) moments(each func(visit func(v float64, times int))) (mean, sd float64, err error) {
 	var sum stats.Sum
 	n := 0
 	each(func(v float64, times int) { sum.AddProduct(v, float64(times)); n += times })

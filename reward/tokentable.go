@@ -2,17 +2,18 @@ package reward
 
 import "github.com/turnpack/turnpack/rollout"
 
-// TokenTable is TokenAdvantages for a job in two passes: Finish takes the rewards and the
-// lengths of all rows, Credit gives each row its own values. Every row of a rollout is one
-// response with the rollout's reward, as the trainers have it. The zero value is empty.
-// After Finish it is safe for concurrent use.
+// TokenTable computes the values of TokenAdvantages in two passes: Finish takes the rewards and the
+// lengths of all rows, Credit sets the values of one row. As in the trainers, every row of a rollout
+// is one response with the rollout's reward. The zero value is empty. It is safe for concurrent use
+// after Finish.
 type TokenTable struct {
-	batch  tokenBatch
-	values map[string]float64 // centred rewards by rollout
-	out    map[string]string  // why a rollout has none
+	batch             tokenBatch
+	values            map[string]float64 // centred rewards by rollout
+	withoutAdvantages map[string]string  // the reason for having no advantages, by rollout
 }
 
-// Finish takes the rewards of a batch and the rows of each rollout.
+// Finish replaces the table's contents by the values for a batch: its rewards, and the rows of each
+// rollout.
 func (t *TokenTable) Finish(e TokenEstimator, groups []GroupRewards, rows func(rollout string) []TokenRow) error {
 	if err := e.Validate(); err != nil {
 		return err
@@ -26,11 +27,11 @@ func (t *TokenTable) Finish(e TokenEstimator, groups []GroupRewards, rows func(r
 	if err != nil {
 		return err
 	}
-	*t = TokenTable{batch: b, values: map[string]float64{}, out: map[string]string{}}
+	*t = TokenTable{batch: b, values: map[string]float64{}, withoutAdvantages: map[string]string{}}
 	for i, g := range groups {
 		for j, r := range g.Rollouts {
 			if r.Excluded != "" {
-				t.out[r.ID] = DroppedExcluded + ": " + r.Excluded
+				t.withoutAdvantages[r.ID] = DroppedExcluded + ": " + r.Excluded
 			} else {
 				t.values[r.ID] = values[i][j]
 			}
@@ -39,18 +40,18 @@ func (t *TokenTable) Finish(e TokenEstimator, groups []GroupRewards, rows func(r
 	return nil
 }
 
-// Of says why a rollout has no advantage, "" if it has.
+// Of returns the reason why a rollout has no advantage, "" if it has one.
 func (t *TokenTable) Of(rollout string) (without string) {
 	if _, in := t.values[rollout]; in {
 		return ""
 	}
-	if why := t.out[rollout]; why != "" {
+	if why := t.withoutAdvantages[rollout]; why != "" {
 		return why
 	}
 	return DroppedExcluded
 }
 
-// Credit sets the credit of a row of a rollout that has advantages.
+// Credit returns seq with its Credit column set; its rollout must have advantages (see Of).
 func (t *TokenTable) Credit(seq rollout.Sequence) (rollout.Sequence, error) {
 	mask := make([]bool, len(seq.Weight))
 	for i, w := range seq.Weight {

@@ -3,8 +3,8 @@ package decimal
 
 import "unicode"
 
-// Digit is the value of a decimal digit (category Nd), -1 for any other character.
-// Unicode lays each script's ten out in order, and their runs begin at a zero.
+// Digit returns the value of a decimal digit (category Nd), -1 for any other character. It relies on
+// Unicode's layout: the ten digits of a script are in order, and each run begins with a zero.
 func Digit(r rune) int {
 	if r < 0x80 {
 		if r >= '0' && r <= '9' {

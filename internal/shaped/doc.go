@@ -1,4 +1,4 @@
-// Package shaped puts the rules of package reward/shaping into effect: [Rules.Shape] is
-// asked for each rollout, [Rules.Decide] for all groups together. Both say what they did and
-// why; turnpack.Pipeline asks them.
+// Package shaped applies the rules of package reward/shaping: [Rules.Shape] to each rollout,
+// [Rules.Decide] to all groups together. Both report what they changed and why. turnpack.Pipeline
+// calls them.
 package shaped

@@ -10,14 +10,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Usage is what a rollout spent.
+// Usage holds the tokens and turns that a rollout used.
 type Usage struct{ OutputTokens, TotalTokens, Turns int }
 
 // RuleSpending is the name of the length penalty in reports and rows.
 const RuleSpending = "length penalty"
 
-// versions are the oldest and the newest policy version that sampled a turn of r, where
-// stands is that of turns that record none. oldest is nil where it is not known of a turn.
+// versions returns the oldest and the newest policy version that sampled a turn of r; stands is the
+// version of turns that record none. oldest is nil if the version of a turn is unknown.
 func versions(r *rollout.Rollout, stands *int32) (oldest, newest *int32) {
 	var all []int32
 	known := true
@@ -41,18 +41,18 @@ func versions(r *rollout.Rollout, stands *int32) (oldest, newest *int32) {
 	return oldest, &high
 }
 
-// Member is one rollout of a group that is decided on.
+// Member is one rollout of a group, as input of Decide.
 type Member struct {
-	Reward, Raw    float64 // shaped, and before
-	Excluded       string  `json:",omitempty"` // why it has no reward
-	Masked         string  `json:",omitempty"` // why none of its rows trains
+	Reward, Raw    float64 // after and before shaping
+	Excluded       string  `json:",omitempty"` // reason why it has no reward
+	Masked         string  `json:",omitempty"` // reason why all its rows are masked
 	Solved         *bool   `json:",omitempty"`
-	Oldest, Newest *int32  `json:",omitempty"` // policy versions, nil unknown
-	Usage          Usage   `json:",omitzero"`  // with Rules.Spending
+	Oldest, Newest *int32  `json:",omitempty"` // policy versions, nil if unknown
+	Usage          Usage   `json:",omitzero"`  // set if Rules.Spending is
 }
 
-// MemberOf collects what Decide looks at. stands is the policy version of turns that
-// record none, nil for unknown; masked says why none of its rows trains.
+// MemberOf returns the input of Decide for r. stands is the policy version of turns that record none,
+// nil if unknown; masked is the reason why all rows are masked.
 func MemberOf(r *rollout.Rollout, scored rollout.Reward, raw float64, masked string, stands *int32) Member {
 	oldest, newest := versions(r, stands)
 	return Member{Reward: scored.Total, Raw: raw, Excluded: scored.Excluded, Masked: masked, Solved: Solved(scored), Oldest: oldest, Newest: newest}
@@ -60,21 +60,21 @@ func MemberOf(r *rollout.Rollout, scored rollout.Reward, raw float64, masked str
 
 func (m *Member) valid() bool { return m.Excluded == "" && m.Masked == "" }
 
-// Group is the members of one group, in order.
+// Group holds the members of one group, in order.
 type Group struct {
 	Key     string
 	Members []Member
 }
 
-// Fate says what becomes of a member. The zero value trains.
+// Fate is the decision on a member. The zero value means that it is trained.
 type Fate struct {
-	// Out is why the rollout gives no rows, "" if it does.
+	// Out is the reason why the rollout gives no rows, "" if it gives rows.
 	Out string
-	// Counts says that its reward stays in the statistics all the same.
+	// Counts reports whether the reward of a left out member stays in the statistics.
 	Counts bool
 }
 
-// Count books rules that changed a reward.
+// Count adds the rules that changed a reward to r.
 func Count(r *shaping.Report, applied []Applied) {
 	for _, a := range applied {
 		add(&r.Rewards, a.Rule)
@@ -88,10 +88,10 @@ func add(m *map[string]int, key string) {
 	(*m)[key]++
 }
 
-// Decide says of every member of every group whether it gives rows, and books in
-// report what it leaves out; shaping.Spending changes the rewards of groups, and refuses those
-// whose mean is below 0. The result has their shape. Members without a reward are no concern of it but
-// where shaping.Keep is set: their fate is the estimator's.
+// Decide returns, for every member of every group, whether it gives rows, in the shape of groups, and
+// counts in report what it leaves out. shaping.Spending changes the rewards of groups, and refuses
+// groups whose mean is below 0. Members without a reward are left to the estimator unless shaping.Keep
+// is set.
 func (r *Rules) Decide(groups []Group, report *shaping.Report) ([][]Fate, error) {
 	out := make([][]Fate, len(groups))
 	for i := range groups {
@@ -101,7 +101,7 @@ func (r *Rules) Decide(groups []Group, report *shaping.Report) ([][]Fate, error)
 	if err := r.spend(groups, out, report); err != nil {
 		return nil, err
 	}
-	var left []int // groups that the filter looks at
+	var left []int // indices of the groups passed to the filter
 	var looks []filter.Group
 	for i := range groups {
 		valid, solved, unsolved := 0, 0, 0
@@ -139,7 +139,7 @@ func (r *Rules) Decide(groups []Group, report *shaping.Report) ([][]Fate, error)
 		}
 	}
 	if r.Filter == nil {
-		return out, apply(&r.Keep, groups, out, report)
+		return out, applyKeep(&r.Keep, groups, out, report)
 	}
 	decisions, takenBack, err := filter.Apply(looks, *r.Filter)
 	if err != nil {
@@ -157,7 +157,7 @@ func (r *Rules) Decide(groups []Group, report *shaping.Report) ([][]Fate, error)
 			if groups[i].Members[j].Excluded != "" || out[i][j].Out != "" {
 				continue
 			}
-			// A row that is left out alone was in the baseline before.
+			// A row left out on its own stays in the baseline.
 			if d.Rows != nil && !d.Rows[at] {
 				out[i][j] = Fate{Out: filter.ReasonRow, Counts: true}
 				add(&report.Rollouts, filter.ReasonRow)
@@ -165,10 +165,10 @@ func (r *Rules) Decide(groups []Group, report *shaping.Report) ([][]Fate, error)
 			at++
 		}
 	}
-	return out, apply(&r.Keep, groups, out, report)
+	return out, applyKeep(&r.Keep, groups, out, report)
 }
 
-// age leaves out members that are too old.
+// age leaves out members whose policy version is too old.
 func (r *Rules) age(groups []Group, out [][]Fate, report *shaping.Report) {
 	if r.MaxAge == nil {
 		return

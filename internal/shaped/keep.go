@@ -8,18 +8,18 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-func keeps(k *shaping.Keep) bool {
+func selects(k *shaping.Keep) bool {
 	return k.Above != nil || k.AtLeast != nil || k.Resolved || k.Best > 0
 }
 
-func takes(k *shaping.Keep, m *Member) bool {
+func meetsBounds(k *shaping.Keep, m *Member) bool {
 	return (k.Above == nil || m.Reward > *k.Above) && (k.AtLeast == nil || m.Reward >= *k.AtLeast) &&
 		(!k.Resolved || m.Solved != nil && *m.Solved)
 }
 
-// apply rejects members that are still there.
-func apply(k *shaping.Keep, groups []Group, out [][]Fate, report *shaping.Report) error {
-	if !keeps(k) {
+// applyKeep rejects, by k, members that were not left out before.
+func applyKeep(k *shaping.Keep, groups []Group, out [][]Fate, report *shaping.Report) error {
+	if !selects(k) {
 		return nil
 	}
 	scored, all := 0, 0
@@ -31,11 +31,11 @@ func apply(k *shaping.Keep, groups []Group, out [][]Fate, report *shaping.Report
 				scored++
 			}
 			switch {
-			case out[i][j].Out != "" || m.Masked != "": // gives no row, and takes no place
+			case out[i][j].Out != "" || m.Masked != "": // gives no rows and takes no place among the best
 			case m.Excluded != "":
 				out[i][j] = Fate{Out: m.Excluded}
 				add(&report.Rollouts, m.Excluded)
-			case !takes(k, m):
+			case !meetsBounds(k, m):
 				out[i][j] = Fate{Out: reasonRejected, Counts: true}
 				add(&report.Rollouts, reasonRejected)
 			default:

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// rejected are the reasons of one group's members.
+// rejected returns the reasons for the members of one group.
 func rejected(t *testing.T, text string, g Group) []string {
 	k, err := shaping.ParseKeep(text)
 	require.NoError(t, err)
@@ -37,8 +37,8 @@ func rejected(t *testing.T, text string, g Group) []string {
 
 func TestKeep(t *testing.T) {
 	g := group("g", 0.5, 1, 0, 1, 0.5, 1)
-	g.Members[3].Masked = "truncated"    // would take a place among the best and give no row
-	g.Members[4].Excluded = "no outcome" // what it holds as its reward is none
+	g.Members[3].Masked = "truncated"    // must not take a place among the best, since it gives no rows
+	g.Members[4].Excluded = "no outcome" // its reward must be ignored
 	yes, no := true, false
 	for i := range g.Members {
 		g.Members[i].Solved = &no

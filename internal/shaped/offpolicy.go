@@ -9,9 +9,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Recorded is the log probability of each sampled token of seq under the policy that
-// trains, as the turns of r record it; nil where one of them does not, or where a token of
-// seq is not the one that was recorded (a drift repair spells it anew).
+// Recorded returns the log probability of each sampled token of seq under the training policy, as
+// recorded by the turns of r; nil if a trained token has none, or is not the recorded token (a drift
+// repair tokenizes it again).
 func Recorded(r *rollout.Rollout, seq *rollout.Sequence) []float32 {
 	turns := rollout.TurnsOf(r)
 	if seq == nil || seq.Logprob == nil || !slices.ContainsFunc(turns, func(t rollout.Turn) bool { return t.TrainLogprobs != nil }) {
@@ -25,7 +25,7 @@ func Recorded(r *rollout.Rollout, seq *rollout.Sequence) []float32 {
 		t := &turns[turn]
 		k := at[turn]
 		for k < len(t.TrainLogprobs) && (t.Output[k] != seq.IDs[i] || k < len(t.Logprobs) && t.Logprobs[k] != seq.Logprob[i]) {
-			k++ // given up by a repair
+			k++ // dropped by a repair
 		}
 		if k >= len(t.TrainLogprobs) {
 			if seq.Weight == nil || seq.Weight[i] > 0 {
@@ -38,9 +38,9 @@ func Recorded(r *rollout.Rollout, seq *rollout.Sequence) []float32 {
 	return out
 }
 
-// Bound gives seq the bounded ratios, or says why the whole row is masked. train has
-// one value for each token and is read where Weight > 0; seq must have Logprob and
-// Weight.
+// Bound returns seq with its loss weights multiplied by the bounded ratios, or the reason why the
+// whole row is masked. train has one value per token and is read where Weight > 0; seq must have
+// Logprob and Weight.
 func Bound(o shaping.OffPolicy, seq rollout.Sequence, train []float32) (rollout.Sequence, string, error) {
 	if len(train) != seq.Len() || seq.Logprob == nil || seq.Weight == nil {
 		return seq, "", rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: seq.Rollout, Field: "Shaping.OffPolicy"},

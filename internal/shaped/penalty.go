@@ -5,7 +5,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// spend changes the rewards of the valid members that are left, group by group.
+// spend applies Spending, group by group, to the rewards of the valid members that were not left out.
 func (r *Rules) spend(groups []Group, out [][]Fate, report *shaping.Report) error {
 	if r.Spending == nil {
 		return nil
@@ -34,8 +34,8 @@ func (r *Rules) spend(groups []Group, out [][]Fate, report *shaping.Report) erro
 	return nil
 }
 
-// Spend returns the rewards of one group after the penalty. usage has one entry
-// per reward.
+// Spend returns the rewards of one group after the penalty. usage holds one entry per reward; missing
+// usage costs nothing.
 func Spend(s shaping.Spending, rewards []float64, usage []Usage) []float64 {
 	out := make([]float64, len(rewards))
 	mean := meanOf(rewards)
@@ -58,7 +58,7 @@ func Spend(s shaping.Spending, rewards []float64, usage []Usage) []float64 {
 	return out
 }
 
-// meanOf is the mean of rewards, 0 of none.
+// meanOf returns the mean of rewards, 0 if there are none.
 func meanOf(rewards []float64) float64 {
 	sum := 0.0
 	for _, r := range rewards {
@@ -67,8 +67,8 @@ func meanOf(rewards []float64) float64 {
 	return sum / float64(max(1, len(rewards)))
 }
 
-// Truncated scales the rewards of rollouts that did not stop by themselves
-// (NeMo RL's stop_properly penalty, 7ea279abf): 1 leaves them, 0 removes them.
+// Truncated returns the reward of a rollout, multiplied by coef if it was truncated (NeMo RL's
+// stop_properly penalty, 7ea279abf).
 func Truncated(reward float64, truncated bool, coef float64) float64 {
 	if truncated {
 		return reward * coef
@@ -76,10 +76,9 @@ func Truncated(reward float64, truncated bool, coef float64) float64 {
 	return reward
 }
 
-// ZeroOnNonStop keeps mask and rewards only of rollouts whose finish reason is
-// exactly "stop" (SkyRL's zero_reward_on_non_stop and mask, a9564572e). Every
-// other spelling is zeroed: "complete", "tool_calls", "STOP", "". rewards is one
-// value per rollout, or one per step or token.
+// ZeroOnNonStop returns rewards and mask unchanged if the finish reason is exactly "stop", else zeroed
+// (SkyRL's zero_reward_on_non_stop and mask, a9564572e). Any other spelling is zeroed: "complete",
+// "tool_calls", "STOP", "". rewards holds one value per rollout, step or token.
 func ZeroOnNonStop(finishReason string, rewards []float64, mask []bool) ([]float64, []bool) {
 	if finishReason == "stop" {
 		return rewards, mask
@@ -87,16 +86,16 @@ func ZeroOnNonStop(finishReason string, rewards []float64, mask []bool) ([]float
 	return make([]float64, len(rewards)), make([]bool, len(mask))
 }
 
-// Repetition is the n-gram repetition penalty of arXiv:2502.03373, appendix C.2,
-// as TRL (1.16.0) computes it on token ids: max × (1 − distinct n-grams / n-grams),
-// 0 for a response shorter than n. max is 0 or less.
+// Repetition returns the n-gram repetition penalty of arXiv:2502.03373, appendix C.2, as TRL (1.16.0)
+// computes it on token ids: max × (1 − distinct n-grams / n-grams), 0 for a response shorter than n.
+// max is 0 or less.
 func Repetition(ids []rollout.TokenID, n int, max float64) float64 {
 	total := len(ids) - n + 1
 	if n < 1 || total < 1 {
 		return 0
 	}
-	// A gram is named by its rank among the grams one shorter, so no n-gram is
-	// ever copied.
+	// Each n-gram is identified by the rank of the next shorter one and a token, so no n-gram is
+	// copied.
 	rank := make([]int, len(ids))
 	for i, id := range ids {
 		rank[i] = int(id)

@@ -8,10 +8,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Rules are shaping.Rules, put into effect.
+// Rules applies shaping.Rules.
 type Rules shaping.Rules
 
-// Reasons and names of rules, as reports and rows have them.
+// Reasons and names of rules, as used in reports and rows.
 const (
 	ruleTruncated = "truncated"
 	ruleStop      = "did not stop"
@@ -26,42 +26,42 @@ const (
 	ReasonZero        = "advantage is 0"
 )
 
-// reasonLogprobError is why MaxError masks a row.
+// reasonLogprobError is the reason for masking a row by MaxError.
 const reasonLogprobError = "log probabilities differ too much"
 
-// Reasons of rollouts that are not kept.
+// Reasons why shaping.Keep rejects a rollout.
 const (
 	reasonRejected = "rejected by its reward"
 	reasonNotBest  = "not among the best of its group"
 )
 
-// On says whether r does anything.
+// On reports whether any rule is set.
 func (r Rules) On() bool {
 	return r.Shapes() || r.Decides() || r.MaskTruncated || r.DropZero || r.OffPolicy != nil
 }
 
-// Shapes says whether r changes rewards.
+// Shapes reports whether r changes rewards of single rollouts.
 func (r Rules) Shapes() bool {
 	return r.TruncatedCoef != nil || r.StopProperly || r.Soft != nil || r.Affine != (shaping.Affine{}) || r.Clip != nil
 }
 
-// Decides says whether r looks at whole groups: it may leave them or rollouts out, or
-// change rewards by those of others.
+// Decides reports whether r needs whole groups: it may leave groups or rollouts out, or change rewards
+// depending on other rewards.
 func (r Rules) Decides() bool {
-	return r.MaxAge != nil || r.Spending != nil || r.MinValid > 0 || r.MinSolved > 0 || r.MinUnsolved > 0 || r.Filter != nil || keeps(&r.Keep)
+	return r.MaxAge != nil || r.Spending != nil || r.MinValid > 0 || r.MinSolved > 0 || r.MinUnsolved > 0 || r.Filter != nil || selects(&r.Keep)
 }
 
-// CountsTokens says whether r needs the length of rollouts.
+// CountsTokens reports whether r needs the length of rollouts.
 func (r Rules) CountsTokens() bool { return r.Soft != nil || r.Spending != nil }
 
-// Facts are what Shape looks at, beside the reward.
+// Facts holds the input of Shape in addition to the reward.
 type Facts struct {
 	Status       rollout.Status
-	FinishReason string // of the last turn, "" unknown
-	Length       int    // tokens, as Rules.ResponseLength has it
+	FinishReason string // finish reason of the last turn, "" if unknown
+	Length       int    // tokens, counted as Rules.ResponseLength defines
 }
 
-// FactsOf reads those that r records; the length is known where rows are.
+// FactsOf returns the facts that r records; Length is left 0, since it is known only with the rows.
 func FactsOf(r *rollout.Rollout) Facts {
 	if r == nil {
 		return Facts{}
@@ -73,7 +73,7 @@ func FactsOf(r *rollout.Rollout) Facts {
 	return f
 }
 
-// finish is the finish reason that is recorded, else what the status says of it.
+// finish returns the recorded finish reason, or the one implied by the status.
 func (f *Facts) finish() string {
 	switch {
 	case f.FinishReason != "":
@@ -84,8 +84,7 @@ func (f *Facts) finish() string {
 	return "stop"
 }
 
-// Masks says why all rows of a rollout are masked by StopProperly, "" if they are
-// not.
+// Masks returns the reason why StopProperly masks all rows of a rollout, "" if it does not.
 func (r *Rules) Masks(f Facts) string {
 	if r.StopProperly && f.finish() != "stop" {
 		return ruleStop
@@ -93,13 +92,13 @@ func (r *Rules) Masks(f Facts) string {
 	return ""
 }
 
-// Applied is a rule that changed a reward, and by how much.
+// Applied is a rule that changed a reward, with the amount.
 type Applied struct {
 	Rule string  `json:"rule"`
 	By   float64 `json:"by"`
 }
 
-// Shape is the reward of a rollout after the rules, and which of them changed it.
+// Shape returns the reward of a rollout after the rules, and the rules that changed it.
 func (r *Rules) Shape(total float64, f Facts) (float64, []Applied) {
 	var applied []Applied
 	step := func(rule string, value float64) {
@@ -119,7 +118,7 @@ func (r *Rules) Shape(total float64, f Facts) (float64, []Applied) {
 		step(ruleSoft, total+r.Soft.Punishment(f.Length))
 	}
 	if r.Affine != (shaping.Affine{}) {
-		step(ruleAffine, moved(r.Affine, total))
+		step(ruleAffine, applyAffine(r.Affine, total))
 	}
 	if r.Clip != nil {
 		step(ruleClip, math.Min(math.Max(total, r.Clip.Low), r.Clip.High))
@@ -127,8 +126,8 @@ func (r *Rules) Shape(total float64, f Facts) (float64, []Applied) {
 	return total, applied
 }
 
-// Solved says whether a scored rollout solved its task: its verdict where that is
-// recorded, else whether the outcome is 1 or more. nil = it has no reward.
+// Solved reports whether a scored rollout solved its task: by its verdict if one is recorded, else by
+// an outcome of 1 or more. It returns nil if the rollout has no reward.
 func Solved(scored rollout.Reward) *bool {
 	if scored.Excluded != "" {
 		return nil
@@ -137,7 +136,7 @@ func Solved(scored rollout.Reward) *bool {
 	return &solved
 }
 
-func moved(a shaping.Affine, x float64) float64 {
+func applyAffine(a shaping.Affine, x float64) float64 {
 	if a.Scale == 0 {
 		return x + a.Bias
 	}

@@ -45,7 +45,7 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// group has a member for each number: 1 or more is solved.
+// group returns a group with one member per reward; rewards of 1 or more are solved.
 func group(key string, rewards ...float64) Group {
 	g := Group{Key: key}
 	for _, r := range rewards {
@@ -80,7 +80,7 @@ func TestDecideLeavesNothingInSilence(t *testing.T) {
 	require.Equal(t, n, report.Rollouts[reasonFewSolved]+report.Rollouts[reasonFewUnsolved]+report.Rollouts[reasonFewValid]+report.Rollouts[reasonStale])
 }
 
-// A filter that asks what the task was worth does not see a length penalty.
+// With FilterRaw, the filter uses the reward before the length penalty.
 func TestFilterRaw(t *testing.T) {
 	g := group("alike", 1, 1)
 	g.Members[1].Reward = 0.5
@@ -112,7 +112,7 @@ func TestOffPolicy(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
-// Whole batches of the kit through Decide keep what each system keeps.
+// Decide keeps the same rollouts in the kit's batches as each system.
 func TestDecideAsTheSystems(t *testing.T) {
 	presets := map[string]filter.Rule{}
 	for _, p := range filter.Presets() {
@@ -170,7 +170,7 @@ func TestDecideAsTheSystems(t *testing.T) {
 	}
 }
 
-// Whole batches of the kit through Shape have the rewards of each system.
+// Shape gives the same rewards in the kit's batches as each system.
 func TestShapeAsTheSystems(t *testing.T) {
 	for c := range kit.Lines[struct {
 		ID          string
@@ -192,7 +192,8 @@ func TestShapeAsTheSystems(t *testing.T) {
 	}
 }
 
-// Who is left out or masked spends nothing of the group's, and the filter sees what is left.
+// Left out and masked members do not count in the group's spending, and the filter uses the remaining
+// members.
 func TestSpendingOfGroups(t *testing.T) {
 	m := func(reward float64, output, turns int) Member {
 		return Member{Reward: reward, Raw: reward, Newest: ptr(int32(4)), Oldest: ptr(int32(4)), Usage: Usage{OutputTokens: output, TotalTokens: output, Turns: turns}}
@@ -237,8 +238,8 @@ func TestSpendingOfGroups(t *testing.T) {
 	}
 }
 
-// Recorded finds the tokens of a row in the turns that sampled them, where a repair gave
-// some up too, and says nothing where one of them is not there.
+// Recorded finds the tokens of a row in the turns that sampled them, even if a repair dropped some,
+// and returns nil if a token is missing.
 func TestRecorded(t *testing.T) {
 	r := &rollout.Rollout{Turns: []rollout.Turn{
 		{Message: -1, Output: []int32{7, 7, 8}, Logprobs: []float32{-1, -2, -3}, TrainLogprobs: []float32{-4, -5, -6}},

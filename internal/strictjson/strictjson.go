@@ -1,5 +1,5 @@
-// Package strictjson reads the JSON objects of requests and settings, and says to who wrote
-// them what is wrong.
+// Package strictjson reads the JSON objects of requests and settings, with errors written for their
+// authors.
 package strictjson
 
 import (
@@ -15,22 +15,22 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Decode reads one object into what to points at, a struct whose fields have JSON names,
-// or a map. Unlike encoding/json it refuses what follows the object, a key that stands
-// there twice, and one that is unknown or spelled in other letters.
+// Decode reads one object into the value to points to, a map or a struct whose fields have JSON names.
+// Unlike encoding/json it refuses text after the object, a duplicate key, and a key that is unknown or
+// differs in case.
 func Decode(text []byte, to any) error {
-	if err := keys(text, known(reflect.TypeOf(to).Elem())); err != nil {
+	if err := checkKeys(text, structKeys(reflect.TypeOf(to).Elem())); err != nil {
 		return err
 	}
 	err := json.Unmarshal(text, to)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: wrong.Field}, "found %s, expected %s", wrong.Value, named(wrong.Type.Kind()))
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: wrong.Field}, "found %s, expected %s", wrong.Value, describeKind(wrong.Type.Kind()))
 	}
 	return fault(err)
 }
 
-// known are the keys of a struct, nil = any.
-func known(t reflect.Type) map[string]bool {
+// structKeys returns the keys of a struct, nil for any other type, which allows any key.
+func structKeys(t reflect.Type) map[string]bool {
 	if t.Kind() != reflect.Struct {
 		return nil
 	}
@@ -42,8 +42,8 @@ func known(t reflect.Type) map[string]bool {
 	return out
 }
 
-// keys checks those of the object, and that it is all there is.
-func keys(text []byte, known map[string]bool) error {
+// checkKeys checks the keys of the object and that no text follows it.
+func checkKeys(text []byte, known map[string]bool) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	open, err := in.Token()
 	if err == io.EOF {
@@ -80,7 +80,7 @@ func keys(text []byte, known map[string]bool) error {
 	return nil
 }
 
-// fault locates what is no JSON.
+// fault returns the error for invalid JSON, with its location; nil if err is nil.
 func fault(err error) error {
 	if err == nil {
 		return nil
@@ -95,8 +95,8 @@ func fault(err error) error {
 	return e
 }
 
-// named is what a field takes.
-func named(k reflect.Kind) string {
+// describeKind returns a description of the values of a field.
+func describeKind(k reflect.Kind) string {
 	switch k {
 	case reflect.Bool:
 		return "true or false"

@@ -1,5 +1,5 @@
-// Package tally makes the overview of a batch: [Tally.Add] takes one rollout at a time,
-// [Tally.Batch] gives the description so far.
+// Package tally computes the overview of a batch: [Tally.Add] adds one rollout at a time,
+// [Tally.Batch] returns the overview so far.
 package tally
 
 import (
@@ -12,23 +12,23 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Facts are what is looked at of one rollout.
+// Facts holds the data of one rollout that the overview uses.
 type Facts struct {
 	Group  int // any number that the rollouts of a group share
 	Status rollout.Status
-	Solved *bool    `json:",omitempty"` // nil = nothing says
-	Reward *float64 `json:",omitempty"` // nil = it has none
+	Solved *bool    `json:",omitempty"` // nil = unknown
+	Reward *float64 `json:",omitempty"` // nil = no reward
 	Steps  int      // agent steps
-	// Tokens and Trained are of all its rows; Rows is 0 where it gave none.
+	// Tokens and Trained count over all its rows; Rows is 0 if it gave none.
 	Rows            int
 	Tokens, Trained int64
 	Advantage       *float64 `json:",omitempty"` // nil = none, or no row
 	Judged          bool     `json:",omitempty"` // a step has a score
-	// NoTemperature says that a turn does not record what it was sampled at.
+	// NoTemperature is true if a turn does not record its sampling temperature.
 	NoTemperature bool `json:",omitempty"`
 }
 
-// FactsOf is what is looked at of a scored rollout before it has rows.
+// FactsOf returns the facts of a scored rollout that do not depend on its rows.
 func FactsOf(group int, r *rollout.Rollout, got rollout.Reward) Facts {
 	if r == nil {
 		return Facts{Group: group}
@@ -44,17 +44,18 @@ func FactsOf(group int, r *rollout.Rollout, got rollout.Reward) Facts {
 	return o
 }
 
-// Tally collects an overview.Batch. The zero value is ready; it is not safe for concurrent use.
+// Tally computes an overview.Batch. The zero value is ready for use; it is not safe for concurrent
+// use.
 type Tally struct {
-	rollouts, graded, resolved, truncated, judged, cold   int
-	groups                                                map[int]solves
-	reward, steps, rows, tokens, trained, advantageValues sample
+	rollouts, graded, resolved, truncated, judged, withoutTemperature int
+	groups                                                            map[int]solves
+	reward, steps, rows, tokens, trained, advantageValues             sample
 }
 
-// solves counts the graded rollouts of a group, of which there may be very many.
+// solves counts the graded rollouts of a group; its small size matters for many groups.
 type solves struct{ solved, of int32 }
 
-// Add takes a rollout.
+// Add adds a rollout.
 func (t *Tally) Add(r Facts) {
 	t.rollouts++
 	if r.Status == rollout.StatusTruncated {
@@ -84,7 +85,7 @@ func (t *Tally) Add(r Facts) {
 		return
 	}
 	if r.NoTemperature {
-		t.cold++
+		t.withoutTemperature++
 	}
 	t.rows.add(float64(r.Rows))
 	t.tokens.add(float64(r.Tokens))
@@ -94,9 +95,9 @@ func (t *Tally) Add(r Facts) {
 	}
 }
 
-// Batch describes what was added so far.
+// Batch returns the overview of the rollouts added so far.
 func (t *Tally) Batch() overview.Batch {
-	b := overview.Batch{Rollouts: t.rollouts, Graded: t.graded, Resolved: t.resolved, Truncated: t.truncated, Judged: t.judged, NoTemperature: t.cold,
+	b := overview.Batch{Rollouts: t.rollouts, Graded: t.graded, Resolved: t.resolved, Truncated: t.truncated, Judged: t.judged, NoTemperature: t.withoutTemperature,
 		Reward: t.reward.distribution(), Steps: t.steps.distribution(), Rows: t.rows.distribution(),
 		Tokens: t.tokens.distribution(), Trained: t.trained.distribution(), Advantage: t.advantageValues.distribution()}
 	counts := map[solves]int{}
@@ -112,10 +113,10 @@ func (t *Tally) Batch() overview.Batch {
 	return b
 }
 
-// sampleSize is how many numbers a sample keeps.
+// sampleSize is the maximum number of values that a sample keeps.
 const sampleSize = 1 << 16
 
-// sample keeps every number, and beyond sampleSize every second, fourth … of them.
+// sample keeps every value, and beyond sampleSize every second, fourth … value.
 type sample struct {
 	n              int
 	mean, squares  float64 // Welford

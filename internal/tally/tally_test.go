@@ -40,7 +40,7 @@ func TestTally(t *testing.T) {
 	require.Zero(t, (&Tally{}).Batch().Reward)
 }
 
-// Beyond the sample, quantiles are those of an even share of the numbers.
+// Beyond sampleSize, quantiles are those of an evenly spaced sample of the values.
 func TestSampleIsEven(t *testing.T) {
 	var s sample
 	const n = 300_000

@@ -14,27 +14,27 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Stats says what a journal holds.
+// Stats counts the contents of a journal.
 type Stats struct {
-	Votes  int   // votes with a text, found or appended
-	Failed int   // votes without one, as lines
-	Torn   int64 // bytes cut off the end on Open
-	// Unsynced counts the votes appended that are not on stable storage yet.
+	Votes  int   // votes with a text, read or appended
+	Failed int   // lines of votes without a text
+	Torn   int64 // bytes removed from the end by Open
+	// Unsynced counts the appended votes that are not on stable storage yet.
 	Unsynced int
 }
 
 // Journal is an open journal. All methods are safe for concurrent use.
 type Journal struct {
 	path      string
-	syncEvery int // votes, after which an fsync is started
+	syncEvery int // number of votes after which an fsync starts
 
 	mu    sync.Mutex
 	file  *os.File
-	fsync func() error // of file, replaced by tests
+	fsync func() error // file.Sync, replaced by tests
 	end   int64        // offset after the last whole line
 	index map[digest]int64
 	stats Stats
-	// Votes appended through this Journal, and how many of them, from the first on, are
+	// Number of votes appended through this Journal, and how many of them, counted from the first, are
 	// on stable storage.
 	appended, synced int
 	fault            error // sticky
@@ -45,8 +45,8 @@ type Journal struct {
 	idle sync.WaitGroup
 }
 
-// Open opens or makes the journal at path and locks it against other
-// processes. The file is read once, from start to end.
+// Open opens or creates the journal at path and locks it against other processes. It reads the whole
+// file once.
 func Open(path string) (*Journal, error) { return open(path, 256, 500*time.Millisecond) }
 
 func open(path string, syncEvery int, syncInterval time.Duration) (*Journal, error) {
@@ -98,8 +98,7 @@ func (j *Journal) load() error {
 	return j.file.Sync()
 }
 
-// scan reads the lines, fills the index and returns the offset after the last
-// whole one.
+// scan reads the lines, fills the index and returns the offset after the last whole line.
 func (j *Journal) scan(r *bufio.Reader) (end int64, err error) {
 	var offset, bad int64 = 0, -1
 	for line := 1; ; line++ {
@@ -109,7 +108,7 @@ func (j *Journal) scan(r *bufio.Reader) (end int64, err error) {
 		}
 		if rerr == io.EOF {
 			if line == 1 && !headerPrefix(raw) {
-				return 0, j.foreign()
+				return 0, j.notAJournal()
 			}
 			return end, nil
 		}
@@ -118,7 +117,7 @@ func (j *Journal) scan(r *bufio.Reader) (end int64, err error) {
 		case line == 1:
 			var h header
 			if body == nil || json.Unmarshal(body, &h) != nil || h != fileHeader {
-				return 0, j.foreign()
+				return 0, j.notAJournal()
 			}
 		case body == nil:
 			if bad < 0 {
@@ -128,7 +127,7 @@ func (j *Journal) scan(r *bufio.Reader) (end int64, err error) {
 			return 0, rollout.Errorf(rollout.KindFormat, rollout.Where{File: j.path, Byte: rollout.At(int(bad))},
 				"the journal is damaged before line %d, where it goes on whole", line).WithFix("restore the file, or delete the damaged lines to ask for their votes again")
 		default:
-			if err := j.note(body, offset, line); err != nil {
+			if err := j.indexLine(body, offset, line); err != nil {
 				return 0, err
 			}
 		}
@@ -138,27 +137,28 @@ func (j *Journal) scan(r *bufio.Reader) (end int64, err error) {
 	}
 }
 
-// headerPrefix reports whether b is what a crash leaves of a first write.
+// headerPrefix reports whether b is a prefix of the header, as a crash during the first write leaves
+// it.
 func headerPrefix(b []byte) bool {
 	first, err := appendLine(nil, fileHeader)
 	return err == nil && bytes.HasPrefix(first, b)
 }
 
-func (j *Journal) foreign() error {
+func (j *Journal) notAJournal() error {
 	return rollout.Errorf(rollout.KindFormat, rollout.Where{File: j.path, Line: 1}, "expected the header of a vote journal, version %d", fileHeader.Version).WithFix("name another file; this one is left as it is")
 }
 
-// note takes a good line into the index.
-func (j *Journal) note(body []byte, offset int64, line int) error {
+// indexLine adds a good line to the index.
+func (j *Journal) indexLine(body []byte, offset int64, line int) error {
 	var r Record
 	if err := json.Unmarshal(body, &r); err != nil {
 		return rollout.Errorf(rollout.KindFormat, rollout.Where{File: j.path, Line: line}, "the line is whole but no vote: %w", err)
 	}
-	j.keep(r, offset)
+	j.indexRecord(r, offset)
 	return nil
 }
 
-func (j *Journal) keep(r Record, offset int64) {
+func (j *Journal) indexRecord(r Record, offset int64) {
 	if r.Error != "" {
 		j.stats.Failed++
 		return
@@ -170,8 +170,8 @@ func (j *Journal) keep(r Record, offset int64) {
 	}
 }
 
-// Lookup returns the recorded vote with that key. A vote that failed is not
-// found: it is asked again.
+// Lookup returns the recorded vote with that key. A failed vote is not found, so that it is requested
+// again.
 func (j *Journal) Lookup(k Key) (Record, bool, error) {
 	k = k.clean()
 	j.mu.Lock()
@@ -192,8 +192,8 @@ func (j *Journal) Lookup(k Key) (Record, bool, error) {
 	return r, true, nil
 }
 
-// Append records votes, all or none. After an error the file ends with its last
-// whole line, or the journal refuses all further work.
+// Append records all votes or none. After an error the file ends after its last whole line, or the
+// journal returns an error for all further votes.
 func (j *Journal) Append(records ...Record) error {
 	var buf []byte
 	offsets := make([]int64, len(records))
@@ -218,7 +218,7 @@ func (j *Journal) Append(records ...Record) error {
 		return err
 	}
 	for i, r := range records {
-		j.keep(r, start+offsets[i])
+		j.indexRecord(r, start+offsets[i])
 	}
 	if j.appended += len(records); j.appended-j.synced >= j.syncEvery {
 		select {
@@ -229,7 +229,7 @@ func (j *Journal) Append(records ...Record) error {
 	return nil
 }
 
-// write appends whole lines and takes a part back if they do not all fit.
+// write appends whole lines, and removes a partial write if they do not all fit.
 func (j *Journal) write(lines []byte) error {
 	n, err := j.file.WriteAt(lines, j.end)
 	if err == nil {
@@ -243,7 +243,7 @@ func (j *Journal) write(lines []byte) error {
 	return fault
 }
 
-// Sync returns when every appended vote is on stable storage.
+// Sync waits until every appended vote is on stable storage.
 func (j *Journal) Sync() error {
 	j.mu.Lock()
 	if j.fault != nil || j.appended == j.synced {
@@ -256,15 +256,15 @@ func (j *Journal) Sync() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err != nil {
-		// A failed fsync may have dropped the pages: no later success can vouch for them.
+		// A failed fsync may have dropped the pages, and a later success does not cover them.
 		j.fault = rollout.Errorf(rollout.KindInput, j.where(), "fsync the vote journal: %w", err)
 		return j.fault
 	}
-	j.synced = max(j.synced, n) // of two at once, the later may know less
+	j.synced = max(j.synced, n) // of two concurrent calls, the one that ends later may have synced fewer
 	return nil
 }
 
-// syncLoop runs the batches. Its errors are sticky and meet the next caller.
+// syncLoop syncs in batches. Its errors are kept and returned to the next caller.
 func (j *Journal) syncLoop(interval time.Duration) {
 	defer j.idle.Done()
 	tick := time.NewTicker(interval)
@@ -280,7 +280,7 @@ func (j *Journal) syncLoop(interval time.Duration) {
 	}
 }
 
-// Stats returns counts so far.
+// Stats returns the counts so far.
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -69,8 +69,8 @@ func TestAppendAndResume(t *testing.T) {
 	require.Equal(t, "now", got.Text)
 }
 
-// Every strict prefix of a journal opens, keeps the whole lines before the cut,
-// and takes new votes that survive the next opening.
+// Every strict prefix of a journal can be opened, keeps the whole lines before the cut, and accepts
+// new votes that are there at the next opening.
 func TestTornTailAtEveryByte(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "whole")

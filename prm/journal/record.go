@@ -11,34 +11,34 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Key names a vote and everything its text depends on.
+// Key identifies a vote and everything its text depends on.
 type Key struct {
 	Rollout string `json:"rollout"`
 	Step    int    `json:"step"`
 	Vote    int    `json:"vote"`
-	// Prompt digests the prompt, the judge and its sampling: a vote on another
-	// prompt is another vote.
+	// Prompt is a digest of the prompt, the judge and its sampling: a vote on another prompt has
+	// another key.
 	Prompt string `json:"prompt"`
 }
 
-// Record is one vote as kept. The score is not kept: it is read from the text
-// again, so that a better rule needs no new votes.
+// Record is one vote in the journal. The score is not stored but parsed from the text again, so that a
+// better rule needs no new votes.
 type Record struct {
 	Key
 	Seed         int64  `json:"seed"`
 	Text         string `json:"text"`
 	FinishReason string `json:"finish_reason,omitempty"`
-	// Error is why there is no text. Such a vote is asked again on resume.
+	// Error is the reason why there is no text. Such a vote is requested again on resume.
 	Error            string `json:"error,omitempty"`
 	Millis           int64  `json:"latency_ms"`
 	PromptTokens     int    `json:"prompt_tokens,omitempty"`
 	CompletionTokens int    `json:"completion_tokens,omitempty"`
 }
 
-// digest is the key in the index: 16 bytes of SHA-256.
+// digest is a key in the index: the first 16 bytes of SHA-256.
 type digest [16]byte
 
-// clean is the key as JSON gives it back.
+// clean returns the key as it is after encoding to JSON and decoding.
 func (k Key) clean() Key {
 	k.Rollout, k.Prompt = strings.ToValidUTF8(k.Rollout, "\uFFFD"), strings.ToValidUTF8(k.Prompt, "\uFFFD")
 	return k
@@ -70,7 +70,7 @@ type header struct {
 
 var fileHeader = header{Format: "turnpack-votes", Version: 1}
 
-// appendLine appends v as one line.
+// appendLine appends v to dst as one line.
 func appendLine(dst []byte, v any) ([]byte, error) {
 	body, err := jsonscan.Marshal(v)
 	if err != nil {
@@ -86,8 +86,7 @@ func appendLine(dst []byte, v any) ([]byte, error) {
 
 const sumLen = 9 // eight digits and a space
 
-// parseLine returns the JSON of a line without its line break, or nil when the
-// line is not whole.
+// parseLine returns the JSON of a line, given without its line break; nil if the line is not whole.
 func parseLine(line []byte) []byte {
 	if len(line) < sumLen || line[sumLen-1] != ' ' {
 		return nil

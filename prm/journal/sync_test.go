@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// OpenAs is Open with other bounds on how long a vote waits for its fsync.
+// OpenAs is Open with other bounds on the time until a vote's fsync.
 var OpenAs = open
 
-// Two callers that wait for the same votes vouch for those alone.
+// Two callers that wait for the same votes mark only those as synced.
 func TestSyncsAtOnceVouchForNoLaterVote(t *testing.T) {
 	j, err := open(filepath.Join(t.TempDir(), "votes"), 1<<30, 1<<60)
 	require.NoError(t, err)

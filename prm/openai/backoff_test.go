@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A queue that is full for long takes many retries: the wait never overflows.
+// A queue that stays full causes many retries: the wait never overflows.
 func TestTheWaitStaysWithinItsBounds(t *testing.T) {
 	for _, least := range []time.Duration{1, time.Second, 20 * time.Second, 1 << 40} {
 		c := &Client{o: Options{bounds: bounds{backoffMin: least, backoffMax: max(least, time.Minute)}}}

@@ -23,7 +23,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// instant answers every request at once, without reading more than it must.
+// instant starts a server that answers every request at once and reads no more than necessary.
 func instant(b *testing.B) string {
 	single := []byte(`{"id":"x","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"The step runs the failing test. \\boxed{1}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":900,"completion_tokens":12}}`)
 	choice := `{"index":0,"message":{"role":"assistant","content":"The step runs the failing test. \\boxed{1}"},"finish_reason":"stop"}`
@@ -58,9 +58,8 @@ func benchRuns(votes int) iter.Seq2[*rollout.Rollout, error] {
 	}
 }
 
-// BenchmarkVotes scores 10,000 votes (and 100,000, for the memory) at concurrency
-// 256 against an instant
-// server in the same process, prompts, parsing and journal included.
+// BenchmarkVotes scores 10,000 votes (and 100,000, to measure memory) at concurrency 256 against an
+// instant server in the same process, including prompts, parsing and journal.
 func BenchmarkVotes(b *testing.B) {
 	for _, mode := range []struct {
 		name     string
@@ -115,9 +114,9 @@ func BenchmarkVotes(b *testing.B) {
 	}
 }
 
-// BenchmarkOverhead compares a call of the client with the same exchange over a
-// bare http.Client, in turns against the same server, and reports what the
-// client adds at the median and the 99th percentile.
+// BenchmarkOverhead compares a call of the client with the same exchange over a bare http.Client,
+// alternately against the same server, and reports the client's overhead at the median and the 99th
+// percentile.
 func BenchmarkOverhead(b *testing.B) {
 	for _, workers := range []int{1, 16} {
 		b.Run(fmt.Sprint("callers=", workers), func(b *testing.B) {

@@ -25,7 +25,7 @@ import (
 	"github.com/turnpack/turnpack/prm/openai"
 )
 
-// A vote that never got to try says what the calls before it met.
+// The error of a vote that made no request states the failures of earlier calls.
 func TestVoteWithoutATrySaysWhy(t *testing.T) {
 	dead := newFake(t, nil)
 	url := dead.url()
@@ -53,7 +53,7 @@ func TestVoteWithoutATrySaysWhy(t *testing.T) {
 			o.Retries, o.Patience = -1, time.Second
 			o.Ejects(1, time.Hour, time.Hour)
 			c := client(t, o)
-			for range row.urls { // each endpoint fails once and is out
+			for range row.urls { // each endpoint fails once and is ejected
 				_, err := c.Judge(t.Context(), request(1))
 				require.Error(t, err)
 			}
@@ -66,7 +66,7 @@ func TestVoteWithoutATrySaysWhy(t *testing.T) {
 	}
 }
 
-// What broke off with the vote's own end does not hide what was wrong before.
+// A failure caused by the end of the vote does not hide the earlier cause.
 func TestPatienceKeepsTheCause(t *testing.T) {
 	f := newFake(t, func(w http.ResponseWriter, r *http.Request, req seen) bool {
 		if req.Number == 1 {
@@ -82,7 +82,7 @@ func TestPatienceKeepsTheCause(t *testing.T) {
 	require.ErrorContains(t, err, "out of memory")
 }
 
-// A server that asks for a longer pause than the vote has is told of.
+// The error names a pause requested by the server that exceeds the patience.
 func TestPauseBeyondPatience(t *testing.T) {
 	f := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ seen) bool {
 		w.Header().Set("Retry-After", "7200")
@@ -97,13 +97,13 @@ func TestPauseBeyondPatience(t *testing.T) {
 	}
 }
 
-// A server that repeats the key, in replies and in errors of every length, finds it
-// in no output: not in votes, the journal, errors or the hook.
+// A key repeated by the server, in replies and in errors of every length, appears in no output: not in
+// votes, the journal, errors or the hook.
 func TestRepeatedKeyIsRedacted(t *testing.T) {
 	const key = "sk-very-secret-0123456789"
 	t.Setenv("TURNPACK_JUDGE_KEY", key+"\n")
 	for _, code := range []int{200, 302, 400, 500} {
-		for _, pad := range []int{0, 280, 290, 299} { // the quotation ends within the key
+		for _, pad := range []int{0, 280, 290, 299} { // the quoted text ends within the key
 			f := newFake(t, func(w http.ResponseWriter, r *http.Request, _ seen) bool {
 				said := strings.Repeat("x", pad) + " you sent " + r.Header.Get("Authorization")
 				if code == 200 {
@@ -141,7 +141,7 @@ func TestRepeatedKeyIsRedacted(t *testing.T) {
 	}
 }
 
-// The forms in which JSON, URLs and base64 write a key are taken out, too.
+// Keys are redacted in the forms of JSON, URLs and base64 too.
 func TestKeyInOtherFormsIsRedacted(t *testing.T) {
 	const key = `sk-very/secret+"0123456789`
 	t.Setenv("TURNPACK_JUDGE_KEY", key)
@@ -169,7 +169,7 @@ func TestKeyInOtherFormsIsRedacted(t *testing.T) {
 	}
 }
 
-// each is text with every character in a format.
+// each returns text with the format applied to every character.
 func each(text, format string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -193,7 +193,7 @@ func (o *outcomes) Start(ctx context.Context, _ openai.Attempt) (context.Context
 	}
 }
 
-// A placeholder key is an ordinary word.
+// A placeholder key is an ordinary word and is not redacted.
 func TestPlaceholderKeyStaysInReplies(t *testing.T) {
 	t.Setenv("TURNPACK_JUDGE_KEY", "1")
 	f := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ seen) bool { choices(w, 1, `\boxed{1}`); return true })
@@ -202,7 +202,7 @@ func TestPlaceholderKeyStaysInReplies(t *testing.T) {
 	require.Equal(t, `\boxed{1}`, r.Text)
 }
 
-// A redirect is a failed try: the vote goes on, at the endpoints that were named.
+// A redirect is a failed try: the vote is retried at the configured endpoints.
 func TestRedirectIsAFailedTry(t *testing.T) {
 	t.Setenv("TURNPACK_JUDGE_KEY", "sk-secret")
 	for _, code := range []int{301, 302, 303, 307, 308} {
@@ -231,7 +231,7 @@ func TestRedirectIsAFailedTry(t *testing.T) {
 	}
 }
 
-// A reply of exactly the limit is whole.
+// A reply of exactly the size limit is accepted.
 func TestReplyOfTheLimit(t *testing.T) {
 	const body = `{"choices":[{"message":{"content":"\\boxed{1}"}}]}`
 	f := newFake(t, func(w http.ResponseWriter, _ *http.Request, _ seen) bool { io.WriteString(w, body); return true })
@@ -244,7 +244,7 @@ func TestReplyOfTheLimit(t *testing.T) {
 	require.ErrorContains(t, err, "larger than the limit")
 }
 
-// The fields of a request are the client's own wherever it sets them.
+// Extra must not contain fields that the client sets itself.
 func TestOwnFieldsAreRefused(t *testing.T) {
 	o := quick("http://h/v1")
 	o.Extra = map[string]any{"n": 4, "stream": true}

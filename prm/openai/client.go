@@ -19,21 +19,21 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Client asks one or more servers of the same model. It is a
-// [prm.BatchJudge], safe for concurrent use.
+// Client is a judge over one or more servers of the same model. It implements [prm.BatchJudge] and is
+// safe for concurrent use.
 type Client struct {
 	o      Options
 	http   *http.Client
 	pool   *pool
 	slots  chan struct{}
-	hosted bool // a server of OpenAI's own is among the endpoints
+	hosted bool // an endpoint is a server of OpenAI
 	mu     sync.Mutex
 	stats  Stats
-	common []byte // of all request bodies
+	common []byte // part common to all request bodies
 }
 
-// New checks the options and reads the API key from the environment. It opens
-// no connection.
+// New returns a client after checking the options and reading the API key from the environment. It
+// opens no connection.
 func New(o Options) (*Client, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func New(o Options) (*Client, error) {
 	c := &Client{
 		o: o, slots: make(chan struct{}, o.Concurrency), pool: &pool{bounds: o.bounds},
 	}
-	// A redirect would carry the key, or at least the prompt, to an address nobody named.
+	// A redirect would send the key, or at least the prompt, to an address that is not in the options.
 	c.http = &http.Client{
 		Transport:     o.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -58,7 +58,7 @@ func New(o Options) (*Client, error) {
 		c.pool.endpoints = append(c.pool.endpoints, e)
 	}
 	var err error
-	if c.common, err = c.fixed(); err != nil {
+	if c.common, err = c.commonFields(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -77,7 +77,7 @@ func newTransport(concurrency int) *http.Transport {
 	}
 }
 
-// key reads the API key for an endpoint.
+// key returns the API key for an endpoint, "" if there is none.
 func (c *Client) key(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	hosted := err == nil && u.Hostname() == openAIHost
@@ -94,7 +94,7 @@ func (c *Client) key(endpoint string) string {
 	return strings.TrimSpace(key) // a key read from a file often ends with a line break
 }
 
-// Close drops idle connections. Requests under way are not touched.
+// Close closes idle connections. Requests in flight are not affected.
 func (c *Client) Close() error {
 	if c.http != nil {
 		c.http.CloseIdleConnections()
@@ -111,38 +111,38 @@ func (c *Client) Identity() string {
 		}
 		return fmt.Sprint(*v)
 	}
-	// Maps print in key order.
+	// fmt prints maps in key order.
 	return fmt.Sprintf("%s temperature=%s top_p=%s max_tokens=%d schema=%v extra=%v", c.o.Model, show(c.o.Temperature), show(c.o.TopP), c.o.MaxTokens, c.o.Schema, c.o.Extra)
 }
 
-// Judge asks for one vote.
+// Judge requests one vote.
 func (c *Client) Judge(ctx context.Context, req prm.Request) (prm.Reply, error) {
-	replies, err := c.ask(ctx, req, 1)
+	replies, err := c.requestVotes(ctx, req, 1)
 	if err != nil {
 		return prm.Reply{}, err
 	}
 	return replies[0], nil
 }
 
-// JudgeN asks for n votes in one request. It returns between 1 and n replies:
-// fewer where the server draws fewer from one prompt.
+// JudgeN requests n votes in one request. It returns between 1 and n replies, fewer than n if the
+// server samples fewer from one prompt.
 func (c *Client) JudgeN(ctx context.Context, req prm.Request, n int) ([]prm.Reply, error) {
 	if n < 1 {
 		return nil, rollout.Errorf(rollout.KindInput, where(req), "expected a positive number of votes, found %d", n)
 	}
-	return c.ask(ctx, req, n)
+	return c.requestVotes(ctx, req, n)
 }
 
-// Batches reports whether an endpoint may draw several votes from one request:
-// none is known to refuse, or not all of them are.
-func (c *Client) Batches() bool { return c.pool != nil && !c.pool.single() }
+// Batches reports whether an endpoint may sample several votes from one request: not all endpoints are
+// known to refuse.
+func (c *Client) Batches() bool { return c.pool != nil && !c.pool.allOneByOne() }
 
 func where(req prm.Request) rollout.Where {
 	return rollout.Where{Rollout: req.ID.Rollout, Field: fmt.Sprintf("step %d vote %d", req.ID.Step, req.ID.Vote)}
 }
 
-// ask tries until there is a reply, a failure that stays, or no patience left.
-func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, error) {
+// requestVotes retries until there is a reply, a permanent failure, or no patience left.
+func (c *Client) requestVotes(ctx context.Context, req prm.Request, n int) ([]prm.Reply, error) {
 	if c.pool == nil {
 		return nil, zero.Value("openai.Client", "New")
 	}
@@ -155,7 +155,7 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 	for try := 0; ; try++ {
 		e, replies, fail, err := c.attempt(ctx, req, n, try)
 		if err != nil {
-			return nil, c.impatient(outer, req, last, try)
+			return nil, c.timeoutError(outer, req, last, try)
 		}
 		if fail == nil {
 			if suspect != nil {
@@ -163,36 +163,36 @@ func (c *Client) ask(ctx context.Context, req prm.Request, n int) ([]prm.Reply, 
 			}
 			return replies, nil
 		}
-		if last == nil || ctx.Err() == nil { // else what broke off is the call's own end
+		if last == nil || ctx.Err() == nil { // otherwise the failure is caused by the end of the call itself
 			last = fail
 		}
-		if n > 1 && refusesMany(fail.status) {
+		if n > 1 && mayRefuseN(fail.status) {
 			n, suspect = 1, e
 			continue
 		}
 		if fail.limited {
-			limited++ // a full queue is no failure: only patience bounds it
+			limited++ // a full queue does not count as a failure: only patience bounds it
 		} else if failed++; !fail.retry || failed > c.o.Retries {
 			return nil, c.giveUp(req, fail, try+1)
 		}
 		pause := c.backoff(failed + limited)
-		// The server's own wish counts where it is longer, spread a little so that
-		// those who wait do not come back together.
+		// A longer pause requested by the server takes precedence, with some jitter so that waiting
+		// callers do not return together.
 		if fail.pause > pause {
 			pause = fail.pause + time.Duration(rand.Int64N(int64(fail.pause)/10+1))
 		}
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < pause {
-			return nil, c.impatient(outer, req, last, try+1)
+			return nil, c.timeoutError(outer, req, last, try+1)
 		}
 		c.count(func(s *Stats) { s.Retries++ })
 		if sleep(ctx, pause) != nil {
-			return nil, c.impatient(outer, req, last, try+1)
+			return nil, c.timeoutError(outer, req, last, try+1)
 		}
 	}
 }
 
-// backoff is the wait before retry number n ≥ 1: doubled each time, less up to
-// half of it at random.
+// backoff returns the wait before retry number n ≥ 1: doubled each time, minus a random part of up to
+// half.
 func (c *Client) backoff(n int) time.Duration {
 	d := c.o.backoffMax
 	if shift := n - 1; shift < 63 && c.o.backoffMin < d>>shift {
@@ -201,8 +201,8 @@ func (c *Client) backoff(n int) time.Duration {
 	return d - time.Duration(rand.Int64N(int64(d)/2+1))
 }
 
-// attempt makes one request under the bound. The error is the context's: no
-// request was made.
+// attempt makes one request within the concurrency bound. A non-nil error is the context's and means
+// that no request was made.
 func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*endpoint, []prm.Reply, *failure, error) {
 	select {
 	case c.slots <- struct{}{}:
@@ -267,14 +267,14 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	return e, replies, fail, nil
 }
 
-// refusesMany reports whether a status may mean that the server knows no n > 1.
-// Only an answer to the same prompt with one vote proves it.
-func refusesMany(status int) bool {
+// mayRefuseN reports whether a status may mean that the server does not support n > 1. Only an answer
+// to the same prompt with one vote proves it.
+func mayRefuseN(status int) bool {
 	return status == http.StatusBadRequest || status == http.StatusUnprocessableEntity || status == http.StatusNotImplemented
 }
 
-// release gives the endpoint back. A request that its own caller broke off says
-// nothing about the server.
+// release returns the endpoint to the pool. A request cancelled by its caller says nothing about the
+// server.
 func (c *Client) release(ctx context.Context, e *endpoint, fail *failure) {
 	switch {
 	case fail == nil:
@@ -299,8 +299,8 @@ func (c *Client) giveUp(req prm.Request, fail *failure, tries int) error {
 	return e
 }
 
-// impatient is the end of a call whose time ran out, or whose caller left.
-func (c *Client) impatient(outer context.Context, req prm.Request, last *failure, tries int) error {
+// timeoutError returns the error of a call whose patience ran out, or whose caller cancelled it.
+func (c *Client) timeoutError(outer context.Context, req prm.Request, last *failure, tries int) error {
 	if outer.Err() != nil {
 		return rollout.Errorf(rollout.KindJudge, where(req), "the call was broken off: %w", context.Cause(outer))
 	}
@@ -311,6 +311,6 @@ func (c *Client) impatient(outer context.Context, req prm.Request, last *failure
 		return rollout.Errorf(rollout.KindJudge, where(req), "no vote at try %d: %w; the server asks to wait %s before the next, longer than the patience of %s", tries, last.err, last.pause.Round(time.Millisecond), c.o.Patience).
 			WithFix("ask again later, or with more patience (Options.Patience, score --patience)")
 	}
-	// Only the calls before this one know what is wrong.
+	// This call made no request, so the reason comes from earlier calls.
 	return rollout.Errorf(rollout.KindJudge, where(req), "no vote within %s: no endpoint became free: %s", c.o.Patience, c.pool.state(time.Now()))
 }

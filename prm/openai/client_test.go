@@ -19,7 +19,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// quick are options whose waits suit a test.
+// quick returns options with short waits for tests.
 func quick(urls ...string) openai.Options {
 	o := openai.Options{Endpoints: urls, Model: "judge-1", Concurrency: 16, Timeout: 2 * time.Second, Patience: 20 * time.Second}
 	o.Waits(time.Millisecond, 20*time.Millisecond)
@@ -204,7 +204,7 @@ func TestWrongN(t *testing.T) {
 	for _, row := range []struct {
 		reason   string
 		handle   func(w http.ResponseWriter, req seen) bool
-		first    int // replies of the first call
+		first    int // number of replies to the first call
 		oneByOne bool
 	}{
 		{"more than asked", func(w http.ResponseWriter, req seen) bool { choices(w, 7, `\boxed{1}`); return true }, 3, false},
@@ -316,8 +316,8 @@ func TestLeastLoadedAndEjection(t *testing.T) {
 	require.Eventually(t, func() bool { run(30); return bad.requests.Load() > before+50 }, time.Minute, 10*time.Millisecond, "a healed endpoint takes load again")
 }
 
-// Thirty per cent of all answers are bad, in every way at once; each vote still
-// ends with the text its seed stands for, or a reason.
+// Thirty per cent of all answers are bad, in every way; each vote still ends with the text for its
+// seed, or a reason.
 func TestChaos(t *testing.T) {
 	checkGoroutines(t)
 	seed := rand.Uint64()
@@ -428,8 +428,8 @@ func TestOptionFaultsAllAtOnce(t *testing.T) {
 	require.NotContains(t, err.Error(), "hunter2")
 }
 
-// Over a server at its worst, every step of every rollout ends with votes that
-// say what their seeds say, or with reasons.
+// With a server that fails in many ways, every step of every rollout ends with the votes for its
+// seeds, or with reasons.
 func TestScoringOverABadServer(t *testing.T) {
 	checkGoroutines(t)
 	f := newFake(t, func(w http.ResponseWriter, _ *http.Request, req seen) bool {
@@ -439,7 +439,7 @@ func TestScoringOverABadServer(t *testing.T) {
 		case 1:
 			reset(w)
 		case 2:
-			choices(w, 1, verdictOf(req.Seed)) // fewer than asked, or just one
+			choices(w, 1, verdictOf(req.Seed)) // fewer than requested, or just one
 		case 3:
 			status(w, 429, "{}")
 		default:

@@ -1,17 +1,15 @@
-// Package openai is a judge over a server that speaks the OpenAI chat
-// completions protocol: OpenAI itself, vLLM, SGLang and their routers.
+// Package openai implements a judge over servers with the OpenAI chat completions protocol: OpenAI
+// itself, vLLM, SGLang and their routers.
 //
-// A [Client] bounds everything it does: how many requests are in flight over
-// all callers, how long one may take, how much a reply may weigh, how often and
-// how long a vote is tried again. A vote that cannot be had ends with an error
-// that says why; it never blocks for good and is never read as a score.
+// A [Client] bounds the number of requests in flight over all callers, the time of a request, the size
+// of a reply, and the number and duration of retries of a vote. A vote that cannot be obtained ends
+// with an error that states the reason; it never blocks forever and never counts as a score.
 //
-// Several endpoints share the load: each request goes to the healthy one with
-// the fewest in flight. One that fails again and again is ejected, then tried
-// with a single request before it takes load again; one that answers 429 is left
-// alone for as long as it asks.
+// Several endpoints share the load: each request goes to the healthy endpoint with the fewest requests
+// in flight. An endpoint that fails repeatedly is ejected, then probed with a single request before it
+// gets load again; an endpoint that answers 429 gets no requests for the time it asks for.
 //
-// API keys come from environment variables only, are sent to the endpoints named and
-// nowhere else, and appear in no error and no reply: a text that repeats one has [key]
-// in its place. Redirects are not followed; one is a failed try like a status 502.
+// API keys come from environment variables only, are sent only to the configured endpoints, and appear
+// in no error and no reply: they are replaced by [key] in texts that repeat them. Redirects are not
+// followed and count as a failed try, like a status 502.
 package openai

@@ -14,31 +14,30 @@ import (
 // part.
 type endpoint struct {
 	url string
-	key string // "" none
+	key string // "" = none
 
-	secret *regexp.Regexp // what of the key is never told, nil = nothing
+	secret *regexp.Regexp // matches forms of the key to redact, nil = none
 
 	inFlight  int
-	failures  int           // in a row
+	failures  int           // consecutive failures
 	cause     error         // of the last failure or pause
-	ejected   time.Duration // length of the current ejection, 0 in service
+	ejected   time.Duration // length of the current ejection, 0 = in service
 	until     time.Time     // end of the ejection
 	probing   bool          // a single request tests an ejected endpoint
-	notBefore time.Time     // asked for by a 429
-	oneByOne  atomic.Bool   // it does not do n > 1
+	notBefore time.Time     // end of the pause requested by a 429
+	oneByOne  atomic.Bool   // does not support n > 1
 }
 
-// pool chooses endpoints.
+// pool selects endpoints for requests.
 type pool struct {
 	bounds
 	mu        sync.Mutex
 	endpoints []*endpoint
-	next      int // where the search starts, so that equals take turns
+	next      int // index at which the search starts, so that equal endpoints take turns
 }
 
-// acquire takes the healthy endpoint with the fewest requests in flight. While
-// there is none it waits for the first one that may be tried; the error is the
-// context's.
+// acquire returns the healthy endpoint with the fewest requests in flight. If there is none, it waits
+// for the first endpoint that may be tried; the error is the context's.
 func (p *pool) acquire(ctx context.Context) (*endpoint, error) {
 	for {
 		e, wait := p.choose(time.Now())
@@ -51,7 +50,7 @@ func (p *pool) acquire(ctx context.Context) (*endpoint, error) {
 	}
 }
 
-// probePoll is how often a caller looks again while another one probes the only
+// probePoll is the interval at which a caller checks again while another call probes the only
 // endpoint.
 const probePoll = 20 * time.Millisecond
 
@@ -87,17 +86,17 @@ func (p *pool) choose(now time.Time) (*endpoint, time.Duration) {
 	return best, 0
 }
 
-// verdict is what an attempt says about the health of its endpoint.
+// verdict is the result of an attempt for the health of its endpoint.
 type verdict uint8
 
 const (
 	healthy verdict = iota
 	failing
-	neutral // the request was at fault, or nobody was
+	neutral // the endpoint was not at fault
 )
 
-// release gives an endpoint back with what was learnt about it. cause is what went
-// wrong, nil if nothing did.
+// release returns an endpoint to the pool and updates its health. cause is the error of the attempt,
+// nil if there was none.
 func (p *pool) release(e *endpoint, v verdict, pause time.Duration, cause error) {
 	now := time.Now()
 	p.mu.Lock()
@@ -117,8 +116,8 @@ func (p *pool) release(e *endpoint, v verdict, pause time.Duration, cause error)
 		e.failures, e.ejected, e.cause = 0, 0, nil
 	case failing:
 		e.failures++
-		// A failure during an ejection belongs to a request from before it, unless the
-		// ejection has ended: then it was the probe.
+		// A failure during an ejection belongs to an earlier request, unless the ejection has ended:
+		// then it was the probe.
 		switch {
 		case e.ejected > 0 && !now.Before(e.until):
 			e.eject(min(2*e.ejected, p.ejectMax), now)
@@ -130,10 +129,10 @@ func (p *pool) release(e *endpoint, v verdict, pause time.Duration, cause error)
 
 func (e *endpoint) eject(d time.Duration, now time.Time) { e.ejected, e.until = d, now.Add(d) }
 
-// namedEndpoints bounds how many endpoints an error describes.
+// namedEndpoints is the maximum number of endpoints described in an error.
 const namedEndpoints = 4
 
-// state says, for errors, why no endpoint can be asked.
+// state describes, for errors, why no endpoint is available.
 func (p *pool) state(now time.Time) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,8 +157,8 @@ func (p *pool) state(now time.Time) string {
 	return strings.Join(all, "; ")
 }
 
-// single reports whether no endpoint is known to do n > 1.
-func (p *pool) single() bool {
+// allOneByOne reports whether all endpoints are known not to support n > 1.
+func (p *pool) allOneByOne() bool {
 	for _, e := range p.endpoints {
 		if !e.oneByOne.Load() {
 			return false

@@ -12,8 +12,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// A client is a judge like any other; three votes cost one request where the
-// server draws several answers from one prompt.
+// A client is a judge like any other; three votes take one request if the server samples several
+// answers from one prompt.
 func Example() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answer := `{"message":{"role":"assistant","content":"\\boxed{1}"},"finish_reason":"stop"}`

@@ -2,18 +2,18 @@ package openai
 
 import "time"
 
-// Waits sets the bounds of waits between tries.
+// Waits sets the bounds of the waits between tries.
 func (o *Options) Waits(least, most time.Duration) { o.backoffMin, o.backoffMax = least, most }
 
-// Ejects sets the bounds of ejections.
+// Ejects sets the number of failures before an ejection and the bounds of its length.
 func (o *Options) Ejects(after int, least, most time.Duration) {
 	o.ejectAfter, o.ejectFor, o.ejectMax = after, least, most
 }
 
-// ReplyBytes bounds a reply.
+// ReplyBytes sets the maximum size of a reply.
 func (o *Options) ReplyBytes(n int64) { o.maxReply = n }
 
-// First is the state of the first endpoint.
+// First returns the state of the first endpoint.
 func (c *Client) First() (inFlight int, ejected, oneByOne bool) {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()

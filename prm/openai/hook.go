@@ -11,25 +11,24 @@ import (
 type Attempt struct {
 	Endpoint string
 	Model    string
-	ID       prm.VoteID // of the first vote asked for
-	Votes    int        // asked for in this request
-	Try      int        // 0-based over the tries for these votes
+	ID       prm.VoteID // id of the first requested vote
+	Votes    int        // votes requested
+	Try      int        // 0-based number of the try for these votes
 }
 
-// Outcome is how an attempt ended.
+// Outcome is the result of an attempt.
 type Outcome struct {
 	Status                         int // HTTP status, 0 without a response
-	Votes                          int // received
+	Votes                          int // votes received
 	PromptTokens, CompletionTokens int
 	Duration                       time.Duration
 	Err                            error // nil on success
 }
 
-// Hook watches attempts, for tracing. Start is called before a request, and the
-// function it returns after it; the context travels with the request. Both are
-// called from many goroutines. An OpenTelemetry hook starts a span named after
-// the model in Start, with the attributes gen_ai.request.model and
-// server.address, and ends it with the outcome.
+// Hook observes attempts, for tracing. Start is called before a request and the function it returns
+// after the request; the request uses the returned context. Both are called from several goroutines.
+// An OpenTelemetry hook starts a span named after the model in Start, with the attributes
+// gen_ai.request.model and server.address, and ends it with the outcome.
 type Hook interface {
 	Start(ctx context.Context, a Attempt) (context.Context, func(Outcome))
 }

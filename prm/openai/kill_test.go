@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	jobEnv      = "TURNPACK_TEST_SCORING_JOB" // server, journal and result file of a child
+	jobEnv      = "TURNPACK_TEST_SCORING_JOB" // server, journal and result file for the child process
 	jobRuns     = 25
 	jobSteps    = 4
 	jobParallel = 8
@@ -36,7 +36,7 @@ func jobRun(i int) *rollout.Rollout {
 	return r
 }
 
-// scoringJob is what the child runs: a whole job with a journal.
+// scoringJob is the job of the child process: it scores rollouts with a journal.
 func scoringJob(url, votes, result string) error {
 	o := quick(url)
 	o.Concurrency = jobParallel
@@ -96,8 +96,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A job killed with SIGKILL, several times over, resumes to the scores of a job
-// that ran through, and repeats no call beyond those in flight at each kill.
+// A job killed several times with SIGKILL ends with the scores of an uninterrupted job, and repeats no
+// call except those in flight at each kill.
 func TestKilledJobResumes(t *testing.T) {
 	if _, err := os.Executable(); err != nil {
 		t.Skipf("SKIPPED: the test binary cannot find itself (%v); run it from a folder that can be read", err)
@@ -143,7 +143,7 @@ func TestKilledJobResumes(t *testing.T) {
 			for i := range want {
 				require.Equal(t, want[i], got[i], "scores and raw votes of rollout %d", i)
 			}
-			// Each start may also learn again that n is refused, with a request per slot.
+			// Each start may also detect again that n is refused, with one request per slot.
 			slack := int64(kills * jobParallel)
 			if !many {
 				slack += int64((kills + 1) * jobParallel)

@@ -10,54 +10,51 @@ import (
 	"github.com/turnpack/turnpack/internal/faults"
 )
 
-// Price is what a million tokens cost, in any currency.
+// Price is the price of a million tokens, in any currency.
 type Price struct{ Prompt, Completion float64 }
 
-// Options say which server is asked and how. Endpoints and Model are required;
-// every other zero value takes the default in brackets.
+// Options configures a Client. Endpoints and Model are required; any other zero value selects the
+// default in brackets.
 type Options struct {
-	// Endpoints are base URLs up to and including the version, for example
-	// http://judge-0:8000/v1. They must serve the same model.
+	// Endpoints lists base URLs up to and including the version, for example http://judge-0:8000/v1.
+	// They must serve the same model.
 	Endpoints []string
 	Model     string
-	// KeyEnv names the environment variable that holds the API key
-	// [TURNPACK_JUDGE_KEY, and OPENAI_API_KEY for api.openai.com]. An unset one
-	// means no key.
+	// KeyEnv names the environment variable that holds the API key [TURNPACK_JUDGE_KEY, and
+	// OPENAI_API_KEY for api.openai.com]. An unset variable means no key.
 	KeyEnv string
 
 	Temperature *float64 // [the server's]
 	TopP        *float64 // [the server's]
-	MaxTokens   int      // of an answer [the server's]
-	// Schema is a JSON schema the answer must follow, where the server supports
-	// structured output.
+	MaxTokens   int      // length of an answer [the server's]
+	// Schema is a JSON schema that the answer must follow, if the server supports structured output.
 	Schema map[string]any
-	// Extra are further fields of the request body, such as chat_template_kwargs. The
-	// client's own fields messages, n, seed and stream are refused.
+	// Extra holds additional fields of the request body, such as chat_template_kwargs. The client's
+	// own fields messages, n, seed and stream are refused.
 	Extra map[string]any
-	// OneByOne never asks for several votes in one request (the n parameter). It is
-	// found out per endpoint otherwise.
+	// OneByOne disables requests for several votes (the n parameter). Otherwise support for them is
+	// detected per endpoint.
 	OneByOne bool
 
-	Concurrency int           // requests in flight over all callers [64]
-	Timeout     time.Duration // of one request, from first byte sent to last received [2m]
-	Retries     int           // further tries after a failure; −1 none [5]
-	// Patience bounds one vote, all tries and waits included [10m].
+	Concurrency int           // maximum number of requests in flight over all callers [64]
+	Timeout     time.Duration // for one request, from the first byte sent to the last received [2m]
+	Retries     int           // further tries after a failure; −1 = none [5]
+	// Patience bounds the time of one vote, including all tries and waits [10m].
 	Patience time.Duration
 	bounds
 
 	Price Price
 	Hook  Hook
-	// Transport carries the requests [a pool of its own with Concurrency idle
-	// connections per endpoint].
+	// Transport sends the requests [a separate pool with Concurrency idle connections per endpoint].
 	Transport http.RoundTripper
 }
 
-// bounds are those of a client that only tests change.
+// bounds holds the limits of a client that only tests change.
 type bounds struct {
-	backoffMin, backoffMax time.Duration // wait before the first retry, doubled for each further one
-	ejectAfter             int           // failures in a row take an endpoint out
-	ejectFor, ejectMax     time.Duration // for how long, doubled while it stays bad
-	maxReply               int64         // bytes of one reply
+	backoffMin, backoffMax time.Duration // wait before the first retry, doubled for each further retry up to backoffMax
+	ejectAfter             int           // consecutive failures that eject an endpoint
+	ejectFor, ejectMax     time.Duration // length of an ejection, doubled up to ejectMax while probes fail
+	maxReply               int64         // maximum size of one reply in bytes
 }
 
 const (
@@ -90,7 +87,7 @@ func (o Options) Validate() error {
 		u, err := url.Parse(e)
 		switch {
 		case err != nil:
-			// The URL itself may hold a secret: it is not repeated.
+			// The URL itself may contain a secret, so the error does not repeat it.
 			f.Add("Endpoints", "one of them is not a URL")
 		case u.User != nil || u.RawQuery != "":
 			f.Add("Endpoints", "%s holds a user or a query: keys come from the environment only", u.Host)

@@ -10,14 +10,13 @@ import (
 	"strings"
 )
 
-// leastSecret is the length from which on a key is a secret. Servers without keys
-// are often given a placeholder ("none", "EMPTY"), which is an ordinary word in replies.
+// leastSecret is the least length of a key that is treated as a secret. For servers without keys a
+// placeholder ("none", "EMPTY") is common, which is an ordinary word in replies.
 const leastSecret = 6
 
-// redact removes keys that a server may repeat: as they are, each character as it is or as
-// JSON, URLs or HTML write it, once or within each other, and in base64 and hexadecimal
-// digits, with other text before them too. A key that the server takes apart or turns over
-// is not known.
+// redact replaces keys that a server may repeat: unchanged; with characters escaped as in JSON, URLs
+// or HTML, also repeatedly; and in base64 and hexadecimal digits, also after other text. Keys that are
+// split or otherwise transformed are not recognised.
 func (c *Client) redact(text string) string {
 	for _, e := range c.pool.endpoints {
 		if e.secret != nil {
@@ -27,12 +26,12 @@ func (c *Client) redact(text string) string {
 	return text
 }
 
-// secretOf finds the forms of a key in which others may read it, nil for no secret.
+// secretOf returns a pattern for the readable forms of a key, nil if the key is not a secret.
 func secretOf(key string) *regexp.Regexp {
 	if len(key) < leastSecret {
 		return nil
 	}
-	all := encoded(key)
+	all := base64Forms(key)
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	for i, s := range all {
 		all[i] = regexp.QuoteMeta(s)
@@ -45,9 +44,10 @@ func secretOf(key string) *regexp.Regexp {
 	return regexp.MustCompile(spelt.String() + "|" + strings.Join(all, "|"))
 }
 
-// encoded is key in base64, at each place that it may have in three bytes. Where it does not
-// begin or end with them, the character that it shares with what stands there is left out.
-func encoded(key string) (all []string) {
+// base64Forms returns key in base64, for each of its possible alignments to groups of three bytes. Where
+// the key does not begin or end a group, the character that it shares with neighbouring bytes is left
+// out.
+func base64Forms(key string) (all []string) {
 	for _, e := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		for before := range 3 {
 			s := e.EncodeToString([]byte(strings.Repeat("x", before) + key))
@@ -55,12 +55,12 @@ func encoded(key string) (all []string) {
 			to := (before + len(key)) * 8 / 6
 			all = append(all, s[from:to])
 		}
-		all = append(all, e.EncodeToString([]byte(key))) // whole, with what ends it
+		all = append(all, e.EncodeToString([]byte(key))) // whole, with its last character
 	}
 	return all
 }
 
-// anySpelling matches a character as it is or escaped, with any escape of escapes.
+// anySpelling returns a pattern for a character, unescaped or escaped any number of times.
 func anySpelling(r rune) string {
 	forms := []string{`\\*` + regexp.QuoteMeta(string(r)), fmt.Sprintf(`\\+(?i:u%04x|u\{0*%[1]x\})`, r), fmt.Sprintf(`&(?:amp;)*#(?:0*%d|[xX]0*(?i:%[1]x));`, r)}
 	percent := ""

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// seen is a request as the server read it.
+// seen is a request as read by the server.
 type seen struct {
 	Model    string `json:"model"`
 	Messages []struct {
@@ -30,11 +30,11 @@ type seen struct {
 	ResponseFormat json.RawMessage `json:"response_format"`
 	Kwargs         map[string]any  `json:"chat_template_kwargs"`
 	Auth           string          `json:"-"`
-	Number         int             `json:"-"` // 1-based over the server's life
+	Number         int             `json:"-"` // 1-based over the lifetime of the server
 }
 
-// fake is a server on loopback that answers as misbehave says. A nil misbehave,
-// or one that returns false, gives a well-formed reply.
+// fake is a server on loopback. It sends a well-formed reply unless misbehave returns true, after
+// answering itself.
 type fake struct {
 	*httptest.Server
 	requests  atomic.Int64
@@ -81,7 +81,7 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	choices(w, max(req.N, 1), verdictOf(req.Seed))
 }
 
-// verdictOf makes an answer a function of the seed alone.
+// verdictOf returns an answer that depends only on the seed.
 func verdictOf(seed int64) string {
 	if seed%3 == 0 {
 		return `No. \boxed{-1}`
@@ -105,7 +105,7 @@ func status(w http.ResponseWriter, code int, body string) {
 	io.WriteString(w, body)
 }
 
-// reset breaks the connection off without an answer.
+// reset closes the connection without an answer.
 func reset(w http.ResponseWriter) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err == nil {
@@ -113,14 +113,14 @@ func reset(w http.ResponseWriter) {
 	}
 }
 
-// truncated promises more bytes than it sends.
+// truncated announces more bytes than it sends.
 func truncated(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", "5000")
 	io.WriteString(w, `{"choices":[{"message":{"content":"I thi`)
 }
 
-// checkGoroutines fails when goroutines outlive the test's own.
+// checkGoroutines fails the test if goroutines are left at its end.
 func checkGoroutines(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()

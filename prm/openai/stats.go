@@ -1,6 +1,6 @@
 package openai
 
-// Stats counts what a Client did.
+// Stats counts the requests and votes of a Client.
 type Stats struct {
 	Requests, Votes                int64
 	Retries, RateLimited, Failures int64 // Failures counts requests, not votes
@@ -14,7 +14,7 @@ func (c *Client) count(f func(*Stats)) {
 	f(&c.stats)
 }
 
-// Stats returns a snapshot.
+// Stats returns a snapshot of the counts.
 func (c *Client) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()

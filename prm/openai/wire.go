@@ -18,9 +18,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// fixed writes what all requests have in common, as one JSON object: it is encoded
-// once, not per vote.
-func (c *Client) fixed() ([]byte, error) {
+// commonFields returns the fields common to all requests as one JSON object, which is encoded only once.
+func (c *Client) commonFields() ([]byte, error) {
 	fields := map[string]any{"model": c.o.Model}
 	if c.o.Temperature != nil {
 		fields["temperature"] = *c.o.Temperature
@@ -29,7 +28,7 @@ func (c *Client) fixed() ([]byte, error) {
 		fields["top_p"] = *c.o.TopP
 	}
 	if c.o.MaxTokens > 0 {
-		// max_completion_tokens is younger than many servers.
+		// Many servers do not know the newer max_completion_tokens.
 		if c.hosted {
 			fields["max_completion_tokens"] = c.o.MaxTokens
 		} else {
@@ -48,7 +47,7 @@ func (c *Client) fixed() ([]byte, error) {
 	return body, nil
 }
 
-// body writes a request for n votes.
+// body returns the body of a request for n votes.
 func (c *Client) body(req prm.Request, n int) ([]byte, error) {
 	messages, err := json.Marshal(req.Messages)
 	if err != nil {
@@ -67,7 +66,7 @@ func (c *Client) body(req prm.Request, n int) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// completion is the part of a reply that is read.
+// completion holds the parts of a reply that are read.
 type completion struct {
 	Choices []struct {
 		Message *struct {
@@ -81,13 +80,13 @@ type completion struct {
 	} `json:"usage"`
 }
 
-// failure is an attempt that gave no vote.
+// failure describes an attempt without a vote.
 type failure struct {
 	err     error
 	status  int
 	retry   bool          // another try may succeed
-	limited bool          // 429: the endpoint is well but wants a pause
-	pause   time.Duration // asked for by the server, 0 none
+	limited bool          // 429: the endpoint is healthy but asks for a pause
+	pause   time.Duration // requested by the server, 0 = none
 	health  verdict
 }
 
@@ -105,20 +104,20 @@ func (c *Client) send(ctx context.Context, e *endpoint, request []byte, n int) (
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, 0, lost(err)
+		return nil, 0, connectionFailure(err)
 	}
 	defer resp.Body.Close()
 	status = resp.StatusCode
 	if status >= 300 {
-		return nil, status, c.refused(resp)
+		return nil, status, c.failureOf(resp)
 	}
-	// One byte more tells a body of exactly the limit from a larger one.
+	// One byte more distinguishes a body of exactly the limit from a larger one.
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, min(c.o.maxReply, math.MaxInt64-1)+1))
 	switch {
 	case int64(len(raw)) > c.o.maxReply:
 		return nil, status, &failure{err: fmt.Errorf("the reply is larger than the limit of %d bytes", c.o.maxReply), health: neutral}
 	case err != nil:
-		return nil, status, lost(fmt.Errorf("read the reply of %s: %w", e.url, err))
+		return nil, status, connectionFailure(fmt.Errorf("read the reply of %s: %w", e.url, err))
 	}
 	var body completion
 	if err := json.Unmarshal(raw, &body); err != nil {
@@ -139,13 +138,13 @@ func (c *Client) send(ctx context.Context, e *endpoint, request []byte, n int) (
 	if len(replies) == 0 {
 		return nil, status, &failure{err: errors.New("the reply has no choices"), status: status, retry: true, health: failing}
 	}
-	share(replies, max(body.Usage.Prompt, 0), max(body.Usage.Completion, 0))
+	distributeUsage(replies, max(body.Usage.Prompt, 0), max(body.Usage.Completion, 0))
 	return replies, status, nil
 }
 
-// share spreads the usage of a reply over its votes: the prompt on the first,
-// the completion evenly, the rest on the first.
-func share(replies []prm.Reply, prompt, completion int) {
+// distributeUsage distributes the token counts of a reply over its votes: the prompt to the first vote, the
+// completion evenly, its remainder to the first vote.
+func distributeUsage(replies []prm.Reply, prompt, completion int) {
 	each := completion / len(replies)
 	for i := range replies {
 		replies[i].CompletionTokens = each
@@ -154,11 +153,12 @@ func share(replies []prm.Reply, prompt, completion int) {
 	replies[0].CompletionTokens += completion - each*len(replies)
 }
 
-// lost is a request without a whole response: the connection failed, or haste did.
-func lost(err error) *failure { return &failure{err: err, retry: true, health: failing} }
+// connectionFailure returns the failure of a request without a whole response, after a failed connection or a
+// timeout.
+func connectionFailure(err error) *failure { return &failure{err: err, retry: true, health: failing} }
 
-// refused says what a response that is no success means.
-func (c *Client) refused(resp *http.Response) *failure {
+// failureOf returns the failure for a response without success.
+func (c *Client) failureOf(resp *http.Response) *failure {
 	f := &failure{status: resp.StatusCode, err: c.statusError(resp), health: neutral}
 	switch s := resp.StatusCode; {
 	case s == http.StatusTooManyRequests:
@@ -167,7 +167,7 @@ func (c *Client) refused(resp *http.Response) *failure {
 	case s == http.StatusServiceUnavailable:
 		f.retry, f.health = true, failing
 		f.pause = retryAfter(resp.Header, time.Now())
-	// A redirect is what a router or a log-in page says for a server that is away.
+	// A router or a login page answers with a redirect if the server is down.
 	case s < 400, s >= 500, s == http.StatusRequestTimeout, s == http.StatusTooEarly:
 		f.retry, f.health = true, failing
 	}
@@ -175,11 +175,11 @@ func (c *Client) refused(resp *http.Response) *failure {
 }
 
 const (
-	quoted    = 300     // characters of a server's own words in an error
-	maxRefuse = 1 << 16 // bytes read of a response that is no success
+	quoted    = 300     // maximum number of characters quoted from a server in an error
+	maxRefuse = 1 << 16 // maximum number of bytes read from a response without success
 )
 
-// statusError quotes what the server said beside its status.
+// statusError returns an error with the status and the server's message.
 func (c *Client) statusError(resp *http.Response) error {
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, min(maxRefuse, c.o.maxReply)))
 	text := ""
@@ -189,7 +189,7 @@ func (c *Client) statusError(resp *http.Response) error {
 	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode < 400 {
 		text = "a redirect to " + to + ", which is not followed"
 	}
-	// Keys go before the text is cut, lest half of one be left.
+	// Redact before truncating, since half a key would not be recognised.
 	text = strings.Join(strings.Fields(c.redact(strings.ToValidUTF8(text, "\uFFFD"))), " ")
 	if r := []rune(text); len(r) > quoted {
 		text = string(r[:quoted]) + "…"
@@ -200,10 +200,10 @@ func (c *Client) statusError(resp *http.Response) error {
 	return fmt.Errorf("status %d: %s", resp.StatusCode, text)
 }
 
-// bodyMessage finds the message in the error shapes of common servers.
+// bodyMessage returns the message in an error body, in the formats of common servers.
 func bodyMessage(b []byte) string {
 	var shape struct {
-		Error   any    `json:"error"` // {"message": …} or a text
+		Error   any    `json:"error"` // {"message": …} or a string
 		Message string `json:"message"`
 		Detail  any    `json:"detail"`
 	}
@@ -224,8 +224,8 @@ func bodyMessage(b []byte) string {
 	return string(b)
 }
 
-// retryAfter reads Retry-After-Ms and Retry-After (seconds or a date), 0 when
-// there is none that makes sense.
+// retryAfter returns the pause in Retry-After-Ms or Retry-After (seconds or a date), 0 if there is no
+// valid one.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	number := func(s string, unit time.Duration) time.Duration {
 		v, err := strconv.ParseFloat(s, 64)

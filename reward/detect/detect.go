@@ -11,28 +11,28 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Fault is what can be wrong with a sampled message: call_in_text, unknown_tool,
-// arguments_not_json, arguments_break_schema, recorded_invalid_call or malformed_thinking.
-// All but the last are invalid tool calls.
+// Fault is a kind of fault of a sampled message: call_in_text, unknown_tool, arguments_not_json,
+// arguments_break_schema, recorded_invalid_call or malformed_thinking. All but the last are invalid
+// tool calls.
 type Fault string
 
 const (
-	faultCallInText Fault = "call_in_text"           // the text holds a tool call that the engine's parser did not take for one
-	faultTool       Fault = "unknown_tool"           // a call of a tool that was not offered
-	faultArguments  Fault = "arguments_not_json"     // the arguments of a call are no JSON object
-	faultSchema     Fault = "arguments_break_schema" // the arguments of a call break the schema of its tool
-	faultRecorded   Fault = "recorded_invalid_call"  // the dump says that the call was invalid
-	faultThinking   Fault = "malformed_thinking"     // reasoning markers without their counterpart, or where none belong
+	faultCallInText Fault = "call_in_text"           // the text contains a tool call that the engine's parser did not recognise
+	faultTool       Fault = "unknown_tool"           // the call names a tool that was not offered
+	faultArguments  Fault = "arguments_not_json"     // the arguments of the call are not a JSON object
+	faultSchema     Fault = "arguments_break_schema" // the arguments of the call violate the schema of its tool
+	faultRecorded   Fault = "recorded_invalid_call"  // the dump flags the call as invalid
+	faultThinking   Fault = "malformed_thinking"     // reasoning markers without a counterpart, or in the wrong place
 )
 
-// Finding is one fault of a message.
+// Finding is one fault found in a message.
 type Finding struct {
 	Fault  Fault
 	Call   int    // index of the tool call, −1 for the text
-	Detail string // what was found
+	Detail string // description of the fault
 }
 
-// Flags are what a reward.Override asks of findings.
+// Flags returns the message flags that a reward.Override applies to.
 func Flags(findings []Finding) reward.MessageFlags {
 	var m reward.MessageFlags
 	for _, f := range findings {
@@ -42,22 +42,21 @@ func Flags(findings []Finding) reward.MessageFlags {
 	return m
 }
 
-// Detector finds sampled messages that a reward.Override is for. The zero value looks for
-// every fault and lets pass what is only recorded another way: a whole call, or
-// balanced reasoning, that the recorder left in the text.
+// Detector finds sampled messages to which a reward.Override applies. The zero value looks for every
+// fault and accepts messages that are only recorded differently: a complete call, or balanced
+// reasoning, that the recorder left in the text.
 //
-// A message that the dump itself flags (is_invalid_tool_call, has_malformed_thinking)
-// is found by every Detector.
+// A message that the dump itself flags (is_invalid_tool_call, has_malformed_thinking) is found by
+// every Detector.
 type Detector struct {
-	// Nemotron looks for what NeMo RL (7ea279abf, environments/nemo_gym.py) flags, and
-	// nothing else: any call or reasoning marker in a reply's text; in reasoning that
-	// nothing follows, any call marker, or a reasoning marker that comes twice. Replies
-	// with parsed calls pass.
+	// Nemotron looks for exactly what NeMo RL (7ea279abf, environments/nemo_gym.py) flags: any call or
+	// reasoning marker in a reply's text; in reasoning without text after it, any call marker, or a
+	// reasoning marker that occurs twice. Replies with parsed calls are accepted.
 	Nemotron bool
-	// CallMarks are texts that begin or end a tool call, in pairs; nil =
-	// <tool_call>, </tool_call>, <function_call>, </function_call>.
+	// CallMarks lists the texts that begin and end a tool call, in pairs; nil = <tool_call>,
+	// </tool_call>, <function_call>, </function_call>.
 	CallMarks []string
-	// ThinkingMarks begin and end reasoning; zero = <think>, </think>.
+	// ThinkingMarks holds the texts that begin and end reasoning; zero = <think>, </think>.
 	ThinkingMarks [2]string
 }
 
@@ -95,15 +94,14 @@ func (d *Detector) thinkingMarks() [2]string {
 	return d.ThinkingMarks
 }
 
-// Find lists the faults of one sampled message. tools are those that were offered to
-// the model; with none, the names and arguments of calls are taken as they are but
-// for being JSON objects.
+// Find returns the faults of one sampled message. tools are the tools that were offered to the model;
+// without tools, names are not checked and arguments need only be JSON objects.
 func (d Detector) Find(m *rollout.Message, tools []rollout.Tool) []Finding {
 	c := checker{d, newToolset(tools)}
 	return c.find(m)
 }
 
-// FindAll lists the faults of the messages that turns of r sampled, by message index.
+// FindAll returns the faults of the messages that turns of r sampled, by message index.
 func (d Detector) FindAll(r *rollout.Rollout) map[int][]Finding {
 	if r == nil {
 		return nil
@@ -160,7 +158,7 @@ func (c *checker) find(m *rollout.Message) []Finding {
 	return out
 }
 
-// nemotron is the rule of NeMo RL.
+// nemotron applies the rule of NeMo RL.
 func (c *checker) nemotron(m *rollout.Message, add func(Fault, int, string, ...any)) {
 	text, most := m.Content, 0
 	switch {
@@ -183,8 +181,8 @@ func (c *checker) nemotron(m *rollout.Message, add func(Fault, int, string, ...a
 	}
 }
 
-// callInText says which call marker stands in the text without being a whole call
-// that the recorder left there, "" if none does.
+// callInText describes the first call marker in the text that does not belong to a complete call left
+// there by the recorder; "" if there is none.
 func (c *checker) callInText(m *rollout.Message) string {
 	text := m.Content
 	if text == "" && len(m.ToolCalls) == 0 {
@@ -217,8 +215,8 @@ func (c *checker) callInText(m *rollout.Message) string {
 	return ""
 }
 
-// bodyOfCall says what is wrong with the text of a call: a JSON object with name and
-// arguments, or the XML of Qwen3-Coder, which is taken as it is when it ends.
+// bodyOfCall describes the fault of the text of a call, "" if it has none: the text must be a JSON
+// object with name and arguments, or the XML of Qwen3-Coder, of which only the end is checked.
 func (c *checker) bodyOfCall(body string) string {
 	body = strings.TrimSpace(body)
 	if strings.HasPrefix(body, "<function=") {
@@ -242,7 +240,7 @@ func (c *checker) bodyOfCall(body string) string {
 	return why
 }
 
-// thinking says what is wrong with the reasoning markers of a message.
+// thinking describes the fault of the reasoning markers of a message, "" if there is none.
 func (c *checker) thinking(m *rollout.Message) string {
 	marks := c.thinkingMarks()
 	for _, mark := range marks {
@@ -274,7 +272,7 @@ func (c *checker) thinking(m *rollout.Message) string {
 			}
 			open, text = true, text[i+len(marks[0]):]
 		default:
-			if !open && !first { // the first one ends reasoning that the prompt began
+			if !open && !first { // the first end marker may end reasoning that the prompt began
 				return fmt.Sprintf("%q ends no reasoning", marks[1])
 			}
 			open, text = false, text[j+len(marks[1]):]

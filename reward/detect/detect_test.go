@@ -26,7 +26,7 @@ func saying(text string) rollout.Message {
 	return rollout.Message{Role: rollout.RoleAssistant, Content: text}
 }
 
-// faultsOf are the names of what d finds.
+// faultsOf returns the names of the faults that d finds in m.
 func faultsOf(d Detector, m rollout.Message, tools []rollout.Tool) string {
 	var names []string
 	for _, f := range d.Find(&m, tools) {
@@ -125,7 +125,7 @@ func TestDetectText(t *testing.T) {
 	}
 }
 
-// What the dump says of a message is taken from it.
+// Faults flagged in the dump are found by every Detector.
 func TestDetectRecorded(t *testing.T) {
 	m := saying("fine")
 	m.Extra = map[string]json.RawMessage{"is_invalid_tool_call": json.RawMessage("true"), "has_malformed_thinking": json.RawMessage("false")}
@@ -136,7 +136,7 @@ func TestDetectRecorded(t *testing.T) {
 	require.Equal(t, reward.MessageFlags{InvalidToolCall: true, MalformedThinking: true}, Flags(Detector{}.Find(&m, nil)))
 }
 
-// Messages that no turn sampled are not looked at.
+// Messages that no turn sampled are not checked.
 func TestDetectSampledMessages(t *testing.T) {
 	bad := saying("<think>")
 	r := &rollout.Rollout{Messages: []rollout.Message{saying("x"), bad, bad}}
@@ -148,8 +148,8 @@ func TestDetectSampledMessages(t *testing.T) {
 	require.Empty(t, Detector{}.Find(nil, nil))
 }
 
-// Schemas are as odd as dumps are: what cannot be read checks nothing, and the work
-// on one call is bounded.
+// Schemas in dumps can be malformed: unreadable parts check nothing, and the work on one call is
+// bounded.
 func TestOddSchemas(t *testing.T) {
 	check := func(schema, arguments string) string {
 		return faultsOf(Detector{}, calling("f", arguments), []rollout.Tool{rollout.Tool(`{"name": "f", "parameters": ` + schema + `}`)})

@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// A call that misses an argument of its tool, and reasoning that never ends.
+// A call lacks a required argument of its tool, and the reasoning never ends.
 func Example() {
 	tools := []rollout.Tool{rollout.Tool(`{"name": "bash", "parameters": {"type": "object", "required": ["command"]}}`)}
 	m := rollout.Message{

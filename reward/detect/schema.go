@@ -17,14 +17,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// toolset are the tools that a model was offered.
+// toolset holds the tools that a model was offered.
 type toolset struct {
-	named   bool // every tool has a name, so that others are unknown
-	schemas map[string]any
+	allNamed bool // every tool has a name, so that any other name is unknown
+	schemas  map[string]any
 }
 
 func newToolset(tools []rollout.Tool) *toolset {
-	s := &toolset{named: len(tools) > 0, schemas: map[string]any{}}
+	s := &toolset{allNamed: len(tools) > 0, schemas: map[string]any{}}
 	type function struct {
 		Name        string          `json:"name"`
 		Parameters  json.RawMessage `json:"parameters"`
@@ -36,32 +36,32 @@ func newToolset(tools []rollout.Tool) *toolset {
 			Function function `json:"function"`
 		}
 		if json.Unmarshal(raw, &t) != nil {
-			s.named = false
+			s.allNamed = false
 			continue
 		}
 		f := t.function
 		if f.Name == "" {
 			f = t.Function
 		}
-		if f.Name == "" { // a tool of the engine's own
-			s.named = false
+		if f.Name == "" { // a built-in tool of the engine
+			s.allNamed = false
 			continue
 		}
 		schema := f.Parameters
 		if schema == nil {
 			schema = f.InputSchema
 		}
-		decoded, _ := decodeJSON(string(schema)) // one that is no JSON checks nothing
+		decoded, _ := decodeJSON(string(schema)) // a schema that is not JSON accepts everything
 		s.schemas[f.Name] = decoded
 	}
 	return s
 }
 
-// check says what is wrong with a call, "" if nothing is. Arguments that are empty or
-// null are an empty object, as engines take them.
+// check returns the fault of a call and its description, "" if it has none. Empty or null arguments
+// count as an empty object, as in engines.
 func (s *toolset) check(tool, arguments string) (Fault, string) {
 	schema, known := s.schemas[tool]
-	if tool == "" || s.named && !known {
+	if tool == "" || s.allNamed && !known {
 		return faultTool, fmt.Sprintf("no tool is named %q", tool)
 	}
 	var value any = map[string]any{}
@@ -74,8 +74,8 @@ func (s *toolset) check(tool, arguments string) (Fault, string) {
 			return faultArguments, fmt.Sprintf("the arguments of %q are no JSON object", tool)
 		}
 	}
-	v := validation{root: schema, steps: maxSchemaSteps}
-	if why := v.check(schema, value, "arguments"); why != "" && v.steps > 0 {
+	v := validation{root: schema, stepsLeft: maxSchemaSteps}
+	if why := v.check(schema, value, "arguments"); why != "" && v.stepsLeft > 0 {
 		return faultSchema, fmt.Sprintf("%q: %s", tool, why)
 	}
 	return "", ""
@@ -94,20 +94,20 @@ func decodeJSON(text string) (any, error) {
 	return v, nil
 }
 
-// maxSchemaSteps bounds the work on one call. Schemas come from dumps, and
-// references in them can double it at every level; beyond the bound nothing is found.
+// maxSchemaSteps bounds the work on one call. Schemas come from dumps, and references in them can
+// double the work at every level; beyond the bound no fault is found.
 const maxSchemaSteps = 20_000
 
-// validation checks a value against a JSON schema: the keywords that tool
-// definitions use. Others, and those whose own value is of a wrong type, are passed
-// over: what the tool's author got wrong is not the model's fault.
+// validation checks a value against a JSON schema, for the keywords used in tool definitions. Other
+// keywords, and keywords whose own value has a wrong type, are ignored: an error of the tool's author
+// is not the model's fault.
 type validation struct {
-	root  any
-	steps int // left
+	root      any
+	stepsLeft int // remaining
 }
 
 func (v *validation) check(schema, value any, at string) string {
-	if v.steps--; v.steps <= 0 {
+	if v.stepsLeft--; v.stepsLeft <= 0 {
 		return "too much to check"
 	}
 	if allowed, ok := schema.(bool); ok && !allowed {
@@ -134,9 +134,9 @@ func (v *validation) check(schema, value any, at string) string {
 	case []any:
 		return v.array(s, x, at)
 	case string:
-		return ofString(s, x, at)
+		return checkString(s, x, at)
 	case json.Number:
-		return ofNumber(s, x, at)
+		return checkNumber(s, x, at)
 	}
 	return ""
 }
@@ -218,7 +218,7 @@ func (v *validation) object(s map[string]any, value map[string]any, at string) s
 			return why
 		}
 	}
-	return outside(s, "minProperties", "maxProperties", float64(len(value)), at+" has %g properties")
+	return outsideRange(s, "minProperties", "maxProperties", float64(len(value)), at+" has %g properties")
 }
 
 func (v *validation) array(s map[string]any, value []any, at string) string {
@@ -232,19 +232,19 @@ func (v *validation) array(s map[string]any, value []any, at string) string {
 			return why
 		}
 	}
-	return outside(s, "minItems", "maxItems", float64(len(value)), at+" has %g items")
+	return outsideRange(s, "minItems", "maxItems", float64(len(value)), at+" has %g items")
 }
 
-func ofString(s map[string]any, x, at string) string {
+func checkString(s map[string]any, x, at string) string {
 	if pattern, ok := s["pattern"].(string); ok {
 		if re, err := regexp.Compile(pattern); err == nil && !re.MatchString(x) {
 			return fmt.Sprintf("%s does not match %s", at, pattern)
 		}
 	}
-	return outside(s, "minLength", "maxLength", float64(utf8.RuneCountInString(x)), at+" has %g characters")
+	return outsideRange(s, "minLength", "maxLength", float64(utf8.RuneCountInString(x)), at+" has %g characters")
 }
 
-func ofNumber(s map[string]any, x json.Number, at string) string {
+func checkNumber(s map[string]any, x json.Number, at string) string {
 	n, err := x.Float64()
 	if err != nil {
 		return ""
@@ -255,10 +255,10 @@ func ofNumber(s map[string]any, x json.Number, at string) string {
 	if high, ok := number64(s["exclusiveMaximum"]); ok && n >= high {
 		return fmt.Sprintf("%s is %g, expected less than %g", at, n, high)
 	}
-	return outside(s, "minimum", "maximum", n, at+" is %g")
+	return outsideRange(s, "minimum", "maximum", n, at+" is %g")
 }
 
-func outside(s map[string]any, min, max string, n float64, found string) string {
+func outsideRange(s map[string]any, min, max string, n float64, found string) string {
 	if low, ok := number64(s[min]); ok && n < low {
 		return fmt.Sprintf(found+", expected at least %g", n, low)
 	}
@@ -268,8 +268,8 @@ func outside(s map[string]any, min, max string, n float64, found string) string 
 	return ""
 }
 
-// resolve follows a reference inside the schema; nil, which allows everything, where
-// it leads nowhere.
+// resolve follows a reference within the schema. It returns nil, which allows everything, where the
+// reference has no target.
 func (v *validation) resolve(ref string) any {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok {
@@ -336,7 +336,7 @@ func arrayOf(v any) []any {
 	return list
 }
 
-// listOf is a list, or one string as a list.
+// listOf returns a list, or a single string as a list of one.
 func listOf(v any) []any {
 	if s, ok := v.(string); ok {
 		return []any{s}

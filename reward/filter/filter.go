@@ -12,7 +12,7 @@ import (
 // defaultTolerance is the spread up to which rewards count as alike.
 const defaultTolerance = 1e-6
 
-// How a group is found to have no signal; see Rule.Test.
+// Values of Rule.Test.
 const (
 	spread            = ""
 	testDeviation     = "deviation"
@@ -22,31 +22,31 @@ const (
 	rowDeviationGroup = "row_deviation_group"
 )
 
-// Rule is a group filter. The zero value drops groups whose rewards lie within
-// 1e-6, single rewards included.
+// Rule is a group filter. The zero value drops groups whose rewards lie within 1e-6 of each other,
+// including groups with a single reward.
 type Rule struct {
 	Name string // preset name, "" for a custom rule
-	// Test drops a group where max − min <= Tolerance; with "deviation", where not σ₁ >
-	// Tolerance (one reward has no σ₁). The others reproduce a system, with its
-	// rounding: "deviation_float32", not σ₁ > 0 of float32 rewards about a float32
-	// mean; "deviation_pairwise", σ₀ = 0 with numpy's sums; "row_deviation", per row:
-	// the deviation of the others is 0, from float32 sums of squares (in groups whose size
-	// is no multiple of four NeMo RL's own rounding depends on the processor);
-	// "row_deviation_group", per row, the deviation of all.
+	// Test selects when a group is dropped: "", where max − min <= Tolerance; "deviation", where not
+	// σ₁ > Tolerance (a single reward has no σ₁). The other tests reproduce a system, including its
+	// rounding: "deviation_float32", not σ₁ > 0 for float32 rewards about a float32 mean;
+	// "deviation_pairwise", σ₀ = 0 with numpy's sums; "row_deviation", decided per row, the deviation
+	// of the other rows is 0, computed from float32 sums of squares (in groups whose size is not a
+	// multiple of four, NeMo RL's own rounding depends on the processor); "row_deviation_group",
+	// decided per row, with the deviation of all rows.
 	Test      string
 	Tolerance float64 // 0 = 1e-6 for the first two
 	Exact     bool    // Tolerance is 0, not the default
-	// LiveOnly looks at live rewards only.
+	// LiveOnly applies Test to live rewards only.
 	LiveOnly bool
 	// KeepSingle keeps groups with one reward or none.
 	KeepSingle bool
 	// MinLive drops groups with fewer live rewards.
 	MinLive int
-	// Band drops groups whose mean live reward, usually of a 0/1 scale, lies outside it:
-	// below they are too hard, above too easy; nil = none.
+	// Band drops groups whose mean live reward, usually on a 0/1 scale, lies below it (too hard) or
+	// above it (too easy); nil = none.
 	Band *reward.Range
-	// KeepAtLeast takes back the dropping of the first groups until so many are
-	// kept.
+	// KeepAtLeast is the least number of groups to keep: the first dropped groups are restored until
+	// so many are kept.
 	KeepAtLeast int
 }
 
@@ -64,7 +64,7 @@ func Presets() []Rule {
 	}
 }
 
-// Group is what a rule looks at. Live is nil when all rewards are live.
+// Group holds the rewards of one group. Live is nil when all rewards are live.
 type Group struct {
 	Key     string
 	Rewards []float64
@@ -82,11 +82,11 @@ const (
 	ReasonRow     = "the other rewards are alike"
 )
 
-// Decision says what becomes of a group.
+// Decision is the result of a rule for one group.
 type Decision struct {
 	Keep   bool
 	Reason string // why it is dropped, "" if kept
-	// Rows says which rows stay, for tests that decide per row; nil otherwise.
+	// Rows marks the rows that stay, for tests that decide per row; nil otherwise.
 	Rows []bool
 }
 
@@ -109,8 +109,9 @@ func (r Rule) Validate() error {
 	return f.Err()
 }
 
-// Apply decides on every group; takenBack counts those that KeepAtLeast kept. Rewards that
-// are not finite are errors of KindInput where they are live.
+// Apply returns the decision on every group, in order; takenBack counts the groups that KeepAtLeast
+// restored. Rewards that are not finite are errors of KindInput, except for rewards that are not live
+// with LiveOnly.
 func Apply(groups []Group, r Rule) (out []Decision, takenBack int, err error) {
 	if err := r.Validate(); err != nil {
 		return nil, 0, err
@@ -174,7 +175,7 @@ func (r *Rule) decide(g *Group) Decision {
 	}
 	if r.Test == rowDeviation || r.Test == rowDeviationGroup {
 		d := r.rows(x)
-		if r.LiveOnly { // x has no dead rows, the group has
+		if r.LiveOnly { // x lacks the rows that are not live; insert them
 			for i := range g.Rewards {
 				if !g.live(i) {
 					d.Rows = slices.Insert(d.Rows, i, false)

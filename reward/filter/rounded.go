@@ -6,10 +6,10 @@ import (
 	"github.com/turnpack/turnpack/reward/internal/stats"
 )
 
-// The deviations of systems, with the order of their sums: whether a deviation
-// is 0 depends on it.
+// The deviations as the reproduced systems compute them. The order of their sums matters: it decides
+// whether a deviation is 0.
 
-// deviation is σ₁ about the mean, NaN for fewer than two values.
+// deviation returns σ₁ about the mean, NaN for fewer than two values.
 func deviation(x []float64) float64 {
 	if len(x) < 2 {
 		return math.NaN()
@@ -26,8 +26,8 @@ func deviation(x []float64) float64 {
 	return math.Sqrt(square / float64(len(x)-1))
 }
 
-// deviationFloat32 is torch's: the mean is a float32 sum divided, the squares are
-// float64.
+// deviationFloat32 returns σ₁ as torch computes it: the mean is a float32 sum divided by n, the
+// squares are float64.
 func deviationFloat32(x []float64) float64 {
 	if len(x) < 2 {
 		return math.NaN()
@@ -45,8 +45,8 @@ func deviationFloat32(x []float64) float64 {
 	return math.Sqrt(square / float64(len(y)-1))
 }
 
-// vectorSum adds as torch does on a contiguous float32 tensor: four vectors of
-// eight lanes, joined, the tail first, then lane by lane.
+// vectorSum adds in torch's order for a contiguous float32 tensor: four vectors of eight lanes,
+// joined, the tail first, then lane by lane.
 func vectorSum(x []float32) float32 {
 	const lanes, unroll = 8, 4
 	var acc [unroll][lanes]float32
@@ -76,7 +76,7 @@ func vectorSum(x []float32) float32 {
 	return sum
 }
 
-// deviationPairwise is numpy's σ₀ of float64, NaN for none.
+// deviationPairwise returns numpy's float64 σ₀, NaN for an empty x.
 func deviationPairwise(x []float64) float64 {
 	if len(x) == 0 {
 		return math.NaN()
@@ -84,9 +84,8 @@ func deviationPairwise(x []float64) float64 {
 	return math.Sqrt(stats.PairwiseVariance(x, 0))
 }
 
-// rowVaries reports whether the float32 variance of x without entry skip (−1 =
-// of all) is positive when formed as mean of squares − square of mean, which is
-// how NeMo RL finds its baselines.
+// rowVaries reports whether the float32 variance of x without entry skip (−1 = of all entries) is
+// positive when computed as mean of squares − square of mean, as in NeMo RL's baselines.
 func rowVaries(x []float64, skip int) bool {
 	values, squares := make([]float32, len(x)), make([]float32, len(x))
 	n := len(x)
@@ -106,9 +105,8 @@ func rowVaries(x []float64, skip int) bool {
 	return dotSum(squares)/float32(n)-square > 0
 }
 
-// dotSum adds in the order of the matrix-vector product that those means are made with: four
-// entries in one accumulator, the rest in four that start from it, joined
-// crosswise.
+// dotSum adds in the order of the matrix-vector product that computes those means: four entries in one
+// accumulator, the rest in four accumulators that start from it, joined crosswise.
 func dotSum(x []float32) float32 {
 	var acc [4]float32
 	i := 0

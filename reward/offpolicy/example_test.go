@@ -7,8 +7,7 @@ import (
 	"github.com/turnpack/turnpack/reward/offpolicy"
 )
 
-// The second token became four times as likely since it was sampled; the third
-// is not trained.
+// The probability of the second token has quadrupled since it was sampled; the third is not trained.
 func ExampleWeights() {
 	row := offpolicy.Row{
 		Mask:    []bool{true, true, false},

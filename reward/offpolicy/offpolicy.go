@@ -8,32 +8,31 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Row holds the natural-log probabilities of one sequence. All slices have one
-// entry per token; Train and Rollout are read where Mask is true, and elsewhere
-// only where Correction.Untrained is "ratio".
+// Row holds the natural-log probabilities of one sequence. All slices have one entry per token; Train
+// and Rollout are read where Mask is true, and elsewhere only if Correction.Untrained is "ratio".
 type Row struct {
 	Mask    []bool // true = trained
 	Train   []float64
 	Rollout []float64
 }
 
-// Correction is how weights are made. The zero value has no bounds. slime's TIS
-// (624b824a8) is {Low, High, Untrained: "ratio"}, its IcePop the same with Drop;
-// TRL's (1.16.0) has Untrained "unit"; verl's rollout correction (1dda039b9) has
-// MaxLog 20 and CountEpsilon 1e-8, and Drop where Low is above 0.
+// Correction defines how weights are computed. The zero value has no bounds. slime's TIS (624b824a8)
+// is {Low, High, Untrained: "ratio"}, its IcePop the same with Drop; TRL's (1.16.0) has Untrained
+// "unit"; verl's rollout correction (1dda039b9) has MaxLog 20 and CountEpsilon 1e-8, and Drop where
+// Low is above 0.
 type Correction struct {
-	Sequence  bool    // a weight is the product over the row's trained tokens, not of each token alone
+	Sequence  bool    // one weight per row, the product over its trained tokens, instead of one per token
 	Low, High float64 // bounds on the weight, 0 = none
-	// Drop makes a weight beyond its bounds 0, so that the token is not trained;
-	// otherwise it becomes the bound.
+	// Drop replaces a weight beyond its bounds by 0, so that the token is not trained; otherwise it is
+	// replaced by the bound.
 	Drop   bool
 	MaxLog float64 // bounds |log ρ| before the exponential, 0 = none
-	// Untrained tokens get 0; with "unit" the weight of a ratio of 1, or the row's
-	// product; with "ratio" that of their own ratio, like any token.
+	// Untrained selects the weight of untrained tokens: "", 0; "unit", the weight of the ratio 1, or
+	// of the row's product with Sequence; "ratio", the weight of their own ratio, as for any token.
 	Untrained string
-	// Normalize divides by the mean weight: over trained tokens, or over rows with
-	// a trained token where Sequence is set. With a mean of 1e-8 or less nothing is
-	// divided. CountEpsilon is added to the token counts of these means.
+	// Normalize divides by the mean weight: over trained tokens, or over rows with a trained token if
+	// Sequence is set. A mean of 1e-8 or less divides nothing. CountEpsilon is added to the token
+	// counts of these means.
 	Normalize    bool
 	CountEpsilon float64
 }
@@ -78,7 +77,7 @@ func Weights(rows []Row, c Correction) ([][]float64, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := check(rows); err != nil {
+	if err := checkRows(rows); err != nil {
 		return nil, err
 	}
 	out := make([][]float64, len(rows))
@@ -147,7 +146,7 @@ func (c *Correction) normalize(rows []Row, weights [][]float64) {
 	}
 }
 
-func check(rows []Row) error {
+func checkRows(rows []Row) error {
 	for i, r := range rows {
 		if len(r.Train) != len(r.Mask) || len(r.Rollout) != len(r.Mask) {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{},

@@ -9,8 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// rows: ratios 2 and ½ with a tool token between, then a row without a trained
-// token.
+// rows returns a row with the ratios 2 and ½ and a tool token between them, and a row without trained
+// tokens.
 func rows() []Row {
 	ln2 := math.Ln2
 	return []Row{
@@ -85,8 +85,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A ratio that overflows, or that of an untrained token without a probability, would
-// reach the loss as infinity or NaN, which a mask of 0 does not take out again.
+// A ratio that overflows, or the ratio of an untrained token without a probability, would enter the
+// loss as infinity or NaN, which a mask of 0 does not remove.
 func TestWeightsAreFiniteOrRefused(t *testing.T) {
 	far := []Row{{Mask: []bool{true, false}, Train: []float64{-1, -1}, Rollout: []float64{-1000, math.NaN()}}}
 	_, err := Weights(far, Correction{})

@@ -8,17 +8,17 @@ import (
 	"github.com/turnpack/turnpack/internal/faults"
 )
 
-// Rejection keeps what lies within its bounds: of an estimate of the divergence
-// between the policies for each token, with r = ρ clamped to e^±20.
+// Rejection keeps tokens or rows whose estimated divergence between the policies lies within its
+// bounds. The estimate of a token uses r = ρ clamped to e^±20.
 type Rejection struct {
-	// Estimator: "k1", −log r, signed; "k2", (log r)² / 2; "k3", r − 1 − log r.
+	// Estimator selects the estimate: "k1", −log r, signed; "k2", (log r)² / 2; "k3", r − 1 − log r.
 	Estimator string
-	// Over: "" compares the estimate of each token; "sum", "mean" and "max" that of the
-	// row, and reject it whole.
+	// Over selects what is compared with the bounds: "", the estimate of each token; "sum", "mean" or
+	// "max", that statistic of the row's estimates, which rejects the whole row.
 	Over string
-	// Low and High bound the ratio for k1: the statistic must lie in [log Low, log
-	// High], and because k1 is −log r they bind 1/ρ. For the others High bounds the
-	// divergence, and Low is not used. Low 0 = 1/High.
+	// Low and High bound the ratio for k1: the statistic must lie in [log Low, log High], and because
+	// k1 is −log r they bound 1/ρ. For the other estimators High bounds the divergence, and Low is not
+	// used. Low 0 = 1/High.
 	Low, High float64
 }
 
@@ -40,14 +40,14 @@ func (r Rejection) validate() error {
 	return f.Err()
 }
 
-// Keep returns the masks of rows after all rejections (verl's
-// compute_rollout_rejection_mask, 1dda039b9).
+// Keep returns the masks of rows after applying all rules (verl's compute_rollout_rejection_mask,
+// 1dda039b9).
 func Keep(rows []Row, rules ...Rejection) ([][]bool, error) {
 	var f faults.List
 	for _, r := range rules {
 		f.Join(r.validate())
 	}
-	f.Join(check(rows))
+	f.Join(checkRows(rows))
 	if err := f.Err(); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,6 @@
-// Package overview describes a batch in numbers that a person looks at before
-// training: how many rollouts solved their task, how often each group did, what rewards,
-// steps, lengths and advantages are distributed like, how many rollouts a limit cut off.
+// Package overview describes a batch in numbers to read before training: how many rollouts solved
+// their task, how often each group did, the distributions of rewards, steps, lengths and advantages,
+// and how many rollouts were cut off by a limit.
 //
-// turnpack.Report has the [Batch] of a run.
+// turnpack.Report holds the [Batch] of a run.
 package overview

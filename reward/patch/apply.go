@@ -2,7 +2,7 @@ package patch
 
 import (
 	"bytes"
-	"crypto/sha1" // git's ids, no secret
+	"crypto/sha1" // for git object ids, not for security
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -19,20 +19,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Apply returns tree with the patch applied. All or nothing: any file that is
-// missing, any hunk without a place is an error of kind input that names both.
-// Renames and copies read the tree as it was, whatever else the patch does to
-// their source; several changes of one file follow one another.
+// Apply returns a copy of tree with the patch applied, completely or not at all: a missing file or a
+// hunk that fits nowhere is an error of kind input that names the file or the hunk. Renames and copies
+// read the tree as it was before the patch, whatever else the patch does to their source; several
+// changes of one file are applied one after another.
 //
-// A patch that names no mode leaves a file's own, and adds regular files. As in git a
-// patch for an executable applies to a file that is none, but one for a link does not
-// apply to a file.
+// A patch that names no mode keeps the mode of a file, and adds regular files. As in git, a patch for
+// an executable applies to a file that is not executable, but a patch for a link does not apply to a
+// file.
 func (p *Patch) Apply(tree Tree) (Tree, error) {
-	w := work{before: tree, leaving: map[string]bool{}, removed: map[string]bool{}, written: Tree{}}
+	w := work{before: tree, deletedOrRenamed: map[string]bool{}, removed: map[string]bool{}, written: Tree{}}
 	changes := p.changes()
 	for _, c := range changes {
 		if c.Kind == remove || c.Kind == rename {
-			w.leaving[c.Old] = true
+			w.deletedOrRenamed[c.Old] = true
 		}
 	}
 	for i, c := range changes {
@@ -48,23 +48,22 @@ func (p *Patch) Apply(tree Tree) (Tree, error) {
 		delete(next, name)
 	}
 	maps.Copy(next, w.written)
-	if err := w.collide(next); err != nil {
+	if err := w.checkCollisions(next); err != nil {
 		return nil, err
 	}
 	return next, nil
 }
 
-// work is a patch that is being applied.
+// work is the state of a patch being applied.
 type work struct {
-	before  Tree
-	leaving map[string]bool // paths that the patch deletes or moves away somewhere
-	removed map[string]bool
-	written Tree
+	before           Tree
+	deletedOrRenamed map[string]bool // paths that any change of the patch deletes or renames
+	removed          map[string]bool
+	written          Tree
 }
 
-// collide refuses a tree in which what was written is below a file or a link, or is a
-// directory.
-func (w *work) collide(next Tree) error {
+// checkCollisions returns an error if a written path is below a file or a link, or is a directory.
+func (w *work) checkCollisions(next Tree) error {
 	if len(w.written) == 0 {
 		return nil
 	}
@@ -85,7 +84,7 @@ func (w *work) collide(next Tree) error {
 	return nil
 }
 
-// source is the file that a change starts from.
+// source returns the file that a change starts from.
 func (w *work) source(c change) (f File, exists bool) {
 	if c.Kind != rename && c.Kind != copied {
 		if f, exists = w.written[c.Old]; exists || w.removed[c.Old] {
@@ -96,7 +95,8 @@ func (w *work) source(c change) (f File, exists bool) {
 	return f, exists
 }
 
-// modes are what a patch says of a file's mode; ok is false where it says nothing.
+// modes holds the modes that a patch states for a file; hasBefore and hasNew are false where it states
+// none.
 type modes struct {
 	before, after     string
 	hasBefore, hasNew bool
@@ -118,11 +118,11 @@ func modesOf(f *gitdiff.File) (m modes, err error) {
 	return m, nil
 }
 
-// taken reports whether a change cannot make a file of that name.
-func (w *work) taken(name string) bool {
+// exists reports whether a file of that name exists, so that a change cannot create it.
+func (w *work) exists(name string) bool {
 	_, written := w.written[name]
 	_, there := w.before[name]
-	return written || there && !w.leaving[name]
+	return written || there && !w.deletedOrRenamed[name]
 }
 
 func (w *work) apply(f *gitdiff.File, c change) error {
@@ -139,17 +139,17 @@ func (w *work) apply(f *gitdiff.File, c change) error {
 		before, exists = w.source(c)
 	}
 	if exists && m.hasBefore && (m.before == link) != (before.Mode == link) {
-		return fail("the patch is for a file of mode %s, found mode %s", octal(m.before), octal(before.Mode))
+		return fail("the patch is for a file of mode %s, found mode %s", gitMode(m.before), gitMode(before.Mode))
 	}
 	switch {
 	case c.Kind == add:
-		if w.taken(c.New) {
+		if w.exists(c.New) {
 			return fail("the patch adds a file that exists already")
 		}
 	case !exists:
 		return fail("the patch changes %q, which does not exist", c.Old)
 	case c.New != c.Old && c.Kind != remove:
-		if w.taken(c.New) {
+		if w.exists(c.New) {
 			return fail("the patch moves %q onto a file that exists already", c.Old)
 		}
 	}
@@ -186,8 +186,8 @@ func (w *work) apply(f *gitdiff.File, c change) error {
 // maxBinaryBytes bounds what a compressed binary change may unpack to.
 const maxBinaryBytes = 64 << 20
 
-// applyBinary applies a binary change to the content that it was made from: a
-// literal one would replace any other, too.
+// applyBinary applies a binary change, only to the content that it was made from: a literal change
+// would replace any other content too.
 func applyBinary(before string, f *gitdiff.File) (string, error) {
 	if id := f.OldOIDPrefix; !f.IsNew && id != "" && !strings.HasPrefix(blobID(before, len(id)), id) {
 		return "", rollout.Errorf(rollout.KindInput, rollout.Where{}, "the binary change is one of another content, whose id is %s", id)
@@ -197,8 +197,7 @@ func applyBinary(before string, f *gitdiff.File) (string, error) {
 	return out.String(), err
 }
 
-// blobID is the id that git gives a content: SHA-1, or SHA-256 where an id of n
-// digits is too long for that.
+// blobID returns git's id of a content: SHA-1, or SHA-256 if an id of n digits is too long for SHA-1.
 func blobID(content string, n int) string {
 	var h hash.Hash = sha1.New()
 	if n > 2*sha1.Size {
@@ -208,14 +207,14 @@ func blobID(content string, n int) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// line is a line of a file that hunks are being applied to.
+// line is a line of a file while hunks are applied.
 type line struct {
 	text string
 	done bool // written by a hunk, context included: no other hunk may match it
 }
 
-// applyText applies the hunks in order. Each goes where it fits exactly,
-// nearest to where its header says.
+// applyText applies the hunks in order, each at the place nearest to the one in its header where it
+// matches exactly.
 func applyText(before string, hunks []*gitdiff.TextFragment) (string, error) {
 	if len(hunks) == 0 {
 		return before, nil
@@ -243,7 +242,7 @@ func applyText(before string, hunks []*gitdiff.TextFragment) (string, error) {
 	}
 	var b strings.Builder
 	for i, l := range lines {
-		// A line that lost its end must be the last one.
+		// Only the last line may lack a line end.
 		if i < len(lines)-1 && !strings.HasSuffix(l.text, "\n") {
 			return "", rollout.Errorf(rollout.KindInput, rollout.Where{Line: i + 1}, "the patch leaves a line without its end in the middle of the file")
 		}
@@ -252,9 +251,9 @@ func applyText(before string, hunks []*gitdiff.TextFragment) (string, error) {
 	return b.String(), nil
 }
 
-// place finds where a hunk applies. A hunk at the first line must match at the
-// beginning and one without trailing context at the end, since its context ends
-// there because the file does; any other may have moved.
+// place returns the line at which a hunk applies. A hunk at the first line must match at the beginning
+// of the file, and a hunk without trailing context at the end, since its context was cut by the end of
+// the file; any other hunk may have moved.
 func place(lines []line, old []string, h *gitdiff.TextFragment) (int, bool) {
 	last := len(lines) - len(old)
 	if last < 0 {

@@ -1,7 +1,7 @@
 package patch
 
-// Change is what a patch does to a file.
+// Change is the effect of a patch on one file.
 type Change = change
 
-// Changes lists what p does.
+// Changes returns the changes of p.
 func (p *Patch) Changes() []Change { return p.changes() }

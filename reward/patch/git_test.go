@@ -15,9 +15,8 @@ import (
 	"github.com/turnpack/turnpack/reward/patch"
 )
 
-// TestAgainstGit makes patches with git and applies them, with git and here, to
-// files that have drifted from the ones they were made for: both must accept
-// and refuse the same and leave the same text.
+// TestAgainstGit makes patches with git and applies them, with git and with this package, to modified
+// versions of the files: both must accept and refuse the same patches and produce the same text.
 func TestAgainstGit(t *testing.T) {
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("SKIPPED: git is not installed; install it to run this test")
@@ -72,7 +71,7 @@ func TestAgainstGit(t *testing.T) {
 		write("b/f", text(drift(before, 1+rng.IntN(3), "xyz")))
 		diff, _ := git("diff", "--no-index", "--src-prefix=", "--dst-prefix=", fmt.Sprintf("-U%d", 1+rng.IntN(3)), "a/f", "b/f")
 		if diff == "" {
-			continue // the drift undid itself
+			continue // the changes cancelled out
 		}
 		target := text(drift(before, rng.IntN(3), "abc"))
 		write("f", target)

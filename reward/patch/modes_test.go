@@ -48,7 +48,7 @@ func (r repository) git(args ...string) string {
 	return out
 }
 
-// hold replaces what the work tree holds, and stages it.
+// hold replaces the contents of the work tree and stages them.
 func (r repository) hold(t patch.Tree) {
 	r.t.Helper()
 	entries, err := os.ReadDir(r.dir)
@@ -102,7 +102,7 @@ func randomFile(rng *rand.Rand) patch.File {
 	return f
 }
 
-// put adds a file and takes away what stands in its way.
+// put adds a file and removes the entries that are in its way.
 func put(t patch.Tree, name string, f patch.File) {
 	maps.DeleteFunc(t, func(other string, _ patch.File) bool {
 		return strings.HasPrefix(other, name+"/") || strings.HasPrefix(name, other+"/")
@@ -118,7 +118,7 @@ func randomTree(rng *rand.Rand) patch.Tree {
 	return t
 }
 
-// changed is a tree near t: files added, removed, moved, copied, edited, of another
+// changed returns a tree near t: with files added, removed, moved, copied, edited, or given another
 // mode or type.
 func changed(rng *rand.Rand, t patch.Tree) patch.Tree {
 	t = maps.Clone(t)
@@ -159,9 +159,9 @@ func changed(rng *rand.Rand, t patch.Tree) patch.Tree {
 	return t
 }
 
-// TestModesAndLinksAgainstGit: a diff that git makes of two random trees leads from one
-// to the other, and back in reverse, printed or not; a diff applied to a third tree does
-// what git apply does with it.
+// TestModesAndLinksAgainstGit: a diff by git of two random trees leads from the first to the second,
+// and reversed from the second to the first, also after printing and parsing; a diff applied to a
+// third tree gives the same result as git apply.
 func TestModesAndLinksAgainstGit(t *testing.T) {
 	repo := newRepository(t)
 	rounds := 60
@@ -217,7 +217,7 @@ func TestModesAndLinksAgainstGit(t *testing.T) {
 		if gitErr != nil {
 			kinds["refused"]++
 			if err == nil && strings.Contains(out, "is beyond a symbolic link") && got.Check() == nil {
-				continue // git forgets that the patch moves the link away, as with diffs of its own
+				continue // git ignores that the patch moves the link away, even in its own diffs
 			}
 			require.Error(t, err, "%s: git says %s\n%s\nfor %v", where, out, diff, third)
 			continue
@@ -234,7 +234,8 @@ func TestModesAndLinksAgainstGit(t *testing.T) {
 	require.Greater(t, kinds["reversed"], rounds/4)
 }
 
-// TestTreesThatNoRepositoryHolds are refused, and so are patches that would make them.
+// TestTreesThatNoRepositoryHolds: invalid trees are refused, and so are patches that would create
+// them.
 func TestTreesThatNoRepositoryHolds(t *testing.T) {
 	for _, tree := range []patch.Tree{
 		{"../x": {}}, {"/x": {}}, {"a//b": {}}, {"": {}}, {".": {}}, {".git/config": {}}, {"sub/.git/hooks/x": {}}, {"a": {}, "a/b": {}},

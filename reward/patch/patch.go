@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// What a patch does to a file.
+// Values of change.Kind.
 const (
 	modify = "modify"
 	add    = "add"
@@ -28,7 +28,7 @@ type change struct {
 	New  string // path after, "" for a deleted one
 }
 
-// path is the path after the change, or before it for a deletion.
+// path returns the path after the change, or before it for a deletion.
 func (c change) path() string { return cmp.Or(c.New, c.Old) }
 
 // Patch is a parsed patch. It is immutable.
@@ -39,10 +39,9 @@ type Patch struct {
 // maxBytes bounds the text of a patch.
 const maxBytes = 256 << 20
 
-// Parse reads a patch made by git or another diff tool. Text before the first
-// file is ignored; a missing line end at the very end is added, as
-// answers are often cut there. A text without any file, a path that leaves the
-// repository, or a malformed hunk is an error of kind format.
+// Parse reads a patch made by git or another diff tool. Text before the first file is ignored; a
+// missing line end at the end of the text is added, since model answers are often cut there. A text
+// without a file, a path that leaves the repository, or a malformed hunk is an error of kind format.
 func Parse(text string) (*Patch, error) {
 	if len(text) > maxBytes {
 		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the patch has %d bytes, the limit is %d", len(text), maxBytes)
@@ -64,10 +63,11 @@ func Parse(text string) (*Patch, error) {
 		headers++
 	}
 	for _, f := range files {
-		// A section that git wrote has lost its prefixes, and tells more than its lines.
+		// go-gitdiff removes the prefixes of sections with a git header, which also state ids or
+		// modes.
 		if headers < len(files) && f.OldOIDPrefix+f.NewOIDPrefix == "" && f.OldMode|f.NewMode == 0 && !f.IsRename && !f.IsCopy {
-			f.OldName, f.NewName = dropFirst(f.OldName), dropFirst(f.NewName)
-			// As git writes the section, so that String is a patch.
+			f.OldName, f.NewName = dropPrefix(f.OldName), dropPrefix(f.NewName)
+			// Set the modes as git writes them, so that String returns a valid patch.
 			switch {
 			case f.IsNew:
 				f.NewMode = 0o100644
@@ -89,8 +89,8 @@ func Parse(text string) (*Patch, error) {
 	return &Patch{files}, nil
 }
 
-// dropFirst removes the a/ or b/ that plain diffs keep.
-func dropFirst(name string) string {
+// dropPrefix removes the prefix a/ or b/, which the parser keeps for plain diffs.
+func dropPrefix(name string) string {
 	if rest, ok := strings.CutPrefix(name, "a/"); ok {
 		return rest
 	}
@@ -103,7 +103,7 @@ func safe(name string) bool {
 		path.Clean(name) == name && !strings.HasPrefix(name, "../")
 }
 
-// changes lists what the patch does, in its order.
+// changes returns the change of each file, in the order of the patch.
 func (p *Patch) changes() []change {
 	changes := make([]change, len(p.files))
 	for i, f := range p.files {
@@ -123,8 +123,8 @@ func (p *Patch) changes() []change {
 	return changes
 }
 
-// Touched lists every path that the patch changes, creates or removes, each
-// once, in the order of the patch. The source of a copy is not touched.
+// Touched returns every path that the patch changes, creates or removes, each once, in the order of
+// the patch. The source of a copy is not included.
 func (p *Patch) Touched() []string {
 	var paths []string
 	add := func(name string) {
@@ -141,8 +141,8 @@ func (p *Patch) Touched() []string {
 	return paths
 }
 
-// Only returns the part of the patch for which keep, given a path it touches,
-// holds; nil when nothing is left.
+// Only returns the part of the patch that touches a path for which keep is true; nil if nothing is
+// left.
 func (p *Patch) Only(keep func(path string) bool) *Patch {
 	var files []*gitdiff.File
 	for i, c := range p.changes() {
@@ -156,7 +156,7 @@ func (p *Patch) Only(keep func(path string) bool) *Patch {
 	return &Patch{files}
 }
 
-// String writes the patch in git's format.
+// String returns the patch in git's format.
 func (p *Patch) String() string {
 	var b strings.Builder
 	for _, f := range p.files {
@@ -165,8 +165,8 @@ func (p *Patch) String() string {
 	return b.String()
 }
 
-// Reverse returns the patch that undoes p. A copy, and a binary change without
-// the data to go back, cannot be undone: an error of kind input.
+// Reverse returns the patch that undoes p. A copy, or a binary change without reverse data, cannot be
+// undone: an error of kind input.
 func (p *Patch) Reverse() (*Patch, error) {
 	files := make([]*gitdiff.File, len(p.files))
 	for i, f := range p.files {
@@ -181,7 +181,7 @@ func (p *Patch) Reverse() (*Patch, error) {
 		r.OldOIDPrefix, r.NewOIDPrefix = f.NewOIDPrefix, f.OldOIDPrefix
 		r.BinaryFragment, r.ReverseBinaryFragment = f.ReverseBinaryFragment, f.BinaryFragment
 		if !f.IsNew && !f.IsDelete && f.NewMode == 0 {
-			r.OldMode, r.NewMode = f.OldMode, 0 // unchanged mode from the index line
+			r.OldMode, r.NewMode = f.OldMode, 0 // the index line gives an unchanged mode
 		}
 		r.TextFragments = make([]*gitdiff.TextFragment, len(f.TextFragments))
 		for k, t := range f.TextFragments {
@@ -198,7 +198,7 @@ func reverseFragment(t *gitdiff.TextFragment) *gitdiff.TextFragment {
 	r.OldLines, r.NewLines = t.NewLines, t.OldLines
 	r.LinesAdded, r.LinesDeleted = t.LinesDeleted, t.LinesAdded
 	r.Lines = make([]gitdiff.Line, 0, len(t.Lines))
-	// Deletions stand before additions in every run of changes.
+	// Deletions must precede additions in every run of changes.
 	var added []gitdiff.Line
 	flush := func() {
 		r.Lines = append(r.Lines, added...)
@@ -207,7 +207,7 @@ func reverseFragment(t *gitdiff.TextFragment) *gitdiff.TextFragment {
 	for _, l := range t.Lines {
 		switch l.Op {
 		case gitdiff.OpAdd:
-			// Placed before what a deletion of the same run becomes.
+			// Goes before the additions made from deletions of the same run.
 			r.Lines = append(r.Lines, gitdiff.Line{Op: gitdiff.OpDelete, Line: l.Line})
 		case gitdiff.OpDelete:
 			added = append(added, gitdiff.Line{Op: gitdiff.OpAdd, Line: l.Line})
@@ -220,18 +220,18 @@ func reverseFragment(t *gitdiff.TextFragment) *gitdiff.TextFragment {
 	return &r
 }
 
-// Edit is what a patch takes from and adds to one file, without context.
+// Edit holds the lines that a patch deletes from and adds to one file, without context.
 type Edit struct {
 	Path    string // after the change, or before it for a deletion
 	Deleted []string
 	Added   []string // lines, white space trimmed at both ends
-	// Mode says how the mode changes, as in "100644 100755", and what a new file is that
-	// is not regular, as in "100755"; else "".
+	// Mode is a change of mode, as in "100644 100755", or the mode of a new file that is not regular,
+	// as in "100755"; else "".
 	Mode string
 }
 
-// Edits lists the changed lines of every file, in the order of the patch. A
-// binary change is one added line with its compressed data.
+// Edits returns the changed lines of every file, in the order of the patch. A binary change is one
+// added line with its compressed data.
 func (p *Patch) Edits() []Edit {
 	edits := make([]Edit, len(p.files))
 	for i, c := range p.changes() {
@@ -254,9 +254,9 @@ func (p *Patch) Edits() []Edit {
 		case err != nil:
 			e.Mode = fmt.Sprintf("%o %o", p.files[i].OldMode, p.files[i].NewMode)
 		case c.Kind == add && m.after != regular:
-			e.Mode = octal(m.after)
+			e.Mode = gitMode(m.after)
 		case c.Kind != add && c.Kind != remove && m.hasNew && m.before != m.after:
-			e.Mode = octal(m.before) + " " + octal(m.after)
+			e.Mode = gitMode(m.before) + " " + gitMode(m.after)
 		}
 		edits[i] = e
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// files are contents by path.
+// files holds file contents by path.
 type files = map[string]string
 
-// treeOf is a tree of regular files.
+// treeOf returns a tree of regular files.
 func treeOf(contents files) patch.Tree {
 	t := patch.Tree{}
 	for name, content := range contents {
@@ -171,8 +171,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestRandomEdits: for random files and edits the patch made of them applies,
-// its reverse undoes it, also when the file was shifted, and printing keeps it.
+// TestRandomEdits: for random files and edits, the patch made of them applies, its reverse undoes it,
+// even in a shifted file, and printing preserves it.
 func TestRandomEdits(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 7))
@@ -222,8 +222,8 @@ func randomPatch(rng *rand.Rand, before []string) (text string, after []string) 
 	return "diff --git a/f b/f\n--- a/f\n+++ b/f\n" + b.String(), after
 }
 
-// A rename or a copy starts from the file as it was before the patch, as git has
-// it, and two files may change places.
+// As in git, a rename or a copy starts from the file as it was before the patch, and two files may
+// swap places.
 func TestMovesReadTheTreeAsItWas(t *testing.T) {
 	for _, row := range []struct {
 		reason, text string
@@ -255,7 +255,7 @@ func TestMovesReadTheTreeAsItWas(t *testing.T) {
 	}
 }
 
-// A binary change holds whole contents, so only the id tells what it is for.
+// A binary change holds whole contents, so only the id identifies the content that it applies to.
 func TestBinaryChangeOfAnotherContent(t *testing.T) {
 	p, err := patch.Parse("diff --git a/z b/z\nindex 0f49c4ae77b43dff338093c78e009676e7e308ba..3a5944c1eaf3b738d4bde137ea8d43ea9045d66b 100644\n" +
 		"GIT binary patch\nliteral 7\nOcmZQz%`eGFEdl@rlmaLK\n\nliteral 9\nQcmZQzWJ=1+ODw7c00^)Gi2wiq\n\n")
@@ -273,8 +273,8 @@ func TestBinaryChangeOfAnotherContent(t *testing.T) {
 	require.Equal(t, treeOf(files{"z": before}), got)
 }
 
-// FuzzPatch: no text panics; what parses can be printed and parsed again with
-// the same effect; a reverse that applies leads back.
+// FuzzPatch: no text causes a panic; a parsed patch can be printed and parsed again with the same
+// effect; a reverse that applies restores the original.
 func FuzzPatch(f *testing.F) {
 	f.Add(modify, "one\ntwo\nthree\nfour\n")
 	f.Add("--- a/f\n+++ b/f\n@@ -9223372036854775807,1 +1,1 @@\n-a\n+b\n", "a\n")
@@ -306,7 +306,7 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// Answers that models write mix sections with git's header and without one.
+// Model answers mix sections with and without git's header.
 func TestPlainSectionsBesideThoseOfGitLoseTheirPrefixToo(t *testing.T) {
 	plain := "--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-old\n+new\n--- /dev/null\n+++ b/c.txt\n@@ -0,0 +1 @@\n+c\n"
 	for _, git := range []string{

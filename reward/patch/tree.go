@@ -13,26 +13,25 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Tree is a repository in memory: slash-separated path → file. Every verb that
-// takes one leaves it as it is. Empty directories are not in it, as in git.
+// Tree is a repository in memory: slash-separated path → file. Functions that take a Tree do not
+// change it. As in git, empty directories are not part of it.
 type Tree map[string]File
 
 // File is one entry of a Tree.
 type File struct {
-	Content string // of a link, where it points to
+	Content string // for a link, its target
 	Mode    string // "", "100755" (executable) or "120000" (a symbolic link)
 }
 
-// What git knows of a file beside its content. Submodules have none of them: patches
-// that touch one do not apply.
+// Values of File.Mode. No mode represents a submodule: patches that touch one do not apply.
 const (
 	regular    = ""
 	executable = "100755"
 	link       = "120000"
 )
 
-// modeOf reads a mode of a patch: git, too, keeps only the type and the bit that says
-// that the owner may execute.
+// modeOf returns the File.Mode for a mode in a patch, and false if there is none. As in git, only the
+// type and the owner's execute bit count.
 func modeOf(m os.FileMode) (string, bool) {
 	switch {
 	case m>>12 == 0o12:
@@ -45,11 +44,11 @@ func modeOf(m os.FileMode) (string, bool) {
 	return regular, true
 }
 
-// octal is a mode as git writes it.
-func octal(mode string) string { return cmp.Or(mode, "100644") }
+// gitMode returns a mode as git writes it.
+func gitMode(mode string) string { return cmp.Or(mode, "100644") }
 
-// Check reports the first entry, by path, that no repository can hold: a path that
-// leaves the root or is .git, a path below a file or a link, an unknown mode.
+// Check returns an error for the first path, in sorted order, that no repository can hold: a path that
+// leaves the root or belongs to .git, a path below a file or a link, an unknown mode.
 func (t Tree) Check() error {
 	for _, name := range slices.Sorted(maps.Keys(t)) {
 		if err := t.checkPath(name); err != nil {
@@ -73,14 +72,14 @@ func (t Tree) checkPath(name string) error {
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 		if f, there := t[dir]; there {
-			return fault("the path is below %s, which is a file of mode %s", dir, octal(f.Mode))
+			return fault("the path is below %s, which is a file of mode %s", dir, gitMode(f.Mode))
 		}
 	}
 	return nil
 }
 
-// ReadDir reads a directory, without what git keeps in .git. Links are kept as links.
-// What is neither a file, a link nor a directory is an error of kind input.
+// ReadDir reads a directory without its .git entries. Links are kept as links. An entry that is
+// neither a file, a link nor a directory is an error of kind input.
 func ReadDir(dir string) (Tree, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -96,7 +95,7 @@ func ReadDir(dir string) (Tree, error) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}
-			return nil // of a worktree or a submodule
+			return nil // the.git file of a worktree or a submodule
 		}
 		switch {
 		case d.IsDir():

@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The kinds of action, named as in data sets.
+// Values of Action.Kind, named as in data sets.
 const (
 	noAction = ""
 	message  = "message"
@@ -15,7 +15,7 @@ const (
 	batch    = "function_call_batch"
 )
 
-// Call is one tool call. Arguments is the JSON text as the model wrote it.
+// Call is one tool call. Arguments holds the JSON text as the model wrote it.
 type Call struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"`
@@ -23,13 +23,13 @@ type Call struct {
 
 // Action is one step: a chat message, a tool call, or several.
 type Action struct {
-	Kind    string // "message", "function_call" or "function_call_batch"; "" is no action
-	Content string // of a message
-	Calls   []Call // one, or any number of a batch
+	Kind    string // "message", "function_call", "function_call_batch", or "" for no action
+	Content string // text of a message
+	Calls   []Call // one call, or any number for a batch
 }
 
-// UnmarshalJSON reads an expected action as data sets hold it: an object with
-// type, and content, name and arguments, or calls.
+// UnmarshalJSON reads an expected action in the form of data sets: an object with type, and content,
+// or name and arguments, or calls.
 func (a *Action) UnmarshalJSON(data []byte) error {
 	var row struct {
 		Type      string  `json:"type"`
@@ -69,7 +69,7 @@ func (a *Action) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// OutputItem is one element of a model answer in the Responses format.
+// OutputItem is one item of a model answer in the Responses format.
 type OutputItem struct {
 	Type      string
 	Role      string
@@ -108,8 +108,8 @@ func (o *OutputItem) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// argumentText is the text of arguments: a string's content or an object's
-// source, "" for anything else.
+// argumentText returns the text of arguments: the content of a string, the JSON text of an object, ""
+// for anything else.
 func argumentText(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
 	switch {
@@ -126,9 +126,8 @@ func argumentText(raw json.RawMessage) string {
 	return ""
 }
 
-// ActionOf reads the action out of a model answer: its tool calls if there are
-// any, whatever text stands beside them; else the first text of an assistant
-// message; else no action.
+// ActionOf returns the action of a model answer: its tool calls if there are any, regardless of text
+// beside them; else the first text of an assistant message; else no action.
 func ActionOf(output []OutputItem) Action {
 	var calls []Call
 	said, content := false, ""
@@ -143,11 +142,11 @@ func ActionOf(output []OutputItem) Action {
 	if len(calls) == 0 && said {
 		return Action{Kind: message, Content: content}
 	}
-	return calling(calls)
+	return actionOfCalls(calls)
 }
 
-// calling is the action of calls, no action without any.
-func calling(calls []Call) Action {
+// actionOfCalls returns the action with those calls, no action without calls.
+func actionOfCalls(calls []Call) Action {
 	switch len(calls) {
 	case 0:
 		return Action{}
@@ -157,14 +156,14 @@ func calling(calls []Call) Action {
 	return Action{Kind: batch, Calls: calls}
 }
 
-// actionOfMessage reads the action out of an assistant message.
+// actionOfMessage returns the action of an assistant message.
 func actionOfMessage(m *rollout.Message) Action {
 	calls := make([]Call, len(m.ToolCalls))
 	for i, c := range m.ToolCalls {
 		calls[i] = Call{c.Name, c.Arguments}
 	}
 	if len(calls) > 0 || m.NoContent {
-		return calling(calls)
+		return actionOfCalls(calls)
 	}
 	return Action{Kind: message, Content: m.Content}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The categories of a Comparison, named as the reference's enumeration.
+// The categories of a Comparison, named as in the reference.
 const (
 	noActionFound         = "NO_ACTION_FOUND"
 	noExpectedToolCall    = "NO_EXPECTED_TOOL_CALL"
@@ -26,24 +26,22 @@ const (
 	expectedBatch         = "EXPECTED_TOOL_CALL_BATCH"
 )
 
-// Comparator compares actions by tool and arguments. The zero value is the
-// configuration that Nemotron used for SWE pivots: any two strings of two words
-// or more match, and surplus calls are free.
+// Comparator compares actions by tool and arguments. The zero value is the configuration that Nemotron
+// used for SWE pivots: any two strings of two or more words match, and extra calls are allowed.
 type Comparator struct {
-	// WordThreshold is the least |A∩B| / (|A|+|B|) of two strings with at least
-	// two words each, as bags of lower-case words. Equal strings reach 0.5, so
-	// anything above rejects every such string.
+	// WordThreshold is the least |A∩B| / (|A|+|B|) at which two strings of at least two words match,
+	// as bags of lower-case words. Equal strings reach 0.5, so a larger threshold rejects every such
+	// string.
 	WordThreshold float64 `json:"word_count_similarity_threshold"`
-	// FloatTolerance is the bound (exclusive) of |a−b| for floats; 0 means 1e-6.
+	// FloatTolerance is the exclusive bound on |a−b| for floats; 0 means 1e-6.
 	FloatTolerance float64 `json:"floating_point_comparison_threshold"`
-	// CountCalls makes the number of calls part of the verdict. The three fields
-	// below have a meaning only with it.
+	// CountCalls makes the number of calls part of the verdict. The three fields below apply only if
+	// it is set.
 	CountCalls    bool `json:"parallel_tool_call_rewarding"`
 	AllowSubset   bool `json:"allow_subset"`   // fewer calls than expected are admissible
 	AllowSuperset bool `json:"allow_superset"` // more calls than expected are admissible
-	// Mode turns matched calls into a reward: "binary_strict" or "", 1 when every
-	// required call matched; "fractional", matched / required; "f1", 2·matched /
-	// (expected + actual).
+	// Mode selects the reward of matched calls: "binary_strict" or "", 1 when every required call
+	// matched; "fractional", matched / required; "f1", 2·matched / (expected + actual).
 	Mode string `json:"parallel_tool_call_reward_mode"`
 }
 
@@ -66,9 +64,9 @@ type Comparison struct {
 	Category string  `json:"category"`
 }
 
-// Compare scores actual against expected. The only errors are faults of the
-// data, not of the answer: an invalid configuration, an expected action that is
-// none (kind input), or expected arguments that are not JSON (kind format).
+// Compare scores actual against expected. Errors are faults of the data, never of the answer: an
+// invalid configuration, an expected action of no kind (kind input), or expected arguments that are
+// not JSON (kind format).
 func (c Comparator) Compare(expected, actual Action) (Comparison, error) {
 	if err := c.Validate(); err != nil {
 		return Comparison{}, err
@@ -99,8 +97,8 @@ func (c Comparator) calls(expected, actual []Call) (Comparison, error) {
 		return Comparison{0, batchLengthDiffers}, nil
 	}
 
-	// Which actual calls could stand for which expected call, and for the others
-	// the first reason beyond the tool name.
+	// candidates holds, for each expected call, the actual calls that match it; failures holds the
+	// first reason for a mismatch beyond the tool name.
 	candidates := make([][]int, len(expected))
 	failures := make([]string, len(expected))
 	for i, e := range expected {
@@ -135,7 +133,7 @@ func (c Comparator) calls(expected, actual []Call) (Comparison, error) {
 	case reward == 1:
 		return Comparison{1, expectedBatch}, nil
 	case unmatched < 0 || count == len(actual):
-		// All that is wrong is the number of calls.
+		// Only the number of calls differs.
 		return Comparison{reward, batchLengthDiffers}, nil
 	}
 	return Comparison{reward, failures[unmatched]}, nil
@@ -165,10 +163,9 @@ func (c Comparator) reward(matched, expected, actual int) float64 {
 	return 0
 }
 
-// match finds a maximum matching by augmenting paths, the expected calls with
-// the fewest candidates first, and reports which expected calls are in it. The
-// order is part of the contract: it decides which call is named as the failure
-// when several maximum matchings exist.
+// match reports which expected calls are part of a maximum matching, found by augmenting paths from
+// the expected calls with the fewest candidates first. The order is part of the contract: it decides
+// which call is named as the failure when several maximum matchings exist.
 func match(candidates [][]int, actual int) []bool {
 	order := make([]int, len(candidates))
 	for i := range order {
@@ -226,9 +223,9 @@ func (c Comparator) call(expected, actual Call) (Comparison, error) {
 	return Comparison{1, matchedCall}, nil
 }
 
-// values compares two argument values; "" means that they match.
+// values returns the category of the difference between two argument values, "" if they match.
 func (c Comparator) values(want, got value) string {
-	// A boolean is an integer, but an integer is no boolean.
+	// As in Python, a boolean is an integer, but an integer is not a boolean.
 	if want.kind != got.kind && !(want.kind == integer && got.kind == boolean) {
 		return argumentTypeDiffers
 	}

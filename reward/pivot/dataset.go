@@ -8,29 +8,28 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// AgentRef names the agent of NeMo-Gym that a data row is for.
+// AgentRef names the NeMo-Gym agent of a data row.
 type AgentRef struct {
 	Type string `json:"type"`
 	Name string `json:"name"`
 }
 
-// SWEPivotAgent is the agent of the environment swe_pivot (NeMo-Gym@07d6b0d
+// SWEPivotAgent names the agent of the environment swe_pivot (NeMo-Gym@07d6b0d
 // resources_servers/swe_pivot/configs/swe_pivot.yaml).
 var SWEPivotAgent = AgentRef{"responses_api_agents", "swe_pivot_tool_simulation_agent"}
 
-// DataRow is a line of a pivot data set of NeMo-Gym: the request, and the step that is
-// expected.
+// DataRow is a line of a NeMo-Gym pivot data set: the request and the expected step.
 type DataRow struct {
 	UUID           string          `json:"uuid"`
 	AgentRef       AgentRef        `json:"agent_ref"`
 	Request        Request         `json:"responses_create_params"`
 	ExpectedAction json.RawMessage `json:"expected_action"`
-	Patch          string          `json:"ref_patch,omitempty"` // of the whole trajectory
+	Patch          string          `json:"ref_patch,omitempty"` // the patch of the whole trajectory
 	Tags           []string        `json:"pivot_tags,omitempty"`
 	Metadata       RowMetadata     `json:"metadata"`
 }
 
-// Request is what the policy is asked.
+// Request is the request to the policy.
 type Request struct {
 	Input             []Item            `json:"input"`
 	Tools             []json.RawMessage `json:"tools,omitempty"`
@@ -46,38 +45,37 @@ type Item struct {
 	Name      string  `json:"name,omitempty"`
 	Arguments *string `json:"arguments,omitempty"`
 	Output    *string `json:"output,omitempty"`
-	Summary   []Part  `json:"summary,omitempty"` // of reasoning
+	Summary   []Part  `json:"summary,omitempty"` // for reasoning
 }
 
-// Part is a text in an item.
+// Part is one text of an item.
 type Part struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
 }
 
-// RowMetadata says where the step was recorded.
+// RowMetadata identifies the recorded step.
 type RowMetadata struct {
 	Instance string `json:"instance_id,omitempty"`
 	Rollout  string `json:"rollout"`
 	Turn     int    `json:"turn"`
-	Category string `json:"category,omitempty"` // edit, bash, search …; "" unknown
-	Protocol string `json:"protocol,omitempty"` // of the recorded text, "" for native calls
-	// TextPrompt is true where the prompt is as recorded, with calls in text: the answer
-	// is then read by WithTextCalls.
+	Category string `json:"category,omitempty"` // tool family: edit, bash, search …; "" if unknown
+	Protocol string `json:"protocol,omitempty"` // protocol of calls in the recorded text, "" for native calls
+	// TextPrompt is true if the prompt is as recorded, with calls in text; read the answer with
+	// WithTextCalls then.
 	TextPrompt bool `json:"text_prompt,omitempty"`
 }
 
-// Data makes the data rows of a rollout.
+// Data defines how data rows are made from rollouts.
 type Data struct {
 	// Agent is the agent of the rows, zero = SWEPivotAgent.
 	Agent AgentRef
-	// Text leaves calls that were recorded in text where they are, in prompts whose
-	// answers are text. By default the rows hold native calls and tools, which is what
-	// NeMo-Gym's verifiers read.
+	// Text keeps calls that were recorded in text as they are, for prompts whose answers are text. By
+	// default the rows hold native calls and tools, which NeMo-Gym's verifiers expect.
 	Text bool
 }
 
-// Row is the data row of a candidate of r.
+// Row returns the data row of a candidate of r.
 func (d Data) Row(r *rollout.Rollout, c Candidate) (DataRow, error) {
 	if r == nil {
 		return DataRow{}, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the rollout is nil").WithFix("leave it out")
@@ -120,8 +118,8 @@ func (d Data) Row(r *rollout.Rollout, c Candidate) (DataRow, error) {
 	return row, err
 }
 
-// items writes messages as Responses items. Calls get an id where they have none, and
-// results follow the calls they answer.
+// items returns messages as Responses items. Calls without an id get one, and results refer to the
+// calls they answer.
 func items(messages []rollout.Message, text bool) []Item {
 	var out []Item
 	var open []string // ids of calls without a result
@@ -178,8 +176,8 @@ func items(messages []rollout.Message, text bool) []Item {
 	return out
 }
 
-// tools are those of the rollout in the Responses format; without any, those that its
-// calls show, with arguments of text.
+// tools returns the rollout's tools in the Responses format. Without recorded tools, they are derived
+// from the rollout's calls, with the argument types seen there.
 func tools(r *rollout.Rollout) ([]json.RawMessage, error) {
 	var out []json.RawMessage
 	for i, t := range r.Tools {
@@ -232,7 +230,7 @@ func tools(r *rollout.Rollout) ([]json.RawMessage, error) {
 				names = append(names, c.Name)
 			}
 			var arguments map[string]json.RawMessage
-			_ = json.Unmarshal([]byte(c.Arguments), &arguments) // what is no object shows no argument
+			_ = json.Unmarshal([]byte(c.Arguments), &arguments) // arguments that are not an object are ignored
 			for key, value := range arguments {
 				shown[c.Name][key] = parameter{jsonType(value)}
 			}
@@ -263,8 +261,8 @@ func jsonType(raw json.RawMessage) string {
 	return "number"
 }
 
-// textAction reads the action of an assistant message: native calls, else those in its
-// text, with the text before them.
+// textAction returns the action of an assistant message: its native calls, else those in its text with
+// the text before them and their protocol.
 func textAction(m *rollout.Message) (Action, string, string) {
 	action := actionOfMessage(m)
 	if action.Kind != message {
@@ -272,7 +270,7 @@ func textAction(m *rollout.Message) (Action, string, string) {
 	}
 	calls, before, protocol := textCalls(m.Content)
 	if len(calls) > 0 {
-		action = calling(calls)
+		action = actionOfCalls(calls)
 	}
 	return action, before, protocol
 }

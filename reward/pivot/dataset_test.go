@@ -35,7 +35,7 @@ func TestTextCalls(t *testing.T) {
 			var want, got any
 			_ = json.Unmarshal([]byte(calls[i].Arguments), &got)
 			if json.Unmarshal([]byte(c.calls[i].Arguments), &want) != nil {
-				want = map[string]any{"command": "ls -la\necho"} // a raw line end above
+				want = map[string]any{"command": "ls -la\necho"} // the arguments above contain a raw line end
 			}
 			require.Equal(t, want, got, c.text)
 			require.Equal(t, c.calls[i].Name, calls[i].Name)
@@ -46,8 +46,8 @@ func TestTextCalls(t *testing.T) {
 	}
 }
 
-// A trajectory in text and its twin with native calls give the same steps, and the row of
-// either scores the recorded step with 1.
+// A trajectory with calls in text and the same trajectory with native calls give the same steps, and
+// the row of either scores the recorded step with 1.
 func TestRowsOfTextAndNativeCalls(t *testing.T) {
 	call := func(id, args string) []rollout.ToolCall {
 		return []rollout.ToolCall{{ID: id, Name: "bash", Arguments: args, ArgumentsText: true}}
@@ -88,7 +88,7 @@ func TestRowsOfTextAndNativeCalls(t *testing.T) {
 {"type":"function_call","call_id":"call_2_0","name":"bash","arguments":"{\"command\": \"ls src\"}"},{"type":"function_call_output","call_id":"call_2_0","output":"a.py"},
 {"role":"assistant","content":"Hm, no call."},{"role":"user","content":"One block, please."}]`, string(written))
 
-	// The prompt as recorded, and an answer in text.
+	// The prompt stays as recorded, and the answer is text.
 	kept, err := pivot.Data{Text: true}.Row(text, steps[1])
 	require.NoError(t, err)
 	require.True(t, kept.Metadata.TextPrompt)

@@ -1,10 +1,10 @@
 package pivot
 
-// TextCalls is what WithTextCalls reads of a text.
+// TextCalls returns the calls that WithTextCalls reads from a text.
 var TextCalls = textCalls
 
-// Expected is the call that VerifyRow expects.
+// Expected returns the call that VerifyRow expects.
 func Expected(r Row) (*Call, error) { return r.expected() }
 
-// Ratio is ratio over texts.
+// Ratio is ratio for strings.
 func Ratio(a, b string) float64 { return ratio([]rune(a), []rune(b)) }

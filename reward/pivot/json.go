@@ -10,12 +10,11 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// maxDepth bounds the nesting of arguments; the reference's interpreter gives
-// up at about the same depth.
+// maxDepth bounds the nesting of arguments; the reference's interpreter fails at about the same depth.
 const maxDepth = 990
 
-// decode reads one JSON document as Python's json.loads does, but for half of a
-// surrogate pair, which becomes U+FFFD.
+// decode reads one JSON document as Python's json.loads does, except that half of a surrogate pair
+// becomes U+FFFD.
 func decode(s string) (value, error) {
 	var doc jsonscan.Doc
 	root, err := doc.Parse([]byte(s), jsonscan.Options{Depth: maxDepth, NonFinite: true})
@@ -54,7 +53,8 @@ func valueOf(j jsonscan.Value) value {
 	return value{}
 }
 
-// numberOf is an integer if it is written as one. A float out of range is infinite.
+// numberOf returns an integer for a literal in integer notation, else a float, which is infinite if it
+// is out of range.
 func numberOf(literal string) value {
 	if strings.Trim(literal, "-0123456789") == "" {
 		i, _ := new(big.Int).SetString(literal, 10)

@@ -103,8 +103,8 @@ func TestParallel(t *testing.T) {
 	}
 }
 
-// TestMatchingIsMaximum: fuzzy matches can strand a greedy pairing; the reward
-// must be that of the best one, found here by trying all.
+// TestMatchingIsMaximum: with fuzzy matches, a greedy pairing can be suboptimal; the reward must be
+// that of the best pairing, found here by trying all.
 func TestMatchingIsMaximum(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 3))
@@ -326,8 +326,8 @@ func TestCandidates(t *testing.T) {
 	require.Len(t, pivot.Candidates(r, true), 2)
 }
 
-// FuzzCompare: no two actions panic, rewards lie in 0..1, and valid JSON matches
-// itself unless it holds a number that equals nothing.
+// FuzzCompare: no pair of actions causes a panic, rewards lie in 0..1, and valid JSON matches itself
+// unless it contains a NaN.
 func FuzzCompare(f *testing.F) {
 	f.Add(`{"a":[1,2.5,"x y",true,null]}`, `{"a":[1,2.5,"y x",1,null]}`)
 	f.Add(`{"path":"a/b","command":"view","view_range":[1,"2"]}`, `"new_str"`)

@@ -7,18 +7,17 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Row is what a swe_pivot data row says about the expected step. It is looked
-// for in three places, in this order: expected_action, expected_answer (text
-// holding the same object), metadata.expected_action.
+// Row holds the expected step of a swe_pivot data row. It is read from the first of three places that
+// holds it: expected_action, expected_answer (text holding the same object), metadata.expected_action.
 type Row struct {
 	ExpectedAction json.RawMessage `json:"expected_action"`
 	ExpectedAnswer *string         `json:"expected_answer"`
 	Metadata       json.RawMessage `json:"metadata"`
 }
 
-// expected returns the expected call, or nil when no place holds a
-// function_call. A function_call whose name is missing or no text is an error of
-// kind format, except in expected_answer, where the search goes on.
+// expected returns the expected call, or nil when no place holds a function_call. A function_call
+// whose name is missing or not a string is an error of kind format, except in expected_answer, where
+// the search continues.
 func (r Row) expected() (*Call, error) {
 	if c, err := expectedCall(r.ExpectedAction); c != nil || err != nil {
 		return c, err

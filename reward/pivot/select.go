@@ -9,20 +9,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Candidate is a turn of a demonstration that can serve as a pivot: the policy
-// sees the messages before it and is scored against what it did.
+// Candidate is a turn of a demonstration that can serve as a pivot: the policy gets the messages
+// before it as prompt and is scored against its action.
 type Candidate struct {
 	Rollout string // rollout id
 	Turn    int    // 0-based index among the assistant messages of the rollout
 	Message int    // index of that message; the prompt is Messages[:Message]
 	Action  Action
-	// Protocol is how the message holds its calls in text, "" for native calls.
+	// Protocol names the form of the calls in the message's text, "" for native calls.
 	Protocol string
 }
 
-// Candidates lists the assistant messages of r that call a tool, natively or in their
-// text (see WithTextCalls), in order, or all assistant messages with content when withMessages is set. Exit messages
-// and scripted ones are no steps of the demonstrator and are left out.
+// Candidates returns, in order, the assistant messages of r that call a tool, natively or in their
+// text (see WithTextCalls), or all assistant messages with content if withMessages is set. Exit
+// messages and scripted messages are not steps of the demonstrator and are left out.
 func Candidates(r *rollout.Rollout, withMessages bool) []Candidate {
 	if r == nil {
 		return nil
@@ -47,14 +47,13 @@ func Candidates(r *rollout.Rollout, withMessages bool) []Candidate {
 	return out
 }
 
-// Trial is a candidate with the rewards of answers sampled for it.
+// Trial is a candidate with the rewards of the answers sampled for it.
 type Trial struct {
 	Candidate
 	Rewards []float64 // one per sampled answer
 }
 
-// Selection chooses pivots. The zero value keeps every trial whose rewards
-// differ.
+// Selection defines which pivots are kept. The zero value keeps every trial whose rewards differ.
 type Selection struct {
 	// MinSamples is the least number of rewards; 0 means 2.
 	MinSamples int
@@ -62,9 +61,10 @@ type Selection struct {
 	// drops turns that every answer gets right or every answer gets wrong, up to
 	// rounding.
 	MinVariance float64
-	// MaxMean, if positive, drops turns with a mean reward above it: too easy.
+	// MaxMean, if positive, drops turns with a mean reward above it as too easy.
 	MaxMean float64
-	// PerRollout and Total keep the turns of largest variance; 0 means no limit.
+	// PerRollout and Total limit the number of turns, keeping those of largest variance; 0 means no
+	// limit.
 	PerRollout int
 	Total      int
 }
@@ -83,20 +83,20 @@ func (s Selection) validate() error {
 	return f.Err()
 }
 
-// Choice is the fate of one trial, with its statistics.
+// Choice is the decision on one trial, with its statistics.
 type Choice struct {
 	Mean, Variance float64 // population variance
 	Kept           bool
-	// Reason says why the trial was dropped: too_few_samples, no_variance,
-	// too_easy, rollout_limit or total_limit.
+	// Reason is why the trial was dropped, "" if it was kept: too_few_samples, no_variance, too_easy,
+	// rollout_limit or total_limit.
 	Reason string
 }
 
 // spreadTolerance is the relative spread below which rewards count as equal.
 const spreadTolerance = 1e-9
 
-// Select decides on every trial; the answer has the order of trials. Rewards
-// that are not finite are an error of kind input.
+// Select returns the decision on every trial, in the order of trials. Rewards that are not finite are
+// an error of kind input.
 func (s Selection) Select(trials []Trial) ([]Choice, error) {
 	if err := s.validate(); err != nil {
 		return nil, err
@@ -142,8 +142,8 @@ func (s Selection) Select(trials []Trial) ([]Choice, error) {
 	return choices, nil
 }
 
-// moments is the mean and the population variance, 0 when all rewards are equal
-// up to rounding.
+// moments returns the mean and the population variance, which is 0 if all rewards are equal up to
+// rounding.
 func moments(rewards []float64) (mean, variance float64) {
 	if len(rewards) == 0 {
 		return 0, 0

@@ -1,11 +1,10 @@
 package pivot
 
-// ratio is the similarity of two texts as Python's
-// difflib.SequenceMatcher(None, a, b).ratio() gives it: 2·M / T with M the
-// number of characters in matching blocks and T that of both texts, 1 for two
-// empty ones. It includes the automatic junk rule: when b has 200 characters or
-// more, those more frequent than 1 % + 1 do not start a match. The result
-// depends on the order of a and b.
+// ratio returns the similarity of two texts as Python's difflib.SequenceMatcher(None, a, b).ratio()
+// does: 2·M / T, where M is the number of characters in matching blocks and T the number in both
+// texts, and 1 for two empty texts. It applies the automatic junk rule: if b has 200 characters or
+// more, characters more frequent than 1 % + 1 do not start a match. The result depends on the order of
+// a and b.
 func ratio(a, b []rune) float64 {
 	if len(a)+len(b) == 0 {
 		return 1
@@ -16,15 +15,15 @@ func ratio(a, b []rune) float64 {
 
 type matcher struct {
 	a, b []rune
-	// where lists, for a character of b that may start a match, its positions.
+	// where holds the positions of each character of b that may start a match.
 	where map[rune][]int
-	// runs holds, for the row of a just done and the one before, the length of the
-	// match that ends at each place of b; touched lists the places not zero.
+	// runs holds, for the current row of a and the previous one, the length of the match that ends at
+	// each position of b; touched lists the positions that are not zero.
 	runs, next             []int
 	touched, nextIsTouched []int
 }
 
-// junkFrom is the length of b from which frequent characters are ignored.
+// junkFrom is the least length of b at which frequent characters are ignored.
 const junkFrom = 200
 
 func newMatcher(a, b []rune) *matcher {
@@ -42,8 +41,8 @@ func newMatcher(a, b []rune) *matcher {
 	return m
 }
 
-// matches is the total length of the matching blocks: the longest one, then the
-// same to the left and to the right of it.
+// matches returns the total length of the matching blocks: the longest block, then recursively those
+// to its left and right.
 func (m *matcher) matches() int {
 	type window struct{ alo, ahi, blo, bhi int }
 	todo := []window{{0, len(m.a), 0, len(m.b)}}
@@ -66,9 +65,8 @@ func (m *matcher) matches() int {
 	return total
 }
 
-// longest finds the longest matching block in a[alo:ahi], b[blo:bhi] that
-// begins earliest in a, then in b, and widens it over characters that may not
-// start a match.
+// longest returns the longest matching block in a[alo:ahi], b[blo:bhi], the earliest in a, then in b,
+// extended over characters that may not start a match.
 func (m *matcher) longest(alo, ahi, blo, bhi int) (besti, bestj, size int) {
 	besti, bestj = alo, blo
 	for i := alo; i < ahi; i++ {

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// category is a family of tools that do the same thing under different names;
-// "" is unknown and never equal to another.
+// category is a family of tools that do the same thing under different names; "" means unknown and
+// equals no category.
 type category string
 
 const (
@@ -36,11 +36,11 @@ var toolNames = []struct {
 	{catPlanning, "task_tracker todo_tracker plan_tracker todo_read todo_write update_plan list_tasks update_tasks read_todos write_todos edit_plan modify_plan"},
 }
 
-// toolFamily is the family of a tool by its name: edit, bash, search, read, finish, think or
-// planning, "" for one that is not known.
+// toolFamily returns the family of a tool by its name: edit, bash, search, read, finish, think or
+// planning, "" if it is unknown.
 func toolFamily(tool string) string { return string(toolCategory(lower(tool))) }
 
-// toolCategory looks a lower-case name up, with or without its underscores.
+// toolCategory returns the category of a lower-case tool name, given with or without underscores.
 func toolCategory(name string) category {
 	for _, t := range toolNames {
 		for known := range strings.FieldsSeq(t.names) {
@@ -52,15 +52,14 @@ func toolCategory(name string) category {
 	return ""
 }
 
-// step is a call made ready for comparison. args is usually an object; any
-// other JSON value behaves as in the reference, which means that most lookups
-// fail.
+// step is a call prepared for comparison. args is usually an object; other JSON values behave as in
+// the reference, where most lookups fail.
 type step struct {
 	name     string // lower case
 	category category
 	args     value
-	// raised: a lookup was made on which the reference raises an exception. What is
-	// found from there on means nothing.
+	// raised is set by a lookup on which the reference raises an exception. Results after that are
+	// meaningless.
 	raised bool
 }
 
@@ -73,7 +72,7 @@ func newStep(c Call) *step {
 	return &step{name: name, category: toolCategory(name), args: args}
 }
 
-// has is Python's `key in args`.
+// has reproduces Python's `key in args`.
 func (s *step) has(key string) bool {
 	switch s.args.kind {
 	case object:
@@ -88,13 +87,13 @@ func (s *step) has(key string) bool {
 	return false
 }
 
-// index is Python's args[key] for a key that is there.
+// index reproduces Python's args[key] for an existing key.
 func (s *step) index(key string) value {
 	s.raised = s.raised || s.args.kind != object
 	return s.args.of[key]
 }
 
-// get is Python's str(args.get(key, "")).
+// get reproduces Python's str(args.get(key, "")).
 func (s *step) get(key string) string {
 	s.raised = s.raised || s.args.kind != object
 	if v, ok := s.args.of[key]; ok {
@@ -103,7 +102,7 @@ func (s *step) get(key string) string {
 	return ""
 }
 
-// firstOf is the trimmed text of the first of keys that is there, else "".
+// firstOf returns the trimmed text of the first of keys that exists, "" if none does.
 func (s *step) firstOf(keys ...string) string {
 	for _, k := range keys {
 		if s.has(k) {
@@ -119,7 +118,7 @@ func (s *step) file() string {
 
 func (s *step) command() string { return s.firstOf("command", "cmd") }
 
-// edit is the text that an edit writes, old text included.
+// edit returns the text that an edit writes, including the old text where it replaces text.
 func (s *step) edit() string {
 	for _, k := range []string{"new_str", "patch", "diff"} {
 		switch {
@@ -138,14 +137,14 @@ func (s *step) edit() string {
 	return ""
 }
 
-// pathSuffix is the last n components of a path, which survives different
-// roots of the same repository.
+// pathSuffix returns the last n components of a path, which are independent of the root of the
+// repository.
 func pathSuffix(path string, n int) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	return strings.Join(parts[max(0, len(parts)-n):], "/")
 }
 
-// verb is the program of a shell command without its directory.
+// verb returns the program of a shell command without its directory.
 func verb(command string) string {
 	words := fields(command)
 	if len(words) == 0 {
@@ -162,8 +161,7 @@ var commandPath = func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|[` + space + `='"(])((?:/[` + part + `]+)+|\.\.?/[` + part + `/]+|[` + part + `]+/[` + part + `/]+)`)
 }()
 
-// pathSuffixes is the set of path suffixes in a shell command, and whether it
-// holds any path.
+// pathSuffixes returns the set of path suffixes in a shell command, and whether it contains any path.
 func pathSuffixes(command string) (set map[string]bool, any bool) {
 	set = map[string]bool{}
 	for _, m := range commandPath.FindAllStringSubmatch(command, -1) {
@@ -179,10 +177,10 @@ func pathSuffixes(command string) (set map[string]bool, any bool) {
 	return set, any
 }
 
-// minBashSimilarity keeps commands that only share their verb apart.
+// minBashSimilarity separates commands that only share their verb.
 const minBashSimilarity = 0.3
 
-// maxSimilarityChars bounds the texts that are compared, in code points.
+// maxSimilarityChars is the number of code points of a text that are compared.
 const maxSimilarityChars = 2000
 
 func cappedRatio(a, b string) float64 {
@@ -190,7 +188,7 @@ func cappedRatio(a, b string) float64 {
 	return ratio(x[:min(len(x), maxSimilarityChars)], y[:min(len(y), maxSimilarityChars)])
 }
 
-// sameTarget asks whether two calls of the same family act on the same thing.
+// sameTarget reports whether two calls of the same family act on the same target.
 func sameTarget(want, got *step) bool {
 	searches := func(c category) bool { return c == catSearch || c == catRead }
 	switch {
@@ -239,8 +237,8 @@ func sameCommandTarget(w, g string) bool {
 	return g == "" || w == "" || cappedRatio(g, w) >= minBashSimilarity
 }
 
-// viewRange reads view_range: a list of two numbers, or a string with one. nil
-// means that there is none that can be read.
+// viewRange returns view_range, given as a list of two numbers or as a string holding one; nil if it
+// is missing or unreadable.
 func (s *step) viewRange() []*big.Int {
 	raw := s.args.of["view_range"]
 	if raw.kind == text {
@@ -262,8 +260,8 @@ func (s *step) viewRange() []*big.Int {
 	return bounds
 }
 
-// toInt is Python's int(): nil where that raises, of which only OverflowError is not
-// caught.
+// toInt reproduces Python's int(). It returns nil where int() raises an exception; the reference
+// catches all of these except OverflowError.
 func (s *step) toInt(v value) *big.Int {
 	switch v.kind {
 	case boolean:
@@ -286,7 +284,8 @@ func (s *step) toInt(v value) *big.Int {
 	return nil
 }
 
-// parseInt reads decimal digits with single underscores between them.
+// parseInt reads decimal digits, which may be separated by single underscores; nil if s is not a
+// number.
 func parseInt(s string) *big.Int {
 	digits := strings.TrimLeft(s, "+-")
 	if len(s)-len(digits) > 1 || digits == "" || digits[0] == '_' || digits[len(digits)-1] == '_' || strings.Contains(digits, "__") {
@@ -326,7 +325,7 @@ func covers(got, want []*big.Int) bool {
 	return share >= 0.8
 }
 
-// stepSimilarity is how alike the edits or commands are, 1 where neither is.
+// stepSimilarity returns the similarity of the edits or commands, 1 if the calls are neither.
 func stepSimilarity(want, got *step) float64 {
 	switch {
 	case got.category == catEdit && want.category == catEdit:
@@ -339,8 +338,8 @@ func stepSimilarity(want, got *step) float64 {
 	return 1
 }
 
-// editSimilarity is the lesser of "found the place" (old text) and "wrote the
-// same" (new text), or the similarity of the written content.
+// editSimilarity returns the smaller of the similarities of the old texts and of the new texts, or the
+// similarity of the written content.
 func editSimilarity(want, got *step) float64 {
 	gOld, wOld, gNew, wNew := got.get("old_str"), want.get("old_str"), got.get("new_str"), want.get("new_str")
 	if gOld+gNew != "" && wOld+wNew != "" {
@@ -349,7 +348,8 @@ func editSimilarity(want, got *step) float64 {
 	return partSimilarity(got.edit(), want.edit())
 }
 
-// partSimilarity compares two texts of which an empty one equals only itself.
+// partSimilarity returns the similarity of two texts, where an empty text is similar only to an empty
+// text.
 func partSimilarity(got, want string) float64 {
 	switch {
 	case got != "" && want != "":
@@ -360,7 +360,7 @@ func partSimilarity(got, want string) float64 {
 	return 0
 }
 
-// fullPenaltyChars is the length of an edit that earns the whole penalty.
+// fullPenaltyChars is the length of an edit with the full penalty.
 const fullPenaltyChars = 500
 
 func diffPenalty(got *step, alpha float64) float64 {

@@ -4,8 +4,8 @@ import (
 	"github.com/turnpack/turnpack/internal/faults"
 )
 
-// Why a step of [SWE] did not pass, in the reference's words. failureUnknown stands where
-// the reference catches an exception: arguments of a shape that its rules cannot read.
+// Values of Score.Failure, in the reference's words. failureUnknown replaces an exception in the
+// reference: arguments of a shape that its rules cannot read.
 const (
 	failureNone            = "none"
 	failureExpectedInvalid = "expected_action_invalid"
@@ -19,17 +19,17 @@ const (
 // SWE is the layered verifier for steps of coding agents. The zero value is the
 // reference's default configuration.
 type SWE struct {
-	// Mode is how similarity becomes a reward: "binary" or "", 1 from FullCredit on,
-	// else 0; "continuous", 0.5 to 1 between Threshold and FullCredit.
+	// Mode selects how similarity becomes a reward: "binary" or "", 1 from FullCredit on, else 0;
+	// "continuous", 0.5 to 1 between Threshold and FullCredit.
 	Mode string
-	// Threshold earns half a reward and FullCredit a whole one, similarities from
-	// 0 to 1; nil means 0.4 and 0.8. Threshold counts in continuous mode only.
+	// Threshold is the similarity that earns half a reward, FullCredit the similarity that earns a
+	// full reward, both from 0 to 1; nil means 0.4 and 0.8. Threshold applies in continuous mode only.
 	Threshold  *float64
 	FullCredit *float64
 	// DiffSizeAlpha is the largest penalty, reached by edits of 500 characters;
 	// nil means 0.1. It applies in continuous mode only.
 	DiffSizeAlpha *float64
-	// Levels that are switched off.
+	// Levels to skip.
 	SkipTarget     bool
 	SkipSimilarity bool
 	SkipDiffSize   bool
@@ -50,8 +50,8 @@ func (v SWE) Validate() error {
 	return f.Err()
 }
 
-// Score is the reward of one step and what each level found. A nil pointer
-// means that the level was not reached or is switched off.
+// Score is the reward of one step with the result of each level. A nil pointer means that the level
+// was not reached or is switched off.
 type Score struct {
 	Reward        float64  `json:"reward"`
 	ToolNameMatch bool     `json:"tool_name_match"`
@@ -61,8 +61,8 @@ type Score struct {
 	Failure       string   `json:"failure"`
 }
 
-// Verify scores the call of an answer against the expected call. A nil expected
-// or actual call is a failure of its own, not an error.
+// Verify scores the call of an answer against the expected call. A nil expected or actual call is a
+// failure with its own reason, not an error.
 func (v SWE) Verify(expected, actual *Call) (Score, error) {
 	if err := v.Validate(); err != nil {
 		return Score{}, err
@@ -89,8 +89,8 @@ func orDefault(p *float64, otherwise float64) float64 {
 	return *p
 }
 
-// levels runs the levels, cheap ones first, and stops at the first failure, or where the
-// reference raises an exception.
+// levels runs the levels in order of cost and stops at the first failure, or where the reference
+// raises an exception.
 func (v SWE) levels(want, got *step, s *Score) {
 	s.ToolNameMatch = want.name == got.name || want.category == got.category && want.category != ""
 	if !s.ToolNameMatch {

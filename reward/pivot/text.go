@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// The protocols, in the order in which they are looked for. The empty string means that
-// the text holds no call.
+// The protocols of calls in text, in the order in which they are tried. The empty string means that
+// the text contains no call.
 const (
 	protocolXML    = "xml"    // <function=name><parameter=key>value</parameter></function>
 	protocolHermes = "hermes" // <tool_call>{"name": …, "arguments": {…}}</tool_call>
 	protocolTag    = "tag"    // <execute_bash>…</execute_bash>, <command>…</command>
 	protocolFence  = "fence"  // one block of ```bash
-	protocolBlock  = "block"  // a block without a language as the end
+	protocolBlock  = "block"  // a block without a language at the end
 )
 
 var (
@@ -25,10 +25,10 @@ var (
 	fenceLine = regexp.MustCompile("(?m)^```.*$")
 )
 
-// textCalls reads the tool calls that an assistant message holds in its text, with the
-// text before the first of them. Values keep their characters, but for a line end at
-// either side. Shell blocks are calls of bash with a command. Several shell blocks in one
-// message are no call, as in the harnesses that speak so.
+// textCalls returns the tool calls in the text of an assistant message, with the text before the first
+// call and the protocol. Values are kept unchanged, except for one line end on either side. Shell
+// blocks are calls of bash with a command. Several shell blocks in one message are not a call, as in
+// the harnesses that use them.
 func textCalls(text string) (calls []Call, before string, p string) {
 	found := func(at [][]int, protocol string, call func(m []string) (Call, bool)) bool {
 		for _, i := range at {
@@ -53,7 +53,7 @@ func textCalls(text string) (calls []Call, before string, p string) {
 	if found(xmlCall.FindAllStringSubmatchIndex(text, -1), protocolXML, func(m []string) (Call, bool) {
 		var arguments []member
 		for _, v := range xmlValue.FindAllStringSubmatch(m[2], -1) {
-			arguments = append(arguments, member{v[1], oneLineEndOff(v[2])})
+			arguments = append(arguments, member{v[1], trimOneLineEnd(v[2])})
 		}
 		return Call{m[1], objectOf(arguments)}, true
 	}) {
@@ -88,7 +88,8 @@ func textCalls(text string) (calls []Call, before string, p string) {
 	return nil, text, ""
 }
 
-// lastBlock is where a block without a language ends the text, and its content.
+// lastBlock returns the submatch indices of a block without a language at the end of the text and of
+// its content, nil if there is none.
 func lastBlock(text string) []int {
 	lines := fenceLine.FindAllStringIndex(text, -1)
 	n := len(lines)
@@ -100,14 +101,14 @@ func lastBlock(text string) []int {
 
 type member struct{ key, value string }
 
-// objectOf is a JSON object with the members in their order.
+// objectOf returns a JSON object with the members in order.
 func objectOf(members []member) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	text := func(s string) string {
 		b.Reset()
-		_ = enc.Encode(s) // a string always can be
+		_ = enc.Encode(s) // encoding a string does not fail
 		return strings.TrimSuffix(b.String(), "\n")
 	}
 	parts := make([]string, len(members))
@@ -117,12 +118,12 @@ func objectOf(members []member) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-func oneLineEndOff(s string) string {
+func trimOneLineEnd(s string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(s, "\n"), "\n")
 }
 
-// WithTextCalls is the answer of a model that writes its calls into text as one with
-// native calls: where no item is a call, those in the text of its messages follow it.
+// WithTextCalls returns the answer of a model that writes its calls into text in the form of native
+// calls: if no item is a call, the calls in the text of its messages are appended.
 func WithTextCalls(output []OutputItem) []OutputItem {
 	var calls []OutputItem
 	for _, item := range output {

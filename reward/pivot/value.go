@@ -24,8 +24,8 @@ const (
 	object
 )
 
-// value is a JSON value with Python's types: integers and floats are told apart
-// by their spelling, and an object keeps the order of first insertion.
+// value is a JSON value with Python's types: notation distinguishes integers from floats, and an
+// object keeps the order of first insertion.
 type value struct {
 	kind  kind
 	bool  bool
@@ -47,10 +47,10 @@ func fields(s string) []string { return strings.FieldsFunc(s, isSpace) }
 
 func trim(s string) string { return strings.TrimFunc(s, isSpace) }
 
-// lower is Unicode's full lower-casing, final sigma included.
+// lower applies Unicode's full lower-casing, including the final sigma.
 func lower(s string) string { return cases.Lower(language.Und).String(s) }
 
-// str is Python's str(): a string is itself, everything else its repr.
+// str reproduces Python's str(): the text of a string, the repr of any other value.
 func (v value) str() string {
 	if v.kind == text {
 		return v.text
@@ -94,8 +94,8 @@ func (v value) repr(b []byte) []byte {
 	return append(b, '}')
 }
 
-// appendFloat writes the shortest form that reads back, with an exponent below
-// 1e-4 and from 1e16 on.
+// appendFloat appends the shortest form that reads back as f, with an exponent below 1e-4 and from
+// 1e16 on.
 func appendFloat(b []byte, f float64) []byte {
 	switch {
 	case math.IsNaN(f):

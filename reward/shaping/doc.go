@@ -1,8 +1,7 @@
-// Package shaping changes rewards and masks before advantages are estimated:
-// length penalties near a limit, rollouts that were cut off, repetition, groups that
-// teach nothing, rollouts that are too old. The variants of trainers that disagree are
-// named.
+// Package shaping changes rewards and masks before advantages are estimated: length penalties near a
+// limit, truncated rollouts, repetition, groups without a learning signal, stale rollouts. Where
+// trainers disagree, each variant is named.
 //
-// [Rules] puts those that a batch job applies into one record, whose zero value does
-// nothing; turnpack.Pipeline applies it and reports what it did and why.
+// [Rules] combines the rules of a batch job in one record, whose zero value does nothing;
+// turnpack.Pipeline applies it and reports its effects and their reasons.
 package shaping

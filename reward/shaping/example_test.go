@@ -6,7 +6,7 @@ import (
 	"github.com/turnpack/turnpack/reward/shaping"
 )
 
-// Answers are free up to 12,288 tokens and lose a full point at 16,384.
+// Answers of up to 12,288 tokens lose nothing, answers of 16,384 tokens lose a full point.
 func ExampleOverlong() {
 	o := shaping.Overlong{Max: 16384, Cache: 4096, Penalty: 1}
 	for _, tokens := range []int{12000, 14336, 20000} {

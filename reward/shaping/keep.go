@@ -8,21 +8,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Keep is rejection sampling: which rollouts give rows. The zero value keeps all. A
-// rollout without a reward is kept by none of the rules; those that are rejected stay
-// in the statistics of their group.
+// Keep is rejection sampling: it selects the rollouts that give rows. The zero value keeps all. Every
+// rule rejects a rollout without a reward; rejected rollouts stay in the statistics of their group.
 type Keep struct {
-	// Above keeps rewards above a number, AtLeast those of that number or more; nil = any.
+	// Above keeps rewards greater than its value, AtLeast rewards of at least its value; nil = any.
 	Above, AtLeast *float64
 	// Resolved keeps rollouts that solved their task (see Rules.MinSolved).
 	Resolved bool
-	// Best keeps so many of each group, those of the highest rewards and of equal ones the
-	// first; 0 = all.
+	// Best is the number of rollouts to keep in each group: those with the highest rewards, and among
+	// equal rewards the first; 0 = all.
 	Best int
 }
 
-// ParseKeep reads what String writes: reward>X, reward>=X, resolved, best or best:N, with
-// commas between rules that must all hold; none and an empty text keep all.
+// ParseKeep parses the format of String: reward>X, reward>=X, resolved, best or best:N, separated by
+// commas where several rules must all hold; "none" and an empty text keep all.
 func ParseKeep(text string) (Keep, error) {
 	var k Keep
 	if text == "" || text == "none" {
@@ -59,7 +58,7 @@ func ParseKeep(text string) (Keep, error) {
 	return k, nil
 }
 
-// bound is the number of a rule, or that of the same rule before where it is larger.
+// bound parses the number of a rule and returns it, or before if that is larger.
 func bound(text string, before *float64) (*float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
 	if err == nil && (math.IsNaN(x) || math.IsInf(x, 0)) {
@@ -71,7 +70,7 @@ func bound(text string, before *float64) (*float64, error) {
 	return &x, err
 }
 
-// String is k as ParseKeep reads it.
+// String returns k in the format that ParseKeep reads.
 func (k Keep) String() string {
 	var parts []string
 	number := func(name string, x *float64) {

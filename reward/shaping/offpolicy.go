@@ -8,14 +8,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// OffPolicy bounds how far the training policy may be from the one that sampled a
-// row. Both sides are natural-log probabilities of the row's tokens.
+// OffPolicy bounds the difference between the training policy and the behaviour policy, which sampled
+// a row. Both sides are natural-log probabilities of the row's tokens.
 type OffPolicy struct {
-	// Weights multiply the loss weights of trained tokens by their importance ratio,
-	// bounded; nil = not.
+	// Weights multiplies the loss weights of trained tokens by their bounded importance ratio; nil =
+	// off.
 	Weights *offpolicy.Correction
-	// MaxError masks a row whose mean of exp(|train − rollout|) over its trained tokens
-	// lies above (NeMo RL 7ea279abf, seq_logprob_error_threshold); 0 = no limit.
+	// MaxError masks a row whose mean of exp(|train − rollout|) over its trained tokens exceeds it
+	// (NeMo RL 7ea279abf, seq_logprob_error_threshold); 0 = no limit.
 	MaxError float64
 }
 

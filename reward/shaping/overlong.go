@@ -6,14 +6,14 @@ import (
 	"github.com/turnpack/turnpack/internal/faults"
 )
 
-// Overlong is the soft overlong punishment of DAPO (arXiv:2503.14476, eq. 13):
-// free up to Max − Cache tokens, then falling linearly to −Penalty at Max.
+// Overlong is the soft overlong punishment of DAPO (arXiv:2503.14476, eq. 13): 0 up to Max − Cache
+// tokens, then falling linearly to −Penalty at Max.
 type Overlong struct {
-	Max, Cache int     // tokens, Max at least 1; 0 <= Cache <= Max, 0 punishes beyond Max only and is not for Unbounded
+	Max, Cache int     // tokens; Max >= 1, 0 <= Cache <= Max; a Cache of 0 punishes beyond Max only, not allowed with Unbounded
 	Penalty    float64 // at Max tokens
-	// Unbounded lets the punishment fall on beyond Max, as verl (1dda039b9) and
-	// NeMo RL (7ea279abf) do. By default it stays at −Penalty, as in the paper and
-	// TRL (1.16.0, where Penalty is 1).
+	// Unbounded makes the punishment fall further beyond Max, as verl (1dda039b9) and NeMo RL
+	// (7ea279abf) do. By default it stays at −Penalty, as in the paper and TRL (1.16.0, where Penalty
+	// is 1).
 	Unbounded bool
 }
 
@@ -27,8 +27,7 @@ func (o Overlong) Validate() error {
 	return f.Err()
 }
 
-// Punishment is what to add to the reward of a response of so many tokens, 0 or
-// less.
+// Punishment returns the amount to add to the reward of a response of length tokens, 0 or less.
 func (o Overlong) Punishment(length int) float64 {
 	over := float64(length - (o.Max - o.Cache))
 	if over <= 0 {

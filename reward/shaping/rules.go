@@ -8,68 +8,67 @@ import (
 	"github.com/turnpack/turnpack/reward/filter"
 )
 
-// Rules are what a batch goes through between its scores and its advantages. The
-// zero value does nothing. Rewards are changed in the order of the fields.
+// Rules holds the changes to a batch between its scores and its advantages. The zero value changes
+// nothing. Rewards are changed in the order of the fields.
 type Rules struct {
 	// TruncatedCoef multiplies the reward of a truncated rollout; nil = 1
 	// (NeMo RL's stop_properly penalty, 7ea279abf).
 	TruncatedCoef *float64
-	// StopProperly gives a rollout whose last turn did not finish with "stop" the
-	// reward 0 and no trained token (SkyRL's zero_reward_on_non_stop, a9564572e); where the
-	// dump records no finish reason, one that was completed stopped.
+	// StopProperly gives a rollout whose last turn did not finish with "stop" the reward 0 and no
+	// trained token (SkyRL's zero_reward_on_non_stop, a9564572e); if the dump records no finish
+	// reason, a completed rollout counts as stopped.
 	StopProperly bool
-	// Soft punishes length near a limit; nil = none. The length is the trained tokens of
-	// all rows of the rollout, or, with ResponseLength, the tokens of the longest row
-	// from its first trained token to its last, tool output and all, as trainers count
-	// that see one response for each rollout (verl, TRL).
+	// Soft punishes length near a limit; nil = none. The length is the number of trained tokens in all
+	// rows of the rollout; with ResponseLength, the number of tokens of the longest row from its first
+	// trained token to its last, including tool output, as in trainers that have one response per
+	// rollout (verl, TRL).
 	Soft           *Overlong
 	ResponseLength bool
-	// Affine is (reward + Bias)·Scale after that; the zero value changes nothing.
+	// Affine then replaces rewards by (reward + Bias)·Scale; the zero value changes nothing.
 	Affine Affine
-	// Clip bounds the rewards after that; nil = none.
+	// Clip then bounds the rewards; nil = none.
 	Clip *reward.Range
 
-	// MaskTruncated leaves the tokens of rollouts that a limit cut off out of the loss
-	// (overlong filtering). Whether their reward stays in the mean of its group is the
-	// estimator's choice (reward.Estimator.Masked).
+	// MaskTruncated removes the tokens of rollouts cut off by a limit from the loss (overlong
+	// filtering). reward.Estimator.Masked decides whether their reward stays in the mean of its group.
 	MaskTruncated bool
-	// MaxAge leaves out rollouts of which a turn was sampled by a policy more than so
-	// many versions before the newest of the batch; nil = any age. Rollouts that do not
-	// record their version stay and are counted.
+	// MaxAge leaves out rollouts with a turn that was sampled by a policy more than MaxAge versions
+	// older than the newest of the batch; nil = any age. Rollouts without a recorded version stay and
+	// are counted.
 	MaxAge *int32
 
-	// Spending takes from the rewards of a group what its rollouts spent, after all
-	// rules above; masked rollouts and those left out are no part of it. nil = none.
+	// Spending reduces the rewards of a group by the cost of its rollouts, after all rules above;
+	// masked and left out rollouts are not part of it. nil = none.
 	Spending *Spending
 
-	// MinValid, MinSolved and MinUnsolved leave out groups with fewer valid, solved or
-	// unsolved rollouts: 1 solved leaves out groups that nobody solves, 1 unsolved those
-	// that all solve. A rollout solved its task by its verdict where that is recorded, else
-	// where its outcome is 1 or more. Masked rollouts are not valid.
+	// MinValid, MinSolved and MinUnsolved leave out groups with fewer valid, solved or unsolved
+	// rollouts: 1 solved leaves out groups that no rollout solves, 1 unsolved groups that all rollouts
+	// solve. A rollout is solved by its verdict if one is recorded, else by an outcome of 1 or more.
+	// Masked rollouts are not valid.
 	MinValid, MinSolved, MinUnsolved int
-	// Filter leaves out groups whose rewards tell nothing; nil = none.
+	// Filter leaves out groups whose rewards carry no signal; nil = none.
 	Filter *filter.Rule
-	// FilterRaw has Filter look at rewards before they are shaped (NeMo RL 7ea279abf,
+	// FilterRaw applies Filter to the rewards before shaping (NeMo RL 7ea279abf,
 	// unshaped_total_reward).
 	FilterRaw bool
 
-	// DropZero leaves out rollouts whose advantage is 0, or less than 1e-12 (prime-rl 559b44772,
-	// filter_zero_advantages): they stay in the statistics of their group. Those with
-	// messages that an override is for stay.
+	// DropZero leaves out rollouts whose advantage is less than 1e-12 in magnitude (prime-rl
+	// 559b44772, filter_zero_advantages); they stay in the statistics of their group. Rollouts with
+	// messages to which an override applies stay.
 	DropZero bool
 
-	// Keep leaves out rollouts by their reward, as rejection sampling does; it looks at
-	// what the rules above left.
+	// Keep leaves out rollouts by their reward, as in rejection sampling, among those that the rules
+	// above kept.
 	Keep Keep
 
-	// OffPolicy bounds the difference between the policy that sampled and the one that
-	// trains; nil = not here. It needs the log probabilities of both, of the latter
-	// those that turns record (Turn.TrainLogprobs) or the pipeline is given; rows
-	// without are left to the trainer, and counted.
+	// OffPolicy bounds the difference between the behaviour policy and the training policy; nil = off.
+	// It needs the log probabilities of both; those of the training policy come from the turns
+	// (Turn.TrainLogprobs) or are given to the pipeline. Rows without them are left to the trainer,
+	// and counted.
 	OffPolicy *OffPolicy
 }
 
-// Affine moves and scales rewards.
+// Affine shifts and scales rewards.
 type Affine struct {
 	Bias  float64
 	Scale float64 // 0 = 1

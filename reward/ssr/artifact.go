@@ -13,20 +13,19 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Artifact is what an injector submits: a bug and all that is needed to show it.
+// Artifact is the submission of an injector: a bug with the files that demonstrate it.
 type Artifact struct {
-	TestScript string   // shell script that runs the suite
+	TestScript string   // shell script that runs the test suite
 	TestFiles  []string // test files the script covers, restored before grading
 	TestParser string   // program that turns the script's output into a JSON map
 	Bug        string   // patch that injects the bug
 	Weaken     string   // patch that weakens the tests so that they miss it
-	// Attempts are failed solver patches on top of the bug, oldest first: a bug of
-	// order 1+len(Attempts). Empty for an injected bug.
+	// Attempts holds failed solver patches on top of the bug, oldest first, which make a bug of order
+	// 1+len(Attempts). Empty for an injected bug.
 	Attempts []string
 }
 
-// The file names of the five parts: as in the paper's figures, and as in its
-// prompts.
+// The file names of the five parts: those in the paper's figures, then those in its prompts.
 var artifactFiles = [][]string{
 	{"test_script.sh"}, {"test_files.txt"}, {"test_parser.py", "parse_test_output.py"},
 	{"bug_inject.diff", "bug_patch.diff"}, {"test_weaken.diff", "test_patch.diff"},
@@ -35,9 +34,8 @@ var artifactFiles = [][]string{
 // maxPartBytes bounds one file of an artifact.
 const maxPartBytes = 64 << 20
 
-// Load reads the five files of an artifact from a directory, under either name
-// of each. Every missing, oversized or ambiguous file is reported (kind input);
-// what the files hold is for [Artifact.Validate] to judge.
+// Load reads the five files of an artifact from a directory, under either name of each. It reports
+// every missing, oversized or ambiguous file (kind input); [Artifact.Validate] checks the contents.
 func Load(dir fs.FS) (Artifact, error) {
 	var errs []error
 	content := map[string]string{}
@@ -81,8 +79,8 @@ func loadPart(dir fs.FS, names []string) (string, error) {
 	return string(found), nil
 }
 
-// listedFiles reads test_files.txt: one path a line, blank lines and # comments
-// ignored, a leading ./ dropped.
+// listedFiles parses test_files.txt: one path per line; blank lines and # comments are ignored, a
+// leading ./ is dropped.
 func listedFiles(content string) []string {
 	var files []string
 	for line := range strings.Lines(content) {
@@ -95,10 +93,9 @@ func listedFiles(content string) []string {
 	return files
 }
 
-// Validate reports every fault that needs no run to be seen: empty parts,
-// patches that do not parse, test paths that are listed twice or leave the
-// repository, a bug that touches a listed test file (it would be restored), an
-// order above maxOrder. It leaves the seven checks to [Check].
+// Validate reports every fault that can be found without a run: empty parts, patches that do not
+// parse, test paths that are listed twice or leave the repository, a bug that touches a listed test
+// file (which would be restored), an order above maxOrder. [Check] runs the seven checks.
 func (a Artifact) Validate() error {
 	var errs []error
 	fault := func(file, format string, args ...any) {
@@ -132,7 +129,7 @@ func (a Artifact) Validate() error {
 			continue
 		}
 		if p != a.Bug {
-			continue // attempts lose their changes to test files when those are restored
+			continue // restoring test files removes the attempts' changes to them
 		}
 		for _, name := range bug.Touched() {
 			if slices.Contains(a.TestFiles, name) {
@@ -151,10 +148,10 @@ func (a Artifact) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Facts reads what the checks use out of the patches. The files that failed
-// attempts changed count as changed by the bug; listed test files do not, since
-// they are restored. original is the repository, nil if not at hand: with it,
-// files that an attempt brought back to what they were are left out.
+// Facts returns the facts about the patches that the checks use. Files changed by failed attempts
+// count as changed by the bug; listed test files do not, since they are restored. original is the
+// repository, nil if unknown: if given, files that an attempt changed back to their original content
+// are left out.
 func (a Artifact) Facts(original patch.Tree) (Facts, error) {
 	f := Facts{TestFiles: a.TestFiles}
 	weaken, err := patch.Parse(a.Weaken)
@@ -164,7 +161,7 @@ func (a Artifact) Facts(original patch.Tree) (Facts, error) {
 	f.WeakenFiles = weaken.Touched()
 	var buggy patch.Tree
 	if original != nil {
-		// A patch that does not apply has changed nothing that could be left out.
+		// If a patch does not apply, buggy is nil and no file is left out.
 		buggy, _ = a.Tree(original, State{Kind: Buggy})
 	}
 	unchanged := func(name string) bool {
@@ -186,9 +183,8 @@ func (a Artifact) Facts(original patch.Tree) (Facts, error) {
 	return f, nil
 }
 
-// Spec is the solver's specification: the weakening patch reversed. It shows
-// which expectations the repaired code must meet, in the form of a patch to the
-// tests.
+// Spec returns the solver's specification: the reversed weakening patch. It shows, as a patch to the
+// tests, which expectations the repaired code must meet.
 func (a Artifact) Spec() (string, error) {
 	weaken, err := patch.Parse(a.Weaken)
 	if err != nil {
@@ -201,10 +197,9 @@ func (a Artifact) Spec() (string, error) {
 	return reversed.String(), nil
 }
 
-// Tree builds a state of the repository from its original files. The bug, the
-// weakening and the failed attempts are applied in that order, which is how they
-// arose; then the listed test files are put into the form that the state asks
-// for. original stays as it is.
+// Tree returns a state of the repository, made from its original files. The bug, the weakening and the
+// failed attempts are applied in this order, the order of their creation; then the listed test files
+// get the form of the state. original is not changed.
 func (a Artifact) Tree(original patch.Tree, state State) (patch.Tree, error) {
 	if state.Kind == Original {
 		return maps.Clone(original), nil
@@ -214,7 +209,7 @@ func (a Artifact) Tree(original patch.Tree, state State) (patch.Tree, error) {
 		return nil, err
 	}
 	weakened := tree
-	// Only where something was made on top of it does the weakening matter now.
+	// The weakening is needed only for states and attempts that were made on top of it.
 	if state.Kind == Weakened || state.Kind == Repaired || len(a.Attempts) > 0 {
 		if weakened, err = applyText(tree, "the weakening", a.Weaken); err != nil {
 			return nil, err
@@ -256,8 +251,8 @@ func applyText(tree patch.Tree, what, text string) (patch.Tree, error) {
 	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "%s does not apply: %v", what, err)
 }
 
-// restore puts files back to what they are in from, in place. What stands in the way
-// (a link where a directory was, a directory where a file was) goes, as in a checkout.
+// restore sets files of tree, in place, to their contents in from. As in a checkout, it removes
+// entries in their way (a link where a directory was, a directory where a file was).
 func restore(tree, from patch.Tree, files []string) {
 	for _, name := range files {
 		file, there := from[name]

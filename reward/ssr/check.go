@@ -36,34 +36,33 @@ func (s Settings) Validate() error {
 	return f.Err()
 }
 
-// Facts is what the checks use of an artifact.
+// Facts holds the facts about an artifact that the checks use.
 type Facts struct {
 	TestFiles    []string // listed, in order
 	WeakenFiles  []string // touched by the weakening patch
-	ChangedFiles []string // touched by the bug, in order
+	ChangedFiles []string // touched by the bug or a failed attempt, in order
 }
 
-// StateKind names a state of the repository in which the tests are run.
+// StateKind is a kind of repository state in which the tests are run.
 type StateKind string
 
-// The states. In all of them but Weakened the listed test files are the original
-// ones.
+// Values of StateKind. In all states but Weakened, the listed test files are the original ones.
 const (
-	Original StateKind = "original" // as it was
+	Original StateKind = "original" // the unchanged repository
 	Buggy    StateKind = "buggy"    // with the bug
 	Weakened StateKind = "weakened" // with the bug and the weakened tests
-	Inverse  StateKind = "inverse"  // with the bug, but one file as it was
-	Repaired StateKind = "repaired" // with the bug, then a solver's patch
+	Inverse  StateKind = "inverse"  // with the bug, but one file restored
+	Repaired StateKind = "repaired" // with the bug and a solver's patch
 )
 
 // State is a state of the repository.
 type State struct {
 	Kind StateKind
-	File string // the file taken back, for Inverse
+	File string // the restored file, for Inverse
 	Fix  string // the solver's patch, for Repaired
 }
 
-// String names the state in evidence.
+// String returns the name of the state used in evidence.
 func (s State) String() string {
 	if s.File != "" {
 		return string(s.Kind) + " " + s.File
@@ -75,10 +74,9 @@ func (s State) String() string {
 type Env interface {
 	// HasFile reports whether the original repository holds the file.
 	HasFile(ctx context.Context, path string) (bool, error)
-	// Run puts the repository into a state, runs the artifact's test script there
-	// and returns what the artifact's parser printed. An output of any kind is an
-	// answer; an error means that the infrastructure failed, and then there is no
-	// verdict. Each run starts from the original repository.
+	// Run puts the repository into a state, runs the artifact's test script there and returns the
+	// output of the artifact's parser. Any output is a result; an error means that the infrastructure
+	// failed and that there is no verdict. Each run starts from the original repository.
 	Run(ctx context.Context, state State) (parserOutput string, err error)
 }
 
@@ -88,14 +86,14 @@ type CheckResult struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Reason string `json:"reason"` // "" when OK
-	// Evidence is what the check saw, in sentences.
+	// Evidence lists the observations of the check, in sentences.
 	Evidence []string `json:"evidence"`
 }
 
 // Verdict is the outcome of all checks that were run.
 type Verdict struct {
-	// Malformed is why the artifact could not be checked at all, nil if it was:
-	// set by [Judge] only.
+	// Malformed is the reason why the artifact could not be checked, nil if it was checked. Only
+	// [Judge] sets it.
 	Malformed error
 	// FirstFailing is the number of the check that failed, 0 if none did. Later
 	// checks are not run.
@@ -111,9 +109,9 @@ func (v Verdict) Valid() bool { return v.FirstFailing == 0 && v.Malformed == nil
 
 var checkNames = [...]string{"", "test files exist", "parser is valid", "original tests pass", "bug scope", "bug breaks tests", "weakening hides the bug", "every file matters"}
 
-// Check runs the seven consistency checks in their fixed order and stops at the
-// first that fails. An error is one of the settings (kind input) or of the
-// environment (its own): then the artifact has not been judged.
+// Check runs the seven consistency checks in their fixed order and stops at the first that fails. An
+// error concerns the settings (kind input) or the environment (with its own kind) and means that the
+// artifact has not been judged.
 func Check(ctx context.Context, env Env, facts Facts, settings Settings) (Verdict, error) {
 	if err := settings.Validate(); err != nil {
 		return Verdict{}, err
@@ -135,8 +133,7 @@ func Check(ctx context.Context, env Env, facts Facts, settings Settings) (Verdic
 	return c.verdict, nil
 }
 
-// notJudged gives a failure of the environment the kind scorer, unless it has a
-// kind of its own.
+// notJudged returns a failure of the environment with the kind scorer, unless err has a kind already.
 func notJudged(at CheckResult, err error) error {
 	if e, ok := errors.AsType[*rollout.Error](err); ok {
 		return e
@@ -155,7 +152,7 @@ type checker struct {
 	original Results
 }
 
-func (c *checker) saw(format string, args ...any) {
+func (c *checker) addEvidence(format string, args ...any) {
 	c.current.Evidence = append(c.current.Evidence, fmt.Sprintf(format, args...))
 }
 
@@ -167,7 +164,7 @@ func (c *checker) fail(reason string) {
 
 func (c *checker) files() error {
 	if len(c.facts.TestFiles) == 0 {
-		c.saw("no test file is listed")
+		c.addEvidence("no test file is listed")
 		c.fail("test_file_missing")
 	}
 	for _, name := range c.facts.TestFiles {
@@ -176,18 +173,18 @@ func (c *checker) files() error {
 			return err
 		}
 		if !there {
-			c.saw("%s is listed and not in the repository", name)
+			c.addEvidence("%s is listed and not in the repository", name)
 			c.fail("test_file_missing")
 		}
 	}
 	for _, name := range c.facts.WeakenFiles {
 		if !slices.Contains(c.facts.TestFiles, name) {
-			c.saw("the weakening patch touches %s, which is not listed", name)
+			c.addEvidence("the weakening patch touches %s, which is not listed", name)
 			c.fail("weaken_touches_other_file")
 		}
 	}
 	if c.current.Reason == "" {
-		c.saw("%d test files listed, %d of them weakened", len(c.facts.TestFiles), len(c.facts.WeakenFiles))
+		c.addEvidence("%d test files listed, %d of them weakened", len(c.facts.TestFiles), len(c.facts.WeakenFiles))
 	}
 	return nil
 }
@@ -199,23 +196,23 @@ func (c *checker) parser() error {
 	}
 	results, reason := ParseResults(output)
 	if reason != "" {
-		c.saw("the parser answered %.120q", output)
+		c.addEvidence("the parser answered %.120q", output)
 		c.fail(reason)
 		return nil
 	}
 	c.original = results
-	c.saw("%d tests", len(results))
+	c.addEvidence("%d tests", len(results))
 	return nil
 }
 
 func (c *checker) originalRun() error {
 	for _, test := range c.original.tests() {
 		if !c.original.passing(test) {
-			c.saw("%s fails in the original repository", test)
+			c.addEvidence("%s fails in the original repository", test)
 			c.fail("original_test_fails")
 		}
 	}
-	c.saw("%d tests, more than %d are needed", len(c.original), *c.settings.MinPassingTests)
+	c.addEvidence("%d tests, more than %d are needed", len(c.original), *c.settings.MinPassingTests)
 	if len(c.original) <= *c.settings.MinPassingTests {
 		c.fail("too_few_passing")
 	}
@@ -223,15 +220,15 @@ func (c *checker) originalRun() error {
 }
 
 func (c *checker) scope() error {
-	c.saw("the bug changes %d files, at least %d are needed", len(c.facts.ChangedFiles), *c.settings.MinChangedFiles)
+	c.addEvidence("the bug changes %d files, at least %d are needed", len(c.facts.ChangedFiles), *c.settings.MinChangedFiles)
 	if len(c.facts.ChangedFiles) < *c.settings.MinChangedFiles {
 		c.fail("too_few_files")
 	}
 	return nil
 }
 
-// run returns the results in a state. Output that is no map stands for a run in
-// which no test passed: a bug may well keep the suite from starting.
+// run returns the results in a state. Output that is not a map counts as a run in which no test
+// passed, since a bug can prevent the suite from starting.
 func (c *checker) run(state State) (Results, error) {
 	output, err := c.env.Run(c.ctx, state)
 	if err != nil {
@@ -239,7 +236,7 @@ func (c *checker) run(state State) (Results, error) {
 	}
 	results, reason := looseResults(output)
 	if reason != "" {
-		c.saw("%s: the parser answered %.120q, so no test passes", state, output)
+		c.addEvidence("%s: the parser answered %.120q, so no test passes", state, output)
 	}
 	return results, nil
 }
@@ -255,15 +252,15 @@ func (c *checker) bug() error {
 			c.verdict.Broken = append(c.verdict.Broken, test)
 		}
 	}
-	c.saw("%d tests pass no more, at least %d are needed", len(c.verdict.Broken), *c.settings.MinFailingTests)
+	c.addEvidence("%d tests pass no more, at least %d are needed", len(c.verdict.Broken), *c.settings.MinFailingTests)
 	if len(c.verdict.Broken) < *c.settings.MinFailingTests {
 		c.fail("too_few_failing")
 	}
 	return nil
 }
 
-// revived lists the broken tests that pass in results.
-func (c *checker) revived(results Results) []string {
+// brokenTestsPassing returns the broken tests that pass in results.
+func (c *checker) brokenTestsPassing(results Results) []string {
 	var tests []string
 	for _, test := range c.verdict.Broken {
 		if results.passing(test) {
@@ -278,8 +275,8 @@ func (c *checker) weakening() error {
 	if err != nil {
 		return err
 	}
-	revived := c.revived(results)
-	c.saw("%d of %d broken tests pass when weakened", len(revived), len(c.verdict.Broken))
+	revived := c.brokenTestsPassing(results)
+	c.addEvidence("%d of %d broken tests pass when weakened", len(revived), len(c.verdict.Broken))
 	if len(revived) == 0 {
 		c.fail("weakening_hides_nothing")
 	}
@@ -292,13 +289,13 @@ func (c *checker) inverse() error {
 		if err != nil {
 			return err
 		}
-		revived := c.revived(results)
+		revived := c.brokenTestsPassing(results)
 		if len(revived) == 0 {
-			c.saw("taking back %s alone repairs no broken test", name)
+			c.addEvidence("taking back %s alone repairs no broken test", name)
 			c.fail(name)
 			return nil
 		}
-		c.saw("taking back %s alone repairs %d broken tests", name, len(revived))
+		c.addEvidence("taking back %s alone repairs %d broken tests", name, len(revived))
 	}
 	return nil
 }

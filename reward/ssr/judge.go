@@ -6,9 +6,9 @@ import (
 	"github.com/turnpack/turnpack/reward/patch"
 )
 
-// Judge checks an artifact: what needs no run first, then the seven checks in
-// env. A malformed artifact is the injector's fault and gives a verdict, not an
-// error. original is the repository for [Artifact.Facts], nil if not at hand.
+// Judge checks an artifact: first [Artifact.Validate], then the seven checks in env. A malformed
+// artifact is the injector's fault and gives a verdict, not an error. original is the repository for
+// [Artifact.Facts], nil if unknown.
 func Judge(ctx context.Context, env Env, a Artifact, original patch.Tree, settings Settings) (Verdict, error) {
 	if err := settings.Validate(); err != nil {
 		return Verdict{}, err
@@ -23,10 +23,9 @@ func Judge(ctx context.Context, env Env, a Artifact, original patch.Tree, settin
 	return Check(ctx, env, facts, settings)
 }
 
-// Grade runs the original tests on a repaired repository and says how the
-// attempt ended. Output that is no test map means that the suite did not run:
-// the attempt failed. Original names the tests that must pass; an error of env
-// means InfraError and is returned beside it.
+// Grade runs the original tests on a repaired repository and returns how the attempt ended, with the
+// test results. Output that is not a test map means that the suite did not run, so the attempt failed.
+// original names the tests that must pass; an error of env is returned with InfraError.
 func Grade(ctx context.Context, env Env, fix string, original Results) (Attempt, Results, error) {
 	output, err := env.Run(ctx, State{Kind: Repaired, Fix: fix})
 	if err != nil {

@@ -11,17 +11,16 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// maxOrder is the highest order of a bug: an injected one, and one that a failed
-// repair left. The paper stops there because later ones overlap.
+// maxOrder is the highest order of a bug: 1 is an injected bug, 2 the result of a failed repair. The
+// paper stops there because higher orders overlap.
 const maxOrder = 2
 
-// Order is 1 for an injected bug, plus one for each failed attempt in it.
+// Order returns 1 for an injected bug, plus one for each failed attempt.
 func (a Artifact) Order() int { return 1 + len(a.Attempts) }
 
-// Harder returns the bug of the next order: the repository as a failed attempt
-// left it, with the same suite and specification. It must pass the checks again
-// before it is used. An attempt without a patch, one that only touches tests, or
-// a bug of order maxOrder is an error of kind input.
+// Harder returns the bug of the next order: the repository as left by a failed attempt, with the same
+// suite and specification. It must pass the checks again before it is used. An attempt without a patch
+// or with changes to tests only, or a bug of order maxOrder, is an error of kind input.
 func (a Artifact) Harder(failedPatch string) (Artifact, error) {
 	if a.Order() >= maxOrder {
 		return Artifact{}, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the bug has order %d already, the limit is %d", a.Order(), maxOrder)
@@ -37,10 +36,9 @@ func (a Artifact) Harder(failedPatch string) (Artifact, error) {
 	return a, nil
 }
 
-// Fingerprint identifies the change that a bug makes: the paths, the modes and the added
-// and removed lines of its patches, without positions, context and the white
-// space around lines. Listed test files are left out. Two artifacts with one
-// fingerprint pose the same task.
+// Fingerprint returns a hash of the change that a bug makes: the paths, the modes and the added and
+// removed lines of its patches, without positions, context and white space around lines. Listed test
+// files are ignored. Artifacts with equal fingerprints pose the same task.
 func (a Artifact) Fingerprint() (string, error) {
 	h := sha256.New()
 	for _, text := range append([]string{a.Bug}, a.Attempts...) {
@@ -64,15 +62,14 @@ func (a Artifact) Fingerprint() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }
 
-// InjectKey names the group of injector rollouts that share a prompt: same
-// repository and commit, same strategy, same round of self-play.
+// InjectKey returns the group key of injector rollouts that share a prompt: same repository and
+// commit, same strategy, same round of self-play.
 func InjectKey(repo, commit, strategy string, round int) string {
 	return joinKey("inject", repo, commit, strategy, strconv.Itoa(round))
 }
 
-// SolveKey names the group of solver attempts at one bug. It extends the key of
-// the injector's group by the bug, so that both roles' groups form a tree and
-// never mix.
+// SolveKey returns the group key of solver attempts at one bug. It extends the key of the injector's
+// group by the bug, so that the groups of both roles form a tree and never mix.
 func SolveKey(injectKey string, a Artifact) (string, error) {
 	print, err := a.Fingerprint()
 	if err != nil {
@@ -81,8 +78,8 @@ func SolveKey(injectKey string, a Artifact) (string, error) {
 	return injectKey + "/" + joinKey("solve", print, strconv.Itoa(a.Order())), nil
 }
 
-// joinKey joins parts by slashes; slashes and percent signs inside are escaped,
-// so that different parts never give one key.
+// joinKey joins parts with slashes; slashes and percent signs within parts are escaped, so that
+// different parts never give the same key.
 func joinKey(parts ...string) string {
 	escape := strings.NewReplacer("%", "%25", "/", "%2F")
 	for i, p := range parts {

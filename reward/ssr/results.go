@@ -7,13 +7,13 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
-// passed and failed are what a parser may say of one test.
+// passed and failed are the results that a parser may report for a test.
 const (
 	passed = "passed"
 	failed = "failed"
 )
 
-// Why the output of a parser is no test map.
+// Reasons why the output of a parser is not a test map.
 const (
 	reasonNotJSON = "not_json"
 	reasonBadMap  = "bad_map"
@@ -22,9 +22,9 @@ const (
 // Results maps test ids to "passed" or "failed".
 type Results map[string]string
 
-// ParseResults reads the output of an artifact's parser: a JSON object, not
-// empty, whose values are exactly "passed" or "failed". reason is "" or says
-// what is wrong: not_json or bad_map. Of two equal keys the last counts.
+// ParseResults parses the output of an artifact's parser: a JSON object, not empty, whose values are
+// exactly "passed" or "failed". reason is "", or the fault: not_json or bad_map. The last of two equal
+// keys counts.
 func ParseResults(output string) (results Results, reason string) {
 	results, reason = looseResults(output)
 	if reason != "" {
@@ -41,7 +41,7 @@ func ParseResults(output string) (results Results, reason string) {
 	return results, ""
 }
 
-// looseResults reads a map with any values; those that are not text are "".
+// looseResults reads a map with any values; values that are not strings become "".
 func looseResults(output string) (Results, string) {
 	var doc jsonscan.Doc
 	v, err := doc.Parse([]byte(output), jsonscan.Options{NonFinite: true})
@@ -59,8 +59,8 @@ func looseResults(output string) (Results, string) {
 	return results, ""
 }
 
-// passing reports whether test passed; an absent test did not.
+// passing reports whether test passed; a missing test did not.
 func (r Results) passing(test string) bool { return r[test] == passed }
 
-// tests lists the test ids, sorted.
+// tests returns the test ids, sorted.
 func (r Results) tests() []string { return slices.Sorted(maps.Keys(r)) }

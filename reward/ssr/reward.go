@@ -6,16 +6,16 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// DefaultAlpha is the paper's weight α of bugs that nobody or everybody solves.
+// DefaultAlpha is the paper's α: bugs that no attempt or every attempt solves earn −α.
 const DefaultAlpha = 0.8
 
 // InvalidReward is the injector's reward for an artifact that fails a check.
 const InvalidReward = -1.0
 
-// InjectReward is the injector's reward: −1 for an invalid artifact; −α when none
-// or all of the attempts solved it; else 1 − (1+α)·s with s = solved/attempts
-// (paper, eq. 1). The ends are told by comparing integers. For a valid artifact
-// attempts must be positive and solved within it.
+// InjectReward returns the injector's reward: −1 for an invalid artifact; −α if none or all of the
+// attempts solved the bug; else 1 − (1+α)·s with s = solved/attempts (paper, eq. 1). These cases are
+// distinguished by comparing integers. For a valid artifact, attempts must be positive and solved
+// between 0 and attempts.
 func InjectReward(solved, attempts int, valid bool, alpha float64) (float64, error) {
 	if err := checkAlpha(alpha); err != nil {
 		return 0, err
@@ -44,8 +44,8 @@ func checkAlpha(alpha float64) error {
 	return nil
 }
 
-// SolveReward is the solver's reward: +1 if every test of the original suite
-// passed, else −1. An empty suite proves nothing and is an error of kind input.
+// SolveReward returns the solver's reward: +1 if every test of the original suite passed, else −1. An
+// empty suite proves nothing and is an error of kind input.
 func SolveReward(tests []string) (float64, error) {
 	if len(tests) == 0 {
 		return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tests"}, "expected the result of at least one test, found none")
@@ -58,10 +58,10 @@ func SolveReward(tests []string) (float64, error) {
 	return 1, nil
 }
 
-// Attempt is how a solver attempt ended.
+// Attempt is the end of a solver attempt.
 type Attempt string
 
-// The ends of an attempt. Only the first two say something about the bug.
+// Values of Attempt. Only the first two carry information about the bug.
 const (
 	Solved     Attempt = "solved"
 	Unsolved   Attempt = "failed"
@@ -73,16 +73,16 @@ const (
 type Resolution struct {
 	Solved int // attempts that solved the bug
 	Live   int // attempts that ended on their own: the denominator of s
-	// Inject is the injector's reward, nil when too few attempts are live to tell:
-	// such a case has no reward rather than a bad one.
+	// Inject is the injector's reward, nil if too few attempts are live to determine it: a missing
+	// reward rather than a bad one.
 	Inject *float64
-	// Solve is the solver's reward of each attempt, nil for those not live.
+	// Solve holds the solver's reward for each attempt, nil for attempts that are not live.
 	Solve []*float64
 }
 
-// Resolve computes the rewards of an injector and of the attempts at its bug.
-// Attempts lost to the infrastructure are outside s and get no reward (the paper
-// is silent on them). minLive is the least number of live attempts, 0 means 1.
+// Resolve returns the rewards of an injector and of the attempts at its bug. Attempts lost to the
+// infrastructure do not count in s and get no reward (the paper does not cover them). minLive is the
+// least number of live attempts; 0 means 1.
 func Resolve(attempts []Attempt, minLive int, alpha float64) (Resolution, error) {
 	if err := checkAlpha(alpha); err != nil {
 		return Resolution{}, err
@@ -113,27 +113,27 @@ func Resolve(attempts []Attempt, minLive int, alpha float64) (Resolution, error)
 	return s, nil
 }
 
-// Expectation is what both roles earn on average when each of n independent
-// attempts solves the bug with probability p.
+// Expectation computes the average reward of both roles when each of Attempts independent attempts
+// solves the bug with probability p.
 type Expectation struct {
 	Attempts int
 	Alpha    float64
 }
 
-// Inject is the injector's expected reward at p, which counts as 0 below and as
-// 1 above. The mean of 1 − (1+α)s is 1 − (1+α)p; at s = 1 that line meets −α by
-// itself, so only s = 0, with probability (1−p)ⁿ, earns 1+α less than it.
+// Inject returns the injector's expected reward at p, clamped to [0, 1]. The mean of 1 − (1+α)s is 1 −
+// (1+α)p; at s = 1 the line equals −α anyway, so only s = 0, with probability (1−p)ⁿ, earns 1+α less
+// than the line.
 func (e Expectation) Inject(p float64) float64 {
 	p = max(0, min(1, p))
 	return 1 - (1+e.Alpha)*(p+math.Pow(1-p, float64(e.Attempts)))
 }
 
-// Solve is the solver's expected reward at p.
+// Solve returns the solver's expected reward at p.
 func (e Expectation) Solve(p float64) float64 { return 2*p - 1 }
 
-// Best is the p on the grid 0, 1/steps … 1 with the largest Inject, the smallest
-// such p if several share it. ok is false when no p is better than another,
-// which is so for a single attempt.
+// Best returns the p on the grid 0, 1/steps … 1 with the largest value of Inject, the smallest such p
+// if several share it. ok is false if no p is better than another, as with a single attempt, or if
+// steps < 1.
 func (e Expectation) Best(steps int) (p, value float64, ok bool) {
 	if e.Attempts < 2 || steps < 1 {
 		return 0, 0, false

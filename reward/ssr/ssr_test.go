@@ -16,8 +16,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// repo is a tiny repository whose "suite" holds one test per line of a test
-// file, "function want", that passes when the function's file holds "want".
+// repo is a tiny repository whose "suite" is one test per line of a test file, in the form "function
+// want"; the test passes if the function's file contains "want".
 var repo = patch.Tree{
 	"src/add.txt":   {Content: "plus\n"},
 	"src/mul.txt":   {Content: "times\n"},
@@ -26,7 +26,7 @@ var repo = patch.Tree{
 	"tests/t_b.txt": {Content: "neg minus\n"},
 }
 
-// memoryEnv is an environment without a disk: it builds each state of repo in memory.
+// memoryEnv is an environment that builds each state of repo in memory.
 type memoryEnv struct {
 	artifact ssr.Artifact
 	test     func(ctx context.Context, tree patch.Tree) (string, error)
@@ -37,7 +37,7 @@ func (m memoryEnv) HasFile(_ context.Context, path string) (bool, error) {
 	return there, nil
 }
 
-// Run tests a state. A patch that does not apply passes no test.
+// Run runs the tests in a state. If a patch does not apply, no test passes.
 func (m memoryEnv) Run(ctx context.Context, state ssr.State) (string, error) {
 	tree, err := m.artifact.Tree(repo, state)
 	if err != nil {
@@ -354,8 +354,8 @@ func TestRewards(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
-// TestRewardShape: between its ends the injector's reward falls with s, the ends
-// are the same, and the expectation at p = 0 and 1 is the ends' reward.
+// TestRewardShape: between the extremes the injector's reward falls with s, both extremes have the
+// same reward, and so does the expectation at p = 0 and 1.
 func TestRewardShape(t *testing.T) {
 	for _, alpha := range []float64{0, 0.3, 0.8, 1} {
 		for n := 1; n <= 70; n++ {
@@ -383,8 +383,8 @@ func TestRewardShape(t *testing.T) {
 	require.InDelta(t, 0.1, ssr.Expectation{Attempts: 1 << 40, Alpha: 0.8}.Inject(0.5), 1e-12, "the work does not grow with the group")
 }
 
-// FuzzChecks: any recorded outputs give a verdict whose number and evidence fit,
-// and a valid verdict really has broken and revived tests.
+// FuzzChecks: any recorded outputs give a verdict with matching number and evidence, and a valid
+// verdict has broken and revived tests.
 func FuzzChecks(f *testing.F) {
 	f.Add(`{"a":"passed"}`, `{"a":"failed"}`, `{"a":"passed"}`, `{"a":"passed"}`)
 	f.Add(`{"a":"passed"}`, `crash`, `{}`, `[]`)
@@ -408,7 +408,7 @@ func (o outputs) HasFile(context.Context, string) (bool, error) { return true, n
 
 func (o outputs) Run(_ context.Context, s ssr.State) (string, error) { return o[s.Kind], nil }
 
-// Files that are put back take away what the bug put in their place.
+// Restored files replace the entries that the bug put in their place.
 func TestTypesAreRestored(t *testing.T) {
 	original := patch.Tree{"a/x": {Content: "1\n"}, "a/y": {Content: "2\n"}, "f": {Content: "3\n"}, "t": {Content: "t\n"}}
 	a := ssr.Artifact{TestScript: "run", TestParser: "parse", TestFiles: []string{"t"}, Weaken: replace("t", "t", "u"), Bug: `diff --git a/a b/a
@@ -458,8 +458,7 @@ new file mode 100755
 	}
 }
 
-// A change of mode is a change: it counts as a changed file, and two bugs that differ in
-// it are not the same.
+// A change of mode counts as a changed file, and bugs with different modes are different.
 func TestModesAreChanges(t *testing.T) {
 	mode := func(from, to string) string {
 		return "diff --git a/src/add.txt b/src/add.txt\nold mode " + from + "\nnew mode " + to + "\n"

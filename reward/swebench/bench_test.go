@@ -8,8 +8,7 @@ import (
 	"github.com/turnpack/turnpack/reward/swebench"
 )
 
-// tenMegabytes builds a log of 10 MB: test results between long stretches of
-// captured output, as real runs write them.
+// tenMegabytes builds a log of 10 MB: test results between long captured output, as in real runs.
 func tenMegabytes(result func(i int) string) string {
 	var b strings.Builder
 	b.WriteString("+ git apply -v -\n>>>>> Applied Patch\n+ : '>>>>> Start Test Output'\n")

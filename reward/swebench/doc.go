@@ -1,15 +1,15 @@
-// Package swebench grades a coding rollout the way SWE-bench 5.0.2 does: from
-// the log of a test run and an instance row, without running anything.
+// Package swebench grades a coding rollout as SWE-bench 5.0.2 does, from the log of a test run and an
+// instance row, without running commands.
 //
 //	spec, err := instance.Spec()                        // parser, eval type, test lists
 //	result, err := spec.Grade(prediction.Patch, log)    // Run, Lists, Report, Verdict
 //
-// [Spec.Grade] decides whether the log shows a run at all, reads the status of each
-// test (subpackage logparse holds the parsers), compares the statuses with the
-// lists FAIL_TO_PASS and PASS_TO_PASS, and adds the report of the reference and a [rollout.Verdict], so that a
-// test failure, a log that shows no run and a broken machine stay apart.
+// [Spec.Grade] decides whether the log shows a run, reads the status of each test (with the parsers of
+// subpackage logparse), compares the statuses with the lists FAIL_TO_PASS and PASS_TO_PASS, and adds
+// the report of the reference and a [rollout.Verdict], which distinguishes a test failure, a log
+// without a run and a broken machine.
 //
-// Rules that surprise, all of them the reference's:
+// Surprising rules, all of them rules of the reference:
 //
 //   - F2P passes with PASSED or XFAIL; a skipped F2P test has failed. P2P also
 //     passes with SKIPPED. An empty list counts as fully passed.

@@ -7,15 +7,15 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Outcome divides one list of tests. A test whose status is none of the five
-// known words is in neither list, as in the reference.
+// Outcome divides one list of tests into successes and failures. As in the reference, a test whose
+// status is not one of the five known words is in neither list.
 type Outcome struct {
 	Success []string `json:"success"`
 	Failure []string `json:"failure"`
 }
 
-// Rate is the share of successes. A list without any judged test counts as 1:
-// an instance that lists no F2P (or P2P) test cannot fail there.
+// Rate returns the share of successes, 1 for a list without judged tests: an instance without F2P (or
+// P2P) tests cannot fail there.
 func (o Outcome) Rate() float64 {
 	n := len(o.Success) + len(o.Failure)
 	if n == 0 {
@@ -24,7 +24,7 @@ func (o Outcome) Rate() float64 {
 	return float64(len(o.Success)) / float64(n)
 }
 
-// Lists is the outcome of both lists, in the order of the instance.
+// Lists holds the outcomes of both lists, in the order of the instance.
 type Lists struct {
 	FailToPass Outcome
 	PassToPass Outcome
@@ -32,8 +32,8 @@ type Lists struct {
 
 const resolvedFull = "RESOLVED_FULL"
 
-// Resolution is RESOLVED_FULL when both rates are 1, RESOLVED_PARTIAL when some F2P
-// tests and all P2P tests pass, else RESOLVED_NO.
+// Resolution returns RESOLVED_FULL when both rates are 1, RESOLVED_PARTIAL when some F2P tests and all
+// P2P tests pass, else RESOLVED_NO.
 func (l Lists) Resolution() string {
 	f2p, p2p := l.FailToPass.Rate(), l.PassToPass.Rate()
 	switch {
@@ -45,12 +45,12 @@ func (l Lists) Resolution() string {
 	return "RESOLVED_NO"
 }
 
-// judge compares statuses with the spec's two lists.
+// judge returns the outcomes of the spec's two lists.
 func (s Spec) judge(statuses *logparse.Statuses) Lists {
 	if s.EvalType == failOnly {
 		return Lists{divide(s.FailToPass, statuses, notFailed), divide(s.PassToPass, statuses, notFailed)}
 	}
-	return Lists{divide(s.FailToPass, statuses, passed), divide(s.PassToPass, statuses, maintained)}
+	return Lists{divide(s.FailToPass, statuses, passed), divide(s.PassToPass, statuses, passedOrSkipped)}
 }
 
 type decision int
@@ -86,8 +86,8 @@ func passed(test string, statuses *logparse.Statuses) decision {
 	return undecided
 }
 
-// maintained also accepts a skipped test: that is no regression.
-func maintained(test string, statuses *logparse.Statuses) decision {
+// passedOrSkipped is passed, but also accepts a skipped test, which is not a regression.
+func passedOrSkipped(test string, statuses *logparse.Statuses) decision {
 	if status, ok := resolve(test, statuses); ok && status == logparse.Skipped {
 		return success
 	}
@@ -103,8 +103,8 @@ func notFailed(test string, statuses *logparse.Statuses) decision {
 
 func passes(s logparse.Status) bool { return s == logparse.Passed || s == logparse.XFail }
 
-// resolve finds the status of a listed test. An id cut inside its parameters
-// stands for all tests that begin with it, if they agree on pass or not.
+// resolve returns the status of a listed test. An id cut inside its parameters stands for all tests
+// that begin with it, if they agree on passing or not.
 func resolve(test string, statuses *logparse.Statuses) (logparse.Status, bool) {
 	if status, ok := statuses.Get(test); ok {
 		return status, true
@@ -126,24 +126,23 @@ func resolve(test string, statuses *logparse.Statuses) (logparse.Status, bool) {
 	return first, found
 }
 
-// Result is everything known after grading.
+// Result holds everything known after grading.
 type Result struct {
 	Run    Run
 	Lists  Lists
 	Report Report
-	// Verdict is the typed outcome. When the log is no run and shows that the
-	// environment broke, it is VerdictInfraError or VerdictOOM, which take no
-	// part in the statistics; the report still says "not resolved", as the
-	// reference does.
+	// Verdict is the typed outcome. If the log is not a run and shows that the environment broke, it
+	// is VerdictInfraError or VerdictOOM, which are excluded from the statistics; the report then
+	// still says "not resolved", as in the reference.
 	Verdict rollout.Verdict
-	// Reason explains a verdict other than resolved: a cause, an infra sign, or
-	// the resolution.
+	// Reason explains a verdict other than resolved: a cause, a sign of a broken environment, or the
+	// resolution.
 	Reason string
 }
 
-// Grade grades a test log. patch is the model's patch, nil if there was none,
-// in which case nothing can be resolved whatever the log says. Errors are those
-// of readLog.
+// Grade grades a test log. patch is the model's patch, nil if there is none; then the instance is not
+// resolved, whatever the log shows. Errors are those of readLog: an invalid spec (kind input) or a log
+// that the parser cannot read (kind scorer).
 func (s Spec) Grade(patch *string, log string) (Result, error) {
 	run, err := s.readLog(log)
 	if err != nil {

@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// imageNames are the rules of data sets for the names of images, by a part of the data
-// set's name (OpenClaw-RL@0d034dd swe-rl/swe_utils.py and data/pull_swe_images.sh).
+// imageNames holds the rules for image names, by a part of the data set's name (OpenClaw-RL@0d034dd
+// swe-rl/swe_utils.py and data/pull_swe_images.sh).
 var imageNames = []struct{ source, registry, underscores string }{
 	{"swe-bench", "docker.io/swebench", "_1776_"},
 	{"swe-gym", "docker.io/xingyaoww", "_s_"},
 }
 
-// ImageName is the name of the container image of an instance: the row's own where it
-// names one, else that which the data set gives it. dataSource is the name of the data set
-// (SWE-bench_Verified, SWE-Gym-Subset, with or without an owner); one that is neither
-// follows SWE-Gym. registry takes the place of the data set's own registry and owner, ""
-// keeps those.
+// ImageName returns the name of the container image of an instance: the image in its row, if there is
+// one, else the name by the rule of the data set. dataSource is the name of the data set
+// (SWE-bench_Verified, SWE-Gym-Subset, with or without an owner); any other data set follows SWE-Gym.
+// registry replaces the data set's own registry and owner unless it is "".
 func (in Instance) ImageName(dataSource, registry string) string {
 	if in.Image != "" {
 		return in.Image

@@ -10,7 +10,7 @@ import (
 type Report struct {
 	PatchIsNone        bool        `json:"patch_is_None"`
 	PatchExists        bool        `json:"patch_exists"`
-	PatchApplied       bool        `json:"patch_successfully_applied"` // in fact: the log is a run
+	PatchApplied       bool        `json:"patch_successfully_applied"` // actual meaning: the log is a run
 	Resolved           bool        `json:"resolved"`
 	InfraFailure       bool        `json:"infra_failure"`
 	InfraFailureReason string      `json:"infra_failure_reason,omitempty"`
@@ -26,8 +26,8 @@ type TestReport struct {
 	PassToFail Outcome `json:"PASS_TO_FAIL"`
 }
 
-// WriteReports writes a report.json, instance id → report, indented by four as the
-// reference does, instances in the order of their ids.
+// WriteReports writes a report.json, instance id → report, indented by four as in the reference and
+// sorted by instance id.
 func WriteReports(w io.Writer, reports map[string]Report) error { return writeIndented(w, reports) }
 
 func writeIndented(w io.Writer, v any) error {
@@ -61,11 +61,10 @@ type Summary struct {
 	SchemaVersion     int               `json:"schema_version"`
 }
 
-// Summarize builds the summary of a run over instances. Instances without a
-// prediction are incomplete, those with a missing or empty patch have an empty
-// patch, and those without a report are errors. logs gives the test log of an
-// instance, "" if none, from which infrastructure failures of the unresolved
-// ones are told; nil means no logs.
+// Summarize returns the summary of a run over instances. Instances without a prediction are
+// incomplete, those with a missing or empty patch are empty patches, and those without a report are
+// errors. logs returns the test log of an instance, "" if there is none, to detect infrastructure
+// failures of instances that are not resolved; nil means no logs.
 func Summarize(instances []Instance, predictions []Prediction, reports map[string]Report, logs func(id string) string) Summary {
 	byID := make(map[string]Prediction, len(predictions))
 	for _, p := range predictions {
@@ -124,5 +123,5 @@ func Summarize(instances []Instance, predictions []Prediction, reports map[strin
 	return s
 }
 
-// Write writes the summary as the reference does.
+// Write writes the summary in the reference's format.
 func (s Summary) Write(w io.Writer) error { return writeIndented(w, s) }

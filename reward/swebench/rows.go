@@ -13,8 +13,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Instance is one row of SWE-bench, SWE-Gym or SWE-rebench: what grading and
-// patch checks use of it.
+// Instance holds the fields of a SWE-bench, SWE-Gym or SWE-rebench row that grading and patch checks
+// use.
 type Instance struct {
 	InstanceID       string
 	Repo             string
@@ -25,17 +25,17 @@ type Instance struct {
 	TestPatch        string // the tests that belong to it
 	FailToPass       []string
 	PassToPass       []string
-	LogParser        string // "" when the row names none
+	LogParser        string // "" if the row names no parser
 	EvalType         string
 	EvalScript       string
 	Image            string
 }
 
-// Parsers lists the names of the log parsers, sorted.
+// Parsers returns the names of the log parsers, sorted.
 func Parsers() []string { return logparse.Names() }
 
-// Spec returns what grading needs. A row without a log parser or an evaluation
-// type gets those that the reference uses for its repository.
+// Spec returns the grading spec of the instance. For a row without a log parser or an evaluation type,
+// it uses those of the reference for the repository.
 func (in Instance) Spec() (Spec, error) {
 	s := Spec{
 		InstanceID: in.InstanceID, Version: in.Version, Parser: in.LogParser, EvalType: in.EvalType,
@@ -58,9 +58,8 @@ func (in Instance) Spec() (Spec, error) {
 	return s, s.validate()
 }
 
-// UnmarshalJSON reads a row. The test lists may be JSON lists or strings that
-// hold a JSON list, under upper-case or lower-case names; SWE-rebench keeps the
-// parser in install_config.
+// UnmarshalJSON reads a row. The test lists may be JSON lists or strings that hold a JSON list, under
+// upper-case or lower-case names; SWE-rebench stores the parser in install_config.
 func (in *Instance) UnmarshalJSON(data []byte) error {
 	var row struct {
 		InstanceID       string          `json:"instance_id"`
@@ -97,7 +96,7 @@ func (in *Instance) UnmarshalJSON(data []byte) error {
 	if in.LogParser == "" && row.InstallConfig != nil {
 		in.LogParser = row.InstallConfig.LogParser
 	}
-	// A version is text in all published rows; a bare number keeps its spelling.
+	// A version is a string in all published rows; a number keeps its literal form.
 	if v := bytes.TrimSpace(row.Version); len(v) > 0 && !bytes.Equal(v, []byte("null")) {
 		if err := json.Unmarshal(v, &in.Version); err != nil {
 			in.Version = string(v)
@@ -144,10 +143,10 @@ func testList(raw json.RawMessage, field string) ([]string, error) {
 type Prediction struct {
 	InstanceID string  `json:"instance_id"`
 	Model      string  `json:"model_name_or_path"`
-	Patch      *string `json:"model_patch"` // nil: the model gave none
+	Patch      *string `json:"model_patch"` // nil = the model gave no patch
 }
 
-// UnmarshalJSON reads a prediction; the instance id must be there.
+// UnmarshalJSON reads a prediction, which must have an instance id.
 func (p *Prediction) UnmarshalJSON(data []byte) error {
 	type plain Prediction
 	var v plain
@@ -168,7 +167,7 @@ func ReadInstances(r io.Reader) ([]Instance, error) { return readRows[Instance](
 // object {instance_id: prediction}, whose file order is kept.
 func ReadPredictions(r io.Reader) ([]Prediction, error) { return readRows[Prediction](r, true) }
 
-// maxRowsBytes bounds a data file read into memory.
+// maxRowsBytes is the size limit of a data file, which is read into memory.
 const maxRowsBytes = 4 << 30
 
 func jsonError(expected string, err error) error {
@@ -216,8 +215,8 @@ func readRows[T any](r io.Reader, keyed bool) ([]T, error) {
 	}
 }
 
-// readKeyed reads an object of objects. ok is false when the data is something
-// else, such as one JSONL row.
+// readKeyed reads an object of objects. ok is false if the data has another form, such as one JSONL
+// row.
 func readKeyed[T any](body []byte) (rows []T, ok bool, err error) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {

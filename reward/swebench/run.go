@@ -11,7 +11,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Marker lines that the evaluation script prints.
+// Marker lines printed by the evaluation script.
 const (
 	markerStart        = ">>>>> Start Test Output"
 	markerEnd          = ">>>>> End Test Output"
@@ -23,7 +23,7 @@ const (
 	markerExitCode     = ">>>>> Test Exit Code:"
 )
 
-// Why a log is not a run, in the order in which it is looked for.
+// Reasons why a log is not a run, in the order of the checks.
 const (
 	causeNone         = ""
 	causeApplyFailed  = "apply_failed"  // the patch did not apply
@@ -31,27 +31,26 @@ const (
 	causeTestsError   = "tests_error"   // the test command could not run
 	causeTestsTimeout = "tests_timeout" // the test command ran out of time
 	causeNoMarkers    = "no_markers"    // the start or the end of the output is missing
-	causeNoResults    = "no_results"    // no test is named and no runner left a trace
+	causeNoResults    = "no_results"    // no test is named and no runner left evidence
 	causeExitCode     = "exit_code"     // non-zero exit status, yet no failure reported
 )
 
-// Run is what a log says.
+// Run is the content of a test log.
 type Run struct {
-	// Found reports that the log counts as a run; Cause says why not.
+	// Found reports whether the log counts as a run; Cause is the reason if it does not.
 	Found bool
 	Cause string
-	// Statuses are the tests in the order of their first appearance; empty when
-	// Found is false.
+	// Statuses holds the tests in the order of their first appearance; empty if Found is false.
 	Statuses logparse.Statuses
 }
 
-// Spec is what grading needs to know of an instance.
+// Spec holds the data of an instance that grading needs.
 type Spec struct {
 	InstanceID string
 	Version    string // used by two JavaScript parsers only
 	Parser     string // one of Parsers, "parse_log_pytest"
-	// EvalType is how the absence of a test in the log counts: "pass_and_fail" or "",
-	// as failed; "fail_only": everything not seen FAILED has passed.
+	// EvalType selects how a listed test without a status in the log counts: "pass_and_fail" or "", as
+	// failed; "fail_only", as passed, like every test not reported as failed.
 	EvalType   string
 	FailToPass []string
 	PassToPass []string
@@ -76,11 +75,9 @@ func (s Spec) validate() error {
 	return f.Err()
 }
 
-// readLog reads an evaluation log. CRLF and lone CR end lines like LF. The
-// result is a value for any log; an error means that the spec is invalid (kind
-// input) or that the parser cannot read the log at all (kind scorer).
-// Bytes that are not UTF-8 are kept as they are; the reference refuses to open
-// such a file.
+// readLog reads an evaluation log. CRLF and lone CR end lines like LF. Every log gives a result; an
+// error means that the spec is invalid (kind input) or that the parser cannot read the log (kind
+// scorer). Bytes that are not UTF-8 are kept; the reference cannot open such a file.
 func (s Spec) readLog(log string) (Run, error) {
 	if err := s.validate(); err != nil {
 		return Run{}, err
@@ -122,7 +119,7 @@ func (s Spec) readLog(log string) (Run, error) {
 	return run, nil
 }
 
-// unifyLines makes LF the only line end.
+// unifyLines replaces CRLF and lone CR by LF.
 func unifyLines(log string) string {
 	if strings.IndexByte(log, '\r') < 0 {
 		return log
@@ -131,7 +128,7 @@ func unifyLines(log string) string {
 	return strings.ReplaceAll(log, "\r", "\n")
 }
 
-// markers is what the evaluation script's own lines say.
+// markers holds the content of the evaluation script's marker lines.
 type markers struct {
 	bad       string // the first failure code in the order of the causes
 	start     int    // offset after the first start marker, -1 if there is none
@@ -140,7 +137,7 @@ type markers struct {
 	exitCode  *int
 }
 
-// failureMarkers are in the order of the causes.
+// failureMarkers holds the failure codes in the order of the causes.
 var failureMarkers = [...]struct {
 	text  string
 	cause string
@@ -151,7 +148,7 @@ var failureMarkers = [...]struct {
 	{markerTestsTimeout, causeTestsTimeout},
 }
 
-// findMarkers finds all of them in one pass: a log is long and '>' is rare.
+// findMarkers finds all markers in one pass, since logs are long and '>' is rare.
 func findMarkers(log string) markers {
 	m := markers{start: -1, end: -1, regionEnd: len(log)}
 	worst := len(failureMarkers)
@@ -203,10 +200,10 @@ func anyFailure(s *logparse.Statuses) bool {
 	return false
 }
 
-// maxExitCode bounds what a recorded exit code can be, whatever its digits.
+// maxExitCode bounds a recorded exit code, so that long digit strings do not overflow.
 const maxExitCode = 1 << 31
 
-// exitCode reads the number after the trailer's marker, nil if there is none.
+// exitCode returns the number at the beginning of s, after the exit code marker; nil if there is none.
 func exitCode(s string) *int {
 	digits, negative := strings.CutPrefix(strings.TrimLeftFunc(s, isSpace), "-")
 	code, n := 0, 0

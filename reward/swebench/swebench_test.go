@@ -133,8 +133,8 @@ func TestSpecFaults(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindScorer)
 }
 
-// TestMonotone: turning one failed listed test into a passed one never makes a
-// grade worse, and the order of lines about different tests changes nothing.
+// TestMonotone: changing one failed listed test to passed never lowers the grade, and the order of
+// lines about different tests does not matter.
 func TestMonotone(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -166,8 +166,8 @@ func TestMonotone(t *testing.T) {
 	}
 }
 
-// The harness of SWE-Gym writes no markers: the patch that it applies and what the tests
-// print is all there is.
+// The harness of SWE-Gym writes no markers: its logs hold only the output of applying the patch and of
+// the tests.
 func TestLogsOfSWEGymHaveNoMarkers(t *testing.T) {
 	in := swebench.Instance{InstanceID: "getmoto__moto-1", Repo: "getmoto/moto", FailToPass: []string{"t.py::a"}, PassToPass: []string{"t.py::b"}}
 	log := "Applied patch t.py cleanly.\n+ pytest -n0 -rA t.py\n===== test session starts =====\nPASSED t.py::a\n%s t.py::b\n"
@@ -314,8 +314,8 @@ func TestSummary(t *testing.T) {
 	require.Equal(t, s, back)
 }
 
-// FuzzGrade: any log gives a result or an error of one kind, and a resolved
-// report always rests on a run.
+// FuzzGrade: any log gives a result or an error of one kind, and a report is resolved only if the log
+// is a run.
 func FuzzGrade(f *testing.F) {
 	f.Add(runLog("PASSED t::new\nPASSED t::old"), uint8(0))
 	f.Add(runLog("ok 1 a")+">>>>> Test Exit Code: ٣", uint8(3))
@@ -340,7 +340,7 @@ func FuzzGrade(f *testing.F) {
 	})
 }
 
-// FuzzRows: no data file panics, and what is accepted has ids.
+// FuzzRows: no data file causes a panic, and accepted rows have ids.
 func FuzzRows(f *testing.F) {
 	f.Add([]byte(`{"instance_id":"a","FAIL_TO_PASS":"[\"x\"]","PASS_TO_PASS":[]}`))
 	f.Add([]byte(`{"a":{"instance_id":"a"}}`))
@@ -358,7 +358,7 @@ func FuzzRows(f *testing.F) {
 	})
 }
 
-// TestStrictPrefixes: a row cut anywhere is an error.
+// TestStrictPrefixes: a row truncated at any point is an error.
 func TestStrictPrefixes(t *testing.T) {
 	row := `{"instance_id":"a","FAIL_TO_PASS":"[\"x\"]","PASS_TO_PASS":[]}`
 	for i := 1; i < len(row); i++ {

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// suiteRan reports whether a runner left evidence of having run at least one
-// test in a log that names none, which tells "ran without failures" from "never
-// ran". Each count must not be zero: a runner that loses its browser at once
-// still prints "Executed 0 of 0".
+// suiteRan reports whether a log that names no test contains evidence that a runner ran at least one,
+// which distinguishes "ran without failures" from "never ran". Counts of zero do not match: a runner
+// that loses its browser at once still prints "Executed 0 of 0".
 func suiteRan(log string) bool {
 	return slices.ContainsFunc(suiteTraces, func(t *regexp.Regexp) bool { return t.MatchString(log) })
 }
@@ -27,11 +26,11 @@ var suiteTraces = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)': ok$`),
 }
 
-// infra is a sign that the environment, not the patch, broke a run.
+// infra is a sign that the environment, rather than the patch, broke a run.
 type infra struct {
 	reason string // "out_of_memory", "missing_module", …
-	// certain is true for signs that a patch of the sources cannot cause; the
-	// others may have either cause.
+	// certain is true for signs that a patch of the sources cannot cause; other signs may have either
+	// cause.
 	certain bool
 }
 
@@ -50,9 +49,8 @@ var infraSigns = []struct {
 	{infra: infra{"tests_timed_out", false}, re: regexp.MustCompile(`Timeout error: \p{Nd}+ seconds exceeded`)},
 }
 
-// classifyInfra looks for the first known sign of a broken environment in a
-// log. The reference does so only for logs that are not a run, and lets the
-// answer change no verdict.
+// classifyInfra returns the first known sign of a broken environment in a log. The reference looks for
+// signs only in logs that are not a run, and they do not change its verdict.
 func classifyInfra(log string) (infra, bool) {
 	log = unifyLines(log)
 	for _, sign := range infraSigns {

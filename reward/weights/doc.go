@@ -1,9 +1,7 @@
-// Package weights makes the aggregation of a loss explicit: it gives every
-// trained token the weight with which a trainer that simply sums its token
-// losses gets the mean it should have had. All trained tokens of a row have the
-// same weight, so one number per row says everything.
+// Package weights makes the aggregation of a loss explicit: it computes a weight for every trained
+// token, such that a trainer that simply sums its weighted token losses gets the intended mean. All
+// trained tokens of a row have the same weight, so one number per row is enough.
 //
-// The choice matters: token mean lets long rollouts dominate, sequence mean
-// lets a rollout that was split into many rows count many times, rollout mean
-// counts every attempt once however it was cut.
+// The choice matters: token mean gives long rollouts more weight, sequence mean counts a rollout once
+// for each of its rows, and rollout mean counts every rollout once, however many rows it has.
 package weights

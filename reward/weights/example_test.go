@@ -6,7 +6,7 @@ import (
 	"github.com/turnpack/turnpack/reward/weights"
 )
 
-// A rollout that was cut into two rows counts as much as one that was not.
+// A rollout split into two rows counts as much as a rollout of one row.
 func ExamplePerRow() {
 	rows := []weights.Row{
 		{Rollout: "a", Trained: 10, Length: 40}, {Rollout: "a", Trained: 30, Length: 60},

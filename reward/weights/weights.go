@@ -18,43 +18,40 @@ const (
 	rolloutSum   = "rollout_sum"
 )
 
-// Aggregation is a mode with its settings. The zero value is the mean over
-// rollouts.
+// Aggregation is an aggregation mode with its settings. The zero value is the mean over rollouts.
 type Aggregation struct {
 	Name string // preset name, "" for a custom record
-	// Mode says what is averaged over what. With B rows, P prompts and R rollouts, and
-	// S trained tokens of the row's prompt or rollout, a trained token weighs:
-	// "rollout_mean" or "", 1/(R·S), every rollout counts once, over all its rows;
-	// "token_mean", 1 over the trained tokens; "token_sum", 1; "sequence_mean", 1/(B·T)
-	// with T of its row, every row counts once; "sequence_sum", 1/B; "constant",
-	// 1/(B·Divisor); "prompt_mean", 1/(P·S), every prompt counts once; "rollout_sum",
-	// 1/S: the trainer divides by its rollouts itself.
+	// Mode selects the mean. With B rows, P prompts, R rollouts, T trained tokens in the row and S in
+	// all rows of its prompt or rollout, the weight of a trained token is: "rollout_mean" or "",
+	// 1/(R·S), so that every rollout counts once, over all its rows; "token_mean", 1 over the number
+	// of trained tokens; "token_sum", 1; "sequence_mean", 1/(B·T), so that every row counts once;
+	// "sequence_sum", 1/B; "constant", 1/(B·Divisor); "prompt_mean", 1/(P·S), so that every prompt
+	// counts once; "rollout_sum", 1/S, for a trainer that divides by its number of rollouts itself.
 	Mode string
-	// PerToken multiplies all weights by the number of trained tokens, for a
-	// trainer that divides the weighted sum by it. Their mean is then 1.
+	// PerToken multiplies all weights by the number of trained tokens, for a trainer that divides the
+	// weighted sum by that number. The mean weight is then 1.
 	PerToken bool
-	// CountEmpty lets rows (prompts, rollouts) without a trained token enter B, P
-	// and R.
+	// CountEmpty includes rows, prompts and rollouts without a trained token in B, P and R.
 	CountEmpty bool
-	// Sequences replaces B, Tokens replaces N; 0 = counted.
+	// Sequences replaces B, Tokens replaces the number of trained tokens of "token_mean"; 0 = counted.
 	Sequences, Tokens int
-	// Divisor of "constant"; 0 = the longest row.
+	// Divisor is the divisor of "constant"; 0 = the length of the longest row.
 	Divisor float64
-	// Epsilon is added to T by "sequence_mean".
+	// Epsilon is added to T in "sequence_mean".
 	Epsilon float64
-	// MicroBatch averages each run of so many rows alone and then over the runs;
-	// rows beyond the last full run get 0. "token_mean" only; 0 = off.
+	// MicroBatch averages within each run of MicroBatch consecutive rows and then over the runs; rows
+	// after the last full run get 0. For "token_mean" only; 0 = off.
 	MicroBatch int
 }
 
-// Row is what a weight depends on.
+// Row holds the counts and keys of a row that its weight depends on.
 type Row struct {
 	Trained int // trained tokens
 	Length  int // tokens, or the padded width
 	Prompt  string
 	Rollout string
-	// RolloutTrained is the number of trained tokens of the whole rollout, when
-	// rows of it are elsewhere; 0 = those given here.
+	// RolloutTrained is the number of trained tokens of the whole rollout, if not all its rows are
+	// given; 0 = the sum over the given rows.
 	RolloutTrained int
 }
 
@@ -77,7 +74,7 @@ func Presets() []Aggregation {
 	}
 }
 
-// Preset returns the aggregation of that name, with or without its revision.
+// Preset returns the aggregation of that name, given with or without its revision.
 func Preset(name string) (Aggregation, bool) {
 	for _, a := range Presets() {
 		base, _, _ := strings.Cut(a.Name, "@")
@@ -112,8 +109,8 @@ func (a Aggregation) validate() error {
 	return f.Err()
 }
 
-// PerRow returns the weight of each trained token of each row; 0 for a row
-// without any. All other tokens weigh 0.
+// PerRow returns, for each row, the weight of each of its trained tokens; 0 for a row without trained
+// tokens. All other tokens have weight 0.
 func PerRow(rows []Row, a Aggregation) ([]float64, error) {
 	if err := a.validate(); err != nil {
 		return nil, err
@@ -142,9 +139,9 @@ func PerRow(rows []Row, a Aggregation) ([]float64, error) {
 	return out, nil
 }
 
-// Totals counts rows in a first pass, so that a second pass can ask for weights
-// row by row. It keeps a number per prompt and per rollout. The zero value is
-// ready; after the last Add, Weight is safe for concurrent use.
+// Totals counts rows in a first pass, so that a second pass can compute weights row by row. It stores
+// one number per prompt and per rollout. The zero value is ready for use; after the last Add, Weight
+// is safe for concurrent use.
 type Totals struct {
 	tokens, rows, trained, width int
 	prompt, rollout              map[string]int // trained tokens by key
@@ -178,8 +175,8 @@ func (t *Totals) Add(r Row) error {
 	return nil
 }
 
-// Weight is the weight of each trained token of a row that was added. An
-// aggregation with MicroBatch needs its neighbours: use PerRow.
+// Weight returns the weight of each trained token of a row that was added. For an aggregation with
+// MicroBatch, which depends on neighbouring rows, use PerRow.
 func (t *Totals) Weight(r Row, a Aggregation) float64 {
 	rows, prompts, rollouts := float64(t.trained), float64(t.prompts), float64(t.rollouts)
 	if a.CountEmpty {
@@ -228,7 +225,7 @@ func (a *Aggregation) scaled(r Row, divisor float64, t *Totals) float64 {
 	return 1 / divisor
 }
 
-// Apply multiplies the loss weights of a sequence by its row's weight.
+// Apply returns seq with its loss weights multiplied by weight, the weight of its row.
 func Apply(seq rollout.Sequence, weight float64) (rollout.Sequence, error) {
 	if seq.Weight == nil {
 		return seq, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: seq.Rollout, Field: "Weight"},

@@ -13,8 +13,7 @@ import (
 )
 
 func TestWeightsByHand(t *testing.T) {
-	// Rollout a has two rows of 1 and 3 trained tokens, b one row of 4; c has a row
-	// without any.
+	// Rollout a has two rows with 1 and 3 trained tokens, b one row with 4, c one row with none.
 	rows := []Row{
 		{Trained: 1, Length: 5, Prompt: "p", Rollout: "a"}, {Trained: 3, Length: 9, Prompt: "p", Rollout: "a"},
 		{Trained: 4, Length: 6, Prompt: "q", Rollout: "b"}, {Trained: 0, Length: 2, Prompt: "q", Rollout: "c"},
@@ -45,8 +44,8 @@ func TestWeightsByHand(t *testing.T) {
 	}
 }
 
-// Whatever the batch, the weights of a mean sum to 1, those per token to the
-// number of tokens, and every rollout gets the same share of rollout mean.
+// For any batch, the weights of a mean sum to 1, those per token to the number of tokens, and every
+// rollout has the same share of the rollout mean.
 func TestWeightsSum(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -1,4 +1,4 @@
-// Package command finds the commands in what an agent wrote.
+// Package command finds the commands in an agent's messages.
 package command
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The ways in which harnesses without tool calls write a command, tried in
-// order; the first that is there counts.
+// The forms of a command in harnesses without tool calls, tried in order; the first that occurs
+// counts.
 var (
 	functionTag   = regexp.MustCompile(`(?s)<function=([^<>\s]+)>(.*?)</function>`)
 	commandTag    = regexp.MustCompile(`(?s)<(?:command|execute|execute_bash|execute_ipython|action)>(.*?)</(?:command|execute|execute_bash|execute_ipython|action)>`)
@@ -20,8 +20,8 @@ var (
 	submitCommand = regexp.MustCompile(`COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT|^(?:submit|finish)\b`)
 )
 
-// Of returns the commands of an assistant message: its tool calls and,
-// without any, what its text marks as one.
+// Of returns the commands of an assistant message: its tool calls or, without any, the text marked as
+// commands.
 func Of(m *rollout.Message) []string {
 	out := Calls(m)
 	if out != nil {
@@ -55,7 +55,7 @@ func Calls(m *rollout.Message) []string {
 	return out
 }
 
-// inner returns what group 1 of re holds, blank matches left out.
+// inner returns the trimmed contents of group 1 for all matches of re, without blank ones.
 func inner(re *regexp.Regexp, text string) []string {
 	var out []string
 	for _, b := range re.FindAllStringSubmatch(text, -1) {
@@ -66,8 +66,8 @@ func inner(re *regexp.Regexp, text string) []string {
 	return out
 }
 
-// closingBlock returns the fenced block without a language that ends a text:
-// SWE-agent's form of a command. A block in the middle is an illustration.
+// closingBlock returns the fenced block without a language at the end of a text, SWE-agent's form of a
+// command. A block elsewhere is an illustration.
 func closingBlock(text string) []string {
 	text = strings.TrimRight(text, " \t\r\n")
 	marks := fence.FindAllStringIndex(text, -1)
@@ -84,8 +84,8 @@ func closingBlock(text string) []string {
 	return nil
 }
 
-// jsonCommands reads the answers of terminal agents: the last JSON object with
-// a list of commands, strings or keystrokes, and a mark of completion.
+// jsonCommands reads the answers of terminal agents: the last JSON object with a list of commands
+// (strings or keystrokes) or a mark of completion.
 func jsonCommands(text string) []string {
 	if !strings.Contains(text, `"commands"`) && !strings.Contains(text, `"task_complete"`) {
 		return nil
@@ -115,13 +115,13 @@ func jsonCommands(text string) []string {
 
 func Submits(command string) bool { return submitCommand.MatchString(command) }
 
-// Bounds of the search for JSON objects in a text that is mostly prose.
+// Limits of the search for JSON objects in a text that is mostly prose.
 const (
 	jsonTail     = 64 << 10 // bytes from the end
-	jsonAttempts = 256      // opening braces that lead nowhere
+	jsonAttempts = 256      // opening braces that begin no object
 )
 
-// EachObject visits the outermost JSON objects of a text, in order.
+// EachObject calls visit with the outermost JSON objects of a text, in order.
 func EachObject(text string, visit func(map[string]any)) {
 	if len(text) > jsonTail {
 		text = text[len(text)-jsonTail:]

@@ -1,4 +1,4 @@
-// Package stats sums rewards for the estimators: exactly, so that the order of
-// rollouts changes no bit of a result ([Sum], [Moments]), or with the rounding of
-// a system that is reproduced bit for bit ([PairwiseSum] and its like).
+// Package stats sums rewards for the estimators: exactly, so that results do not depend on the order
+// of rollouts, bit for bit ([Sum], [Moments]), or with the rounding of a reproduced system
+// ([PairwiseSum] and similar functions).
 package stats

@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// Sum is a sum without rounding error: a non-overlapping expansion of
-// partials in increasing magnitude (Shewchuk 1997). The order in which terms
-// arrive changes neither its value nor anything rounded from it, which is what
-// makes every estimator independent of row order bit for bit.
+// Sum is a sum without rounding error: a non-overlapping expansion of partials in increasing magnitude
+// (Shewchuk 1997). The order of terms changes neither its value nor its rounding, which makes every
+// estimator independent of row order, bit for bit.
 //
 // The zero value is 0. A copy shares its partials; see clone.
 type Sum struct{ partials []float64 }
 
 func (s *Sum) clone() Sum { return Sum{slices.Clone(s.partials)} }
 
-// twoSum is a + b as a rounded sum and what rounding lost (Knuth).
+// twoSum returns a + b as a rounded sum and its rounding error (Knuth).
 func twoSum(a, b float64) (sum, lost float64) {
 	sum = a + b
 	v := sum - a
@@ -24,7 +23,7 @@ func twoSum(a, b float64) (sum, lost float64) {
 
 // Add adds x.
 func (s *Sum) Add(x float64) {
-	kept := s.partials[:0] // it never has more than were looked at
+	kept := s.partials[:0] // in place: it never holds more partials than were read
 	for _, p := range s.partials {
 		sum, lost := twoSum(x, p)
 		if lost != 0 {
@@ -38,8 +37,8 @@ func (s *Sum) Add(x float64) {
 	s.partials = kept
 }
 
-// pair is the sum as a rounded value and the rounded rest: about 106 bits,
-// whatever the order of terms.
+// pair returns the sum as a rounded value and the rounded remainder: about 106 bits, independent of
+// the order of terms.
 func (s *Sum) pair() (hi, lo float64) {
 	hi = s.Round()
 	rest := s.clone()
@@ -72,7 +71,7 @@ func (s *Sum) addScaled(k float64, t *Sum) {
 	}
 }
 
-// addTimes adds sign·a·b, sign being 1 or −1: another factor would round the terms.
+// addTimes adds sign·a·b. sign must be 1 or −1: another factor would round the terms.
 func (s *Sum) addTimes(sign float64, a, b *Sum) {
 	for _, x := range a.partials {
 		for _, y := range b.partials {
@@ -81,7 +80,7 @@ func (s *Sum) addTimes(sign float64, a, b *Sum) {
 	}
 }
 
-// Round is the sum rounded once, half to even.
+// Round returns the sum rounded once, half to even.
 func (s *Sum) Round() float64 {
 	i := len(s.partials) - 1
 	if i < 0 {
@@ -96,7 +95,7 @@ func (s *Sum) Round() float64 {
 			break
 		}
 	}
-	// hi may be a tie broken by lo alone; the partials below decide it.
+	// hi may be a tie that lo alone would break wrongly; the partials below decide it.
 	if i > 0 && (lo < 0) == (s.partials[i-1] < 0) && s.partials[i-1] != 0 {
 		y := lo * 2
 		if x := hi + y; y == x-hi {

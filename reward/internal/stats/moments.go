@@ -2,24 +2,24 @@ package stats
 
 import "math"
 
-// Moments holds what the estimators need to know of a set of rewards, without
-// the rewards: count, exact sums of r and r², the two largest and the smallest.
+// Moments summarises a set of rewards for the estimators without storing the rewards: count, exact
+// sums of r and r², the two largest and the smallest.
 type Moments struct {
 	N           int // observations
 	Min, Max    float64
 	Second      float64 // second largest, counted with multiplicity
-	hi, lo      float64 // the sum, once frozen
+	hi, lo      float64 // the sum after Freeze
 	sum, square Sum
 	length      *lengths
 }
 
-// Freeze makes the sum ready for deviations; no reward may be added afterwards.
+// Freeze prepares the sum for deviations; no reward may be added afterwards.
 func (m *Moments) Freeze() { m.hi, m.lo = m.sum.pair() }
 
-// lengths are the sums of a length-weighted mean.
+// lengths holds the sums of a length-weighted mean.
 type lengths struct{ total, weighted Sum }
 
-// Add counts r k times.
+// Add adds the reward r k times.
 func (m *Moments) Add(r float64, k int) {
 	if k <= 0 {
 		return
@@ -52,7 +52,7 @@ func (m *Moments) Add(r float64, k int) {
 	m.square.addScaledSquare(float64(k), r)
 }
 
-// AddLength adds r to the length-weighted mean.
+// AddLength adds r with the given length to the length-weighted mean.
 func (m *Moments) AddLength(r float64, length int) {
 	if m.length == nil {
 		m.length = new(lengths)
@@ -61,10 +61,10 @@ func (m *Moments) AddLength(r float64, length int) {
 	m.length.weighted.AddProduct(float64(length), r)
 }
 
-// Spread is the largest reward less the smallest.
+// Spread returns the largest reward minus the smallest.
 func (m *Moments) Spread() float64 { return m.Max - m.Min }
 
-// Mean is the mean of the frozen rewards, 0 without any.
+// Mean returns the mean of the rewards after Freeze, 0 without rewards.
 func (m *Moments) Mean() float64 {
 	if m.N == 0 {
 		return 0
@@ -72,18 +72,18 @@ func (m *Moments) Mean() float64 {
 	return m.hi / float64(m.N)
 }
 
-// Deviation is r − mean, from a numerator of twice the precision: no digits are
-// lost however far the rewards lie from zero.
+// Deviation returns r − mean, computed from a numerator of twice the precision, so that no digits are
+// lost however far the rewards are from zero.
 func (m *Moments) Deviation(r float64) float64 {
 	return m.excess(r) / float64(m.N)
 }
 
-// DeviationFromOthers is r minus the mean of the others, for n ≥ 2.
+// DeviationFromOthers returns r minus the mean of the other rewards, for N ≥ 2.
 func (m *Moments) DeviationFromOthers(r float64) float64 {
 	return m.excess(r) / float64(m.N-1)
 }
 
-// excess is n·r − sum.
+// excess returns n·r − sum.
 func (m *Moments) excess(r float64) float64 {
 	p := float64(m.N) * r
 	e := math.FMA(float64(m.N), r, -p)
@@ -91,8 +91,7 @@ func (m *Moments) excess(r float64) float64 {
 	return d + (lost + (e - m.lo))
 }
 
-// LengthDeviation is r minus the length-weighted mean; without any length the
-// Mean is 0.
+// LengthDeviation returns r minus the length-weighted mean, which is 0 if all lengths are 0.
 func (m *Moments) LengthDeviation(r float64) float64 {
 	if m.length == nil {
 		return r
@@ -107,8 +106,8 @@ func (m *Moments) LengthDeviation(r float64) float64 {
 	return d.Round() / total
 }
 
-// Variance divides the sum of squared deviations by n − ddof; 0 where that is
-// not positive.
+// Variance returns the sum of squared deviations divided by n − ddof, or 0 where n − ddof is not
+// positive.
 func (m *Moments) Variance(ddof int) float64 {
 	if m.N-ddof <= 0 {
 		return 0
@@ -116,11 +115,11 @@ func (m *Moments) Variance(ddof int) float64 {
 	var d Sum
 	d.addScaled(float64(m.N), &m.square)
 	d.addTimes(-1, &m.sum, &m.sum)
-	// n·Σr² − (Σr)² is exact here, so it cannot come out negative.
+	// n·Σr² − (Σr)² is exact here, so it cannot be negative.
 	return d.Round() / float64(m.N) / float64(m.N-ddof)
 }
 
-// Without returns the moments of the others, for the leave-one-out spread.
+// Without returns the moments of the rewards other than r, for the leave-one-out spread.
 func (m *Moments) Without(r float64) Moments {
 	o := Moments{N: m.N - 1, sum: m.sum.clone(), square: m.square.clone()}
 	o.sum.Add(-r)
@@ -132,14 +131,14 @@ func (m *Moments) Without(r float64) Moments {
 	return o
 }
 
-// SumOfSquares is Σr².
+// SumOfSquares returns Σr².
 func (m *Moments) SumOfSquares() float64 { return m.square.Round() }
 
-// SquaresAbout is Σ(r − c̄)² over the rewards of m, c̄ the mean of c, which is not
+// SquaresAbout returns Σ(r − c̄)² over the rewards of m, where c̄ is the mean of c, which must not be
 // empty.
 func (m *Moments) SquaresAbout(c *Moments) float64 {
 	n := float64(c.N)
-	var d Sum // n²·Σr² − 2n·Σr·S + N·S², S and n those of c
+	var d Sum // n²·Σr² − 2n·Σr·S + N·S², with S and n of c
 	d.addScaled(n*n, &m.square)
 	var cross, sq Sum
 	cross.addTimes(1, &m.sum, &c.sum)

@@ -2,11 +2,11 @@ package stats
 
 import "math"
 
-// The arithmetics of systems whose rounding can be seen in their results: a
-// near-constant group divides differences of 1e-13 by an epsilon of 1e-8, and a
-// variance formed as a difference of squares is noise below 1e-16.
+// The arithmetic of systems whose rounding is visible in their results: for a near-constant group,
+// they divide differences of 1e-13 by an epsilon of 1e-8, and a variance computed as a difference of
+// squares is noise below 1e-16.
 
-// PairwiseSum adds in numpy's order: eight interleaved sums joined pairwise,
+// PairwiseSum returns the sum in numpy's order of additions: eight interleaved sums joined pairwise,
 // blocks of more than 128 halved.
 func PairwiseSum(x []float64) float64 {
 	n := len(x)
@@ -37,8 +37,8 @@ func PairwiseSum(x []float64) float64 {
 	return PairwiseSum(x[:half]) + PairwiseSum(x[half:])
 }
 
-// PairwiseVariance divides the sum of squared deviations by n − ddof, 0 where
-// that is not positive.
+// PairwiseVariance returns the sum of squared deviations divided by n − ddof, or 0 where n − ddof is
+// not positive.
 func PairwiseVariance(x []float64, ddof int) float64 {
 	if len(x)-ddof <= 0 {
 		return 0
@@ -52,9 +52,8 @@ func PairwiseVariance(x []float64, ddof int) float64 {
 	return PairwiseSum(sq) / float64(len(x)-ddof)
 }
 
-// MeanOfSquaresVariance is (Σx²/n − (Σx/n)²) · n/(n − ddof), 0 where rounding
-// makes it negative or n is too small. Entries that are NaN count for 0 in the
-// sums and not in n.
+// MeanOfSquaresVariance returns (Σx²/n − (Σx/n)²) · n/(n − ddof), or 0 where rounding makes it
+// negative or n is too small. NaN entries count neither in the sums nor in n.
 func MeanOfSquaresVariance(x []float64, ddof int) float64 {
 	n := 0
 	values, squares := make([]float64, len(x)), make([]float64, len(x))
@@ -70,8 +69,8 @@ func MeanOfSquaresVariance(x []float64, ddof int) float64 {
 	}
 	mean := sequentialSum(values) / float64(n)
 	meanSquare := sequentialSum(squares) / float64(n)
-	// The conversion keeps a compiler from fusing the product into the
-	// difference, which would change the noise.
+	// The conversion prevents the compiler from fusing the product and the difference, which would
+	// change the rounding noise.
 	v := meanSquare - float64(mean*mean)
 	if ddof > 0 {
 		v *= float64(n) / float64(n-ddof)
@@ -87,7 +86,7 @@ func sequentialSum(x []float64) float64 {
 	return s
 }
 
-// Masked replaces one entry equal to r by NaN.
+// Masked returns a copy of x with one entry equal to r replaced by NaN.
 func Masked(x []float64, r float64) []float64 {
 	out := append([]float64(nil), x...)
 	for i, v := range out {

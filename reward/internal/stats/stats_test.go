@@ -16,8 +16,7 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 1))
 }
 
-// The exact sum is the rational sum, rounded once, whatever the order and however
-// far the terms lie apart.
+// The exact sum equals the rational sum, rounded once, in any order and for terms of any magnitudes.
 func TestSumAgainstRationals(t *testing.T) {
 	rnd := seeded(t)
 	for range 500 {
@@ -70,8 +69,8 @@ func TestVarianceAgainstRationals(t *testing.T) {
 	}
 }
 
-// Rewards far from zero have the deviation of their differences also about the mean
-// of another set, as where one level is centred and another scaled.
+// SquaresAbout loses no digits for rewards far from zero, with the mean of another set too, as when
+// one level is centred and another scaled.
 func TestSquaresAboutAnotherMeanLoseNoDigitToAnOffset(t *testing.T) {
 	rnd := seeded(t)
 	for range 300 {

@@ -3,20 +3,19 @@
 //
 //	repo, err := play.Open(ctx, play.Repository{Provider: sandbox.On(driver), Image: "repo", Files: files})
 //	result, err := play.Round(ctx, repo, play.Options{Agent: agent.Options{Model: model}, Settings: thresholds, Store: store})
-//	result.Rollouts   // of both roles, with groups and rewards, for the recipe ssr
+//	result.Rollouts   // rollouts of both roles, with groups and rewards, for the recipe ssr
 //
-// A round has injectors propose bugs by three strategies (removal, history, direct), checks
-// each by the seven checks of package ssr, has solvers try the valid ones, makes bugs of
-// order two of failed repairs, and rewards both roles. The rules are those of the paper
-// (arXiv 2512.18552v3); where articles about it differ, the paper's count. What it leaves
-// open is decided here: an attempt that infrastructure ended has no reward, a bug that was
-// there before earns what the first one earned, and a test that does not always give the
-// same result on the original repository counts nowhere.
+// In a round, injectors propose bugs by three strategies (removal, history, direct), each bug goes
+// through the seven checks of package ssr, solvers try the valid bugs, failed repairs become bugs of
+// order two, and both roles get rewards. The rules are those of the paper (arXiv 2512.18552v3), which
+// takes precedence over articles about it. This package decides what the paper leaves open: an attempt
+// ended by the infrastructure has no reward, a duplicate bug earns the same as the first one, and a
+// test with varying results on the original repository is ignored everywhere.
 //
-// The policy is run by package agent: turns hold the ids that the engine sampled, and with
-// Options.Recorder each call is on disk before the next begins.
+// Package agent runs the policy: turns hold the ids that the engine sampled, and with Options.Recorder
+// each call is on disk before the next begins.
 //
-// States of the repository are made by git in its own copy, so modes, links and files that
-// git ignores stay. A solver's repository has one fresh commit: bug and weakened tests are
-// in it, history is not.
+// Git makes the states of the repository in its own copy, so modes, links and ignored files are
+// preserved. A solver's repository has a single fresh commit with the bug and the weakened tests,
+// without the history.
 package play

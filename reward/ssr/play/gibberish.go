@@ -9,8 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// gibberish says whether the text that the policy sampled in r, reasoning included, looks
-// broken: words that recur, or characters that nobody writes.
+// gibberish reports whether the text that the policy sampled in r, including reasoning, looks broken:
+// repeated words, or characters that do not occur in text.
 func gibberish(r *rollout.Rollout) bool {
 	var b strings.Builder
 	for i := range r.Messages {
@@ -35,17 +35,15 @@ type measures struct {
 	// repetition is the share of word n-grams that occurred before in the text,
 	// 0 to 1, 0 for texts shorter than one n-gram.
 	repetition float64
-	// nonText is the share of characters that no prose or code is made of:
-	// control and private-use characters, unassigned ones, and replacement
-	// characters left by broken encoding.
+	// nonText is the share of characters that do not occur in prose or code: control, private-use and
+	// unassigned characters, and replacement characters left by broken encoding.
 	nonText float64
-	// entropy is the Shannon entropy of the n-gram distribution in bits, divided
-	// by its maximum for that many n-grams: 1 when all differ, 0 when all are
-	// the same.
+	// entropy is the Shannon entropy of the n-gram distribution in bits, divided by its maximum for
+	// that number of n-grams: 1 if all differ, 0 if all are the same.
 	entropy float64
 }
 
-// measure measures a text with n-grams of n words.
+// measure returns the measures of a text, with n-grams of n words.
 func measure(text string, n int) (s measures) {
 	chars := utf8.RuneCountInString(text)
 	if chars == 0 {
@@ -74,14 +72,14 @@ func measure(text string, n int) (s measures) {
 	return s
 }
 
-// isLayout reports whether r is a control or format character that ordinary text
-// uses: line ends, tabs, joiners, direction marks, the byte order mark.
+// isLayout reports whether r is a control or format character of ordinary text: line ends, tabs,
+// joiners, direction marks, the byte order mark.
 func isLayout(r rune) bool {
 	return r == '\n' || r == '\r' || r == '\t' || r == '\f' || r == 0x1b || unicode.Is(unicode.Cf, r)
 }
 
-// relativeEntropy sums in the order of counts' sizes, not of the map, so that it
-// is the same on every run.
+// relativeEntropy returns measures.entropy. It sums in the order of the counts, not of the map, so
+// that every run gives the same result.
 func relativeEntropy(counts map[string]int, total int) float64 {
 	if total == 1 {
 		return 1

@@ -21,7 +21,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/local"
 )
 
-// onDisk opens a repository with these files.
+// onDisk opens a repository on disk with the given files.
 func onDisk(t *testing.T, files patch.Tree) (*Repository, string) {
 	for _, tool := range []string{"git", "bash", "tar"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -40,7 +40,7 @@ func onDisk(t *testing.T, files patch.Tree) (*Repository, string) {
 	return r, root
 }
 
-// write makes a folder of a tree.
+// write writes a tree to a folder.
 func write(t *testing.T, tree patch.Tree, dir string) {
 	for name, f := range tree {
 		at := filepath.Join(dir, name)
@@ -63,12 +63,12 @@ func git(t *testing.T, root string, args ...string) {
 	require.NoError(t, err, "git %v: %s", args, out)
 }
 
-// listing prints modes, links and contents.
+// listing is a script that prints modes, links and contents.
 const listing = `find . -path ./.git -prune -o \( -type f -o -type l \) -print | LC_ALL=C sort | while IFS= read -r f; do
 if [ -L "$f" ]; then echo "link $f $(readlink "$f")"; elif [ -x "$f" ]; then echo "exec $f $(tr '\n' ' ' < "$f")"; else echo "file $f $(tr '\n' ' ' < "$f")"; fi; done`
 
-// TestStates: git makes of each state what ssr.Artifact.Tree makes of it in memory, with
-// modes, links, names that mean something to a shell, and files in place of folders.
+// TestStates: git makes the same states as ssr.Artifact.Tree in memory, including modes, links, names
+// with special meaning to a shell, and files in place of folders.
 func TestStates(t *testing.T) {
 	original := patch.Tree{
 		"a": {Content: "1\n2\n3\n"}, "b c*": {Content: "x\n", Mode: "100755"}, "dir/in": {Content: "in\n"},
@@ -115,8 +115,7 @@ func TestStates(t *testing.T) {
 	require.ErrorContains(t, err, "not committed")
 }
 
-// TestSlowTests: a suite that takes too long is an answer, a sandbox that is not there is
-// none.
+// TestSlowTests: a suite that exceeds its time limit gives a result, a missing sandbox gives an error.
 func TestSlowTests(t *testing.T) {
 	r, _ := onDisk(t, patch.Tree{"a": {Content: "1\n"}})
 	r.TestTimeout = 3 * time.Second

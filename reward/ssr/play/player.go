@@ -18,8 +18,9 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
 
-// freshCommit replaces the history of a repository by one commit of what git tracks, and
-// prints its name. The clock is not part of it: one state has one commit.
+// freshCommit is a script that replaces the history of a repository by one commit of the files that
+// git tracks, and prints the commit's id. The dates are fixed, so that equal states have equal
+// commits.
 const freshCommit = `git ls-files -z > "$S/files"
 rm -rf .git
 git init -q --template=
@@ -28,21 +29,21 @@ GIT_AUTHOR_DATE=2000-01-01T00:00:00Z GIT_COMMITTER_DATE=2000-01-01T00:00:00Z git
 git rev-parse HEAD
 `
 
-// player is one rollout at work.
+// player is one running rollout.
 type player struct {
 	*round
 	task agent.Task
 	r    *rollout.Rollout
 }
 
-// begin starts a rollout in a fresh sandbox, and its record.
+// begin starts a rollout and its recording in a fresh sandbox.
 func (p *round) begin(ctx context.Context, id, group string, index int, meta map[string]any) (*player, error) {
 	a := &player{round: p, task: agent.Task{ID: id, Group: group, Index: index, Metadata: map[string]json.RawMessage{},
 		Instance: swebench.Instance{InstanceID: p.repo.Name + "@" + p.repo.commit}}}
 	for key, value := range meta {
-		a.note(key, value)
+		a.addMetadata(key, value)
 	}
-	a.note("prompt_version", promptVersion)
+	a.addMetadata("prompt_version", promptVersion)
 	a.r = &rollout.Rollout{ID: id, Group: group, Index: index, Instance: a.task.Instance.InstanceID, Metadata: a.task.Metadata}
 	var err error
 	if a.task.Sandbox, err = p.repo.box(ctx); err != nil || p.Recorder == nil {
@@ -52,18 +53,18 @@ func (p *round) begin(ctx context.Context, id, group string, index int, meta map
 	return a, err
 }
 
-// note is kept with the rollout.
-func (a *player) note(key string, value any) {
+// addMetadata stores a value in the metadata of the rollout.
+func (a *player) addMetadata(key string, value any) {
 	if text, err := json.Marshal(value); err == nil {
 		a.task.Metadata[key] = text
 	}
 }
 
-// errEnded says that the rollout itself tells why it has no reward.
-var errEnded = errors.New("the rollout was ended")
+// errReasonRecorded means that the rollout already records why it has no reward.
+var errReasonRecorded = errors.New("the rollout was ended")
 
-// talk has the policy work until it submits or its steps are used up.
-func (a *player) talk(ctx context.Context, task string) error {
+// runPolicy runs the policy until it submits or its steps are used up.
+func (a *player) runPolicy(ctx context.Context, task string) error {
 	a.task.Instance.ProblemStatement = task
 	out, err := a.agent.Run(ctx, a.task)
 	if err != nil {
@@ -71,13 +72,13 @@ func (a *player) talk(ctx context.Context, task string) error {
 	}
 	a.r = out.Rollout
 	if s := a.r.Status; s == rollout.StatusFailed || s == rollout.StatusAborted {
-		return errEnded
+		return errReasonRecorded
 	}
 	return nil
 }
 
-// sampled counts the tokens that the policy wrote.
-func (a *player) sampled() (n int) {
+// sampledTokens returns the number of tokens that the policy sampled.
+func (a *player) sampledTokens() (n int) {
 	for _, t := range a.r.Turns {
 		if len(t.Output) > 0 || a.Count == nil {
 			n += len(t.Output)
@@ -88,21 +89,21 @@ func (a *player) sampled() (n int) {
 	return n
 }
 
-// lost marks a rollout that infrastructure ended.
-func (a *player) lost(err error) {
+// markLost marks the rollout as ended by the infrastructure.
+func (a *player) markLost(err error) {
 	a.r.Status, a.r.Failure = rollout.StatusFailed, &rollout.Failure{Reason: "infra_error", Detail: strings.ToValidUTF8(err.Error(), "\uFFFD")}
 }
 
-// enter prepares the repository and returns what the last commands print.
+// enter puts the repository into a state, runs the commands last and returns their output.
 func (a *player) enter(ctx context.Context, artifact ssr.Artifact, state ssr.State, last string) (string, error) {
-	res, err := (env{a.repo, artifact}).enter(ctx, a.task.Sandbox, state, "set -e\n"+last+"rm -rf \"$S\" \"$TMPDIR/parts.tar\"\n", 5*time.Minute) // a solver must not find the bug's patch
+	res, err := (env{a.repo, artifact}).runInState(ctx, a.task.Sandbox, state, "set -e\n"+last+"rm -rf \"$S\" \"$TMPDIR/parts.tar\"\n", 5*time.Minute) // a solver must not find the bug's patch
 	if err == nil && (res.ExitCode != 0 || res.End != sandbox.EndExited) {
 		err = rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "the repository could not be prepared (exit status %d %s): %.500s", res.ExitCode, res.End, res.Output())
 	}
 	return res.Stdout, err
 }
 
-// inject has an injector work and reads its artifact; nil is one that is not whole.
+// inject runs an injector and returns its artifact, nil if that is incomplete.
 func (a *player) inject(ctx context.Context, strategy Strategy, command string) (*ssr.Artifact, error) {
 	prepare := "mkdir -p ~/artifact\n"
 	if strategy != history {
@@ -111,11 +112,11 @@ func (a *player) inject(ctx context.Context, strategy Strategy, command string) 
 	if _, err := a.enter(ctx, ssr.Artifact{}, ssr.State{Kind: ssr.Original}, prepare); err != nil {
 		return nil, err
 	}
-	if err := a.talk(ctx, injectPrompt(strategy, command, a.Settings)); err != nil {
+	if err := a.runPolicy(ctx, injectPrompt(strategy, command, a.Settings)); err != nil {
 		return nil, err
 	}
 	files := fstest.MapFS{}
-	word := nonce()
+	word := randomWord()
 	text := "cd ~/artifact || exit\n"
 	for _, name := range artifactFiles {
 		text += fmt.Sprintf("if [ -f %s ]; then cat %s; echo %s %s; fi\n", name, name, word, name)
@@ -135,13 +136,13 @@ func (a *player) inject(ctx context.Context, strategy Strategy, command string) 
 	}
 	artifact, err := ssr.Load(files)
 	if err != nil {
-		a.note("artifact_error", err.Error())
+		a.addMetadata("artifact_error", err.Error())
 		return nil, nil
 	}
 	return &artifact, nil
 }
 
-// solve has a solver work on a bug and takes its patch.
+// solve runs a solver on a bug and returns its patch.
 func (a *player) solve(ctx context.Context, bug ssr.Artifact) (string, error) {
 	spec, err := bug.Spec()
 	if err != nil {
@@ -151,7 +152,7 @@ func (a *player) solve(ctx context.Context, bug ssr.Artifact) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := a.talk(ctx, solvePrompt(spec, bug.TestScript)); err != nil {
+	if err := a.runPolicy(ctx, solvePrompt(spec, bug.TestScript)); err != nil {
 		return "", err
 	}
 	res, err := a.task.Sandbox.Exec(ctx, sandbox.Command{Dir: a.repo.Dir, Text: "git add -A && git diff --cached --binary " + strings.TrimSpace(commit), Timeout: time.Minute, MaxOutput: sandbox.MaxPatch})
@@ -159,8 +160,8 @@ func (a *player) solve(ctx context.Context, bug ssr.Artifact) (string, error) {
 		return "", err
 	}
 	if res.ExitCode != 0 || res.LeftOut > 0 || res.End != sandbox.EndExited {
-		a.note("patch_error", fmt.Sprintf("git diff: exit status %d %s: %.2000s", res.ExitCode, res.End, res.Output()))
-		return "", nil // the repository is the policy's to break
+		a.addMetadata("patch_error", fmt.Sprintf("git diff: exit status %d %s: %.2000s", res.ExitCode, res.End, res.Output()))
+		return "", nil // a repository broken by the policy is a failed attempt
 	}
 	a.r.Outcome.Submission = &res.Stdout
 	return res.Stdout, nil

@@ -9,23 +9,24 @@ import (
 	"github.com/turnpack/turnpack/reward/ssr"
 )
 
-// promptVersion names the texts below: a changed text is a new version. Rollouts record it.
+// promptVersion is the version of the texts below, to be raised with every change of a text. Rollouts
+// record it.
 const promptVersion = "ssr-play-2"
 
-// Strategy is how an injector makes its bug.
+// Strategy is the way in which an injector makes its bug.
 type Strategy string
 
 // The strategies of the paper.
 const (
-	removal Strategy = "removal" // take code away
-	history Strategy = "history" // undo what the history of the repository repaired
-	direct  Strategy = "direct"  // write the bug
+	removal Strategy = "removal" // remove code
+	history Strategy = "history" // undo a repair from the history of the repository
+	direct  Strategy = "direct"  // write the bug directly
 )
 
-// artifactFiles are what an injector leaves in ~/artifact.
+// artifactFiles lists the files that an injector must write to ~/artifact.
 var artifactFiles = []string{"test_script.sh", "test_files.txt", "test_parser.py", "bug_inject.diff", "test_weaken.diff"}
 
-// systemPrompt says how to work, by the harness of the agent.
+// systemPrompt returns the system prompt for the agent's harness.
 func systemPrompt(harness string) string {
 	if harness != "" {
 		return "You work in a git repository with the tools that you are given. Call a tool in every reply until the work is done, then say that it is: by the tool for it, or by a reply without a call."
@@ -45,7 +46,7 @@ var strategyTexts = map[Strategy]string{
 //go:embed inject.txt
 var injectText string
 
-// injectPrompt asks for an artifact.
+// injectPrompt returns the task of an injector.
 func injectPrompt(s Strategy, command string, settings ssr.Settings) string {
 	tests := "Find out how its tests are run."
 	if command != "" {
@@ -54,13 +55,13 @@ func injectPrompt(s Strategy, command string, settings ssr.Settings) string {
 	return fmt.Sprintf(strings.TrimSuffix(injectText, "\n"), tests, strategyTexts[s], *settings.MinPassingTests, *settings.MinChangedFiles, *settings.MinFailingTests)
 }
 
-// solvePrompt asks for a repair.
+// solvePrompt returns the task of a solver.
 func solvePrompt(spec, script string) string {
 	return fmt.Sprintf("This repository has a bug, and its tests do not see it. They must hold again after this patch to the tests, which is not applied:\n\n```diff\n%s```\n\n"+
-		"Repair the code. The tests are put back to their full form before your work is judged, so changes to test files count for nothing. All tests must pass. They are run by:\n\n```\n%s```\n", ended(spec), ended(script))
+		"Repair the code. The tests are put back to their full form before your work is judged, so changes to test files count for nothing. All tests must pass. They are run by:\n\n```\n%s```\n", withFinalNewline(spec), withFinalNewline(script))
 }
 
-func ended(text string) string {
+func withFinalNewline(text string) string {
 	if len(text) == 0 || text[len(text)-1] != '\n' {
 		text += "\n"
 	}

@@ -22,27 +22,27 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
 
-// Repository is what is played on.
+// Repository is the repository of a self-play round.
 type Repository struct {
 	Name string // "" = the image
-	// Provider gives sandboxes with the repository, of which Image is the name. They need
-	// git, bash, tar and what the tests need.
+	// Provider creates sandboxes with the repository from Image. They need git, bash, tar and the
+	// dependencies of the tests.
 	Provider sandbox.Provider
 	Image    string
-	Dir      string // of the repository in a sandbox; "" = sandbox.DefaultDir
-	// Files is the repository at its commit.
+	Dir      string // folder of the repository in a sandbox; "" = sandbox.DefaultDir
+	// Files holds the repository at its commit.
 	Files patch.Tree
-	// TestTimeout bounds a run of the test script, with what making the state takes, and one
-	// of the parser; 0 = 90 seconds, the paper's.
+	// TestTimeout bounds a run of the test script, including the time to make the state, and a run of
+	// the parser; 0 = 90 seconds, as in the paper.
 	TestTimeout time.Duration
-	// Repeats is how often the original suite runs to find flaky tests; 0 = 3.
+	// Repeats is the number of runs of the original suite to find flaky tests; 0 = 3.
 	Repeats int
 
 	commit string
 	suites *suites
 }
 
-// suites remembers what the original repository gives under a test script.
+// suites caches the results of test scripts on the original repository.
 type suites struct {
 	mu   sync.Mutex
 	made map[string]*suite
@@ -55,7 +55,8 @@ type suite struct {
 	err    error
 }
 
-// Open looks at the repository: it must be a git repository at a commit, without changes.
+// Open returns r with defaults set, ready for Round. It checks that the image holds a git repository
+// at a commit, without uncommitted changes.
 func Open(ctx context.Context, r Repository) (*Repository, error) {
 	if r.Provider == nil || r.Image == "" || len(r.Files) == 0 {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "a repository needs Provider, Image and Files")
@@ -73,7 +74,7 @@ func Open(ctx context.Context, r Repository) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer shut(ctx, box)
+	defer closeSandbox(ctx, box)
 	res, err := box.Exec(ctx, sandbox.Command{Dir: r.Dir, Text: "git rev-parse HEAD && git status --porcelain"})
 	if err != nil {
 		return nil, err
@@ -89,10 +90,10 @@ func Open(ctx context.Context, r Repository) (*Repository, error) {
 	return &r, nil
 }
 
-// Commit is the repository's commit.
+// Commit returns the id of the repository's commit.
 func (r *Repository) Commit() string { return r.commit }
 
-// flaky lists the tests that were found flaky so far, sorted.
+// flaky returns the tests found to be flaky so far, sorted.
 func (r *Repository) flaky() []string {
 	r.suites.mu.Lock()
 	defer r.suites.mu.Unlock()
@@ -100,7 +101,7 @@ func (r *Repository) flaky() []string {
 	for _, s := range r.suites.made {
 		maps.Copy(all, s.flaky)
 	}
-	out := slices.AppendSeq([]string{}, maps.Keys(all)) // an empty list where there is none
+	out := slices.AppendSeq([]string{}, maps.Keys(all)) // an empty list, not nil, if there is none
 	slices.Sort(out)
 	return out
 }
@@ -109,14 +110,14 @@ func (r *Repository) box(ctx context.Context) (sandbox.Sandbox, error) {
 	return r.Provider.Create(ctx, sandbox.Spec{Image: r.Image, Dir: r.Dir})
 }
 
-// shut frees a sandbox, also where ctx is over.
-func shut(ctx context.Context, box sandbox.Sandbox) {
+// closeSandbox closes a sandbox, even if ctx is done.
+func closeSandbox(ctx context.Context, box sandbox.Sandbox) {
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	_ = box.Close(end) // the provider sweeps what stays
+	_ = box.Close(end) // the provider removes sandboxes that fail to close
 }
 
-// newEnv is the environment of the checks of a.
+// newEnv returns the environment for the checks of a.
 func (r *Repository) newEnv(a ssr.Artifact) ssr.Env { return env{r, a} }
 
 func notOpen() error {
@@ -128,7 +129,7 @@ type env struct {
 	artifact ssr.Artifact
 }
 
-// HasFile looks the path up in the repository.
+// HasFile reports whether the repository holds the path.
 func (e env) HasFile(_ context.Context, path string) (bool, error) {
 	if e.repo == nil {
 		return false, notOpen()
@@ -137,7 +138,7 @@ func (e env) HasFile(_ context.Context, path string) (bool, error) {
 	return there, nil
 }
 
-// Run runs the tests in a state. Flaky tests are in no result.
+// Run runs the tests in a state. Its output leaves out flaky tests.
 func (e env) Run(ctx context.Context, state ssr.State) (string, error) {
 	if e.repo == nil || e.repo.suites == nil {
 		return "", notOpen()
@@ -150,8 +151,8 @@ func (e env) Run(ctx context.Context, state ssr.State) (string, error) {
 	return without(output, s.flaky), err
 }
 
-// suite runs the original suite as often as needed to find flaky tests. The same script
-// and parser are run once for all artifacts.
+// suite returns the results of the original suite, run several times to find flaky tests. Artifacts
+// with the same script and parser share the runs.
 func (e env) suite(ctx context.Context) *suite {
 	key := e.artifact.TestScript + "\x00" + e.artifact.TestParser
 	e.repo.suites.mu.Lock()
@@ -175,10 +176,10 @@ func (e env) suite(ctx context.Context) *suite {
 				s.output, first = output, results
 			}
 			if first == nil {
-				break // no suite at all: check 2 says why
+				break // the suite never ran: check 2 reports why
 			}
 			if reason != "" {
-				s.output = output // it does not always run: no suite to rely on
+				s.output = output // the suite does not always run, so it is not reliable
 				break
 			}
 			for _, some := range []ssr.Results{first, results} {
@@ -197,14 +198,14 @@ func (e env) suite(ctx context.Context) *suite {
 	if s.err != nil {
 		e.repo.suites.mu.Lock()
 		if e.repo.suites.made[key] == s {
-			delete(e.repo.suites.made, key) // infrastructure: to be tried again
+			delete(e.repo.suites.made, key) // a failure of the infrastructure: try again next time
 		}
 		e.repo.suites.mu.Unlock()
 	}
 	return s
 }
 
-// without takes tests out of the output of a parser.
+// without returns the output of a parser without some tests.
 func without(output string, tests map[string]bool) string {
 	var results map[string]json.RawMessage
 	if len(tests) == 0 || json.Unmarshal([]byte(output), &results) != nil {
@@ -220,22 +221,22 @@ func without(output string, tests map[string]bool) string {
 	return string(text)
 }
 
-// nonce is a word that no script prints by accident.
-func nonce() string { return "turnpack" + rand.Text() }
+// randomWord returns a word that no script prints by accident.
+func randomWord() string { return "turnpack" + rand.Text() }
 
-// errNoState says that the patches of a state do not apply.
-var errNoState = errors.New("a patch does not apply")
+// errPatchDoesNotApply means that a patch of the state does not apply.
+var errPatchDoesNotApply = errors.New("a patch does not apply")
 
-// enter puts a sandbox into a state and then runs further commands, in at most the time
-// given. ended is how they ended, with their output in Stdout.
-func (e env) enter(ctx context.Context, box sandbox.Sandbox, state ssr.State, then string, within time.Duration) (ended sandbox.Result, err error) {
+// runInState puts a sandbox into a state and then runs the commands then, within the given time. ended is
+// the result of these commands, with only their output in Stdout.
+func (e env) runInState(ctx context.Context, box sandbox.Sandbox, state ssr.State, then string, within time.Duration) (ended sandbox.Result, err error) {
 	script, err := stateScript(e.repo.commit, e.artifact, state)
 	if err != nil {
-		return ended, errNoState
+		return ended, errPatchDoesNotApply
 	}
-	// Where a patch does not apply the script says so by a word, and by another that the
-	// state is made; all else is infrastructure.
-	no, made := nonce(), nonce()
+	// The script prints one word if a patch does not apply and another after the state is made; any
+	// other output is a failure of the infrastructure.
+	no, made := randomWord(), randomWord()
 	text := "NO=" + no + "\n" + script + "echo " + made + "\nset +e\n" + then
 	ended, err = box.Exec(ctx, sandbox.Command{Dir: e.repo.Dir, Text: text, Timeout: within, MaxOutput: maxOutput})
 	if err != nil {
@@ -246,7 +247,7 @@ func (e env) enter(ctx context.Context, box sandbox.Sandbox, state ssr.State, th
 		return ended, nil
 	}
 	if strings.Contains(ended.Stdout, no) {
-		return ended, errNoState
+		return ended, errPatchDoesNotApply
 	}
 	return ended, rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "the state %s could not be made (exit status %d %s): %.500s", state, ended.ExitCode, ended.End, ended.Stderr)
 }
@@ -256,10 +257,10 @@ func (e env) run(ctx context.Context, state ssr.State) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer shut(ctx, box)
-	test, err := e.enter(ctx, box, state, here("test_script.sh", e.artifact.TestScript)+`exec bash "$TMPDIR/test_script.sh" < /dev/null`, e.repo.TestTimeout)
-	if errors.Is(err, errNoState) {
-		return "", nil // no test passes
+	defer closeSandbox(ctx, box)
+	test, err := e.runInState(ctx, box, state, writeTextScript("test_script.sh", e.artifact.TestScript)+`exec bash "$TMPDIR/test_script.sh" < /dev/null`, e.repo.TestTimeout)
+	if errors.Is(err, errPatchDoesNotApply) {
+		return "", nil // empty output: no test passes
 	}
 	if err != nil {
 		return "", err
@@ -268,26 +269,26 @@ func (e env) run(ctx context.Context, state ssr.State) (string, error) {
 	if strings.HasPrefix(e.artifact.TestParser, "#!") {
 		interpreter = "chmod +x \"$TMPDIR/test_parser\"; exec "
 	}
-	parsed, err := box.Exec(ctx, sandbox.Command{Dir: e.repo.Dir, Text: here("test_parser", e.artifact.TestParser) + input("test_output", []byte(test.Output())) + interpreter + `"$TMPDIR/test_parser" < "$TMPDIR/test_output"`, Timeout: e.repo.TestTimeout, MaxOutput: maxOutput})
+	parsed, err := box.Exec(ctx, sandbox.Command{Dir: e.repo.Dir, Text: writeTextScript("test_parser", e.artifact.TestParser) + writeBytesScript("test_output", []byte(test.Output())) + interpreter + `"$TMPDIR/test_parser" < "$TMPDIR/test_output"`, Timeout: e.repo.TestTimeout, MaxOutput: maxOutput})
 	return parsed.Stdout, err
 }
 
 // maxOutput bounds the output of tests and of parsers.
 const maxOutput = 16 << 20
 
-// here writes a file below the folder for temporary files.
-func here(name, content string) string {
-	word := nonce()
+// writeTextScript returns a script that writes a text file to the folder for temporary files.
+func writeTextScript(name, content string) string {
+	word := randomWord()
 	return `export TMPDIR="${TMPDIR:-/tmp}"; cat > "$TMPDIR/` + name + `" <<'` + word + "'\n" + strings.TrimSuffix(content, "\n") + "\n" + word + "\n"
 }
 
-// input writes a file of any bytes below the folder for temporary files: sandboxes of a
-// pool have no standard input.
-func input(name string, content []byte) string {
+// writeBytesScript returns a script that writes a file of arbitrary bytes to the folder for temporary files:
+// sandboxes of a pool have no standard input.
+func writeBytesScript(name string, content []byte) string {
 	return `export TMPDIR="${TMPDIR:-/tmp}"; base64 -d > "$TMPDIR/` + name + "\" <<'END'\n" + base64.StdEncoding.EncodeToString(content) + "\nEND\n"
 }
 
-// stateScript makes a state: it does with git what ssr.Artifact.Tree does in memory.
+// stateScript returns a script that makes a state with git, as ssr.Artifact.Tree does in memory.
 func stateScript(commit string, a ssr.Artifact, state ssr.State) (string, error) {
 	var files bytes.Buffer
 	archive := tar.NewWriter(&files)
@@ -346,5 +347,5 @@ git --literal-pathspecs ls-tree -r -z %s -- "${F[@]}" | git update-index --repla
 		b.WriteString("T=$(git write-tree)\nunset GIT_INDEX_FILE\ngit read-tree -u --reset $T\n")
 	}
 	err := archive.Close()
-	return "set -e\nS=$(mktemp -d)\n" + input("parts.tar", files.Bytes()) + "tar -x -C \"$S\" -f \"$TMPDIR/parts.tar\"\n" + b.String(), err
+	return "set -e\nS=$(mktemp -d)\n" + writeBytesScript("parts.tar", files.Bytes()) + "tar -x -C \"$S\" -f \"$TMPDIR/parts.tar\"\n" + b.String(), err
 }

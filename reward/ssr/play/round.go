@@ -20,31 +20,30 @@ import (
 
 // Options of a round. Agent.Model and Settings are required.
 type Options struct {
-	// Agent plays both roles: model, harness, window and bounds. Of its Config the
-	// Instance template and the folder are the round's. Its model is asked for the ids of
-	// Result.Rollouts.
+	// Agent runs both roles: model, harness, window and limits. The round sets the Instance template
+	// and the folder in its Config. Ask its model for the ids of Result.Rollouts.
 	Agent agent.Options
-	// Recorder has each call on disk while rollouts run; nil = nobody does. Their sessions
-	// end with their rewards.
+	// Recorder writes each call to disk while rollouts run; nil = no recording. Sessions end with the
+	// rewards of their rollouts.
 	Recorder *live.Recorder
 	Settings ssr.Settings
-	// Tests is the command that runs the repository's tests, told to injectors; "" has
-	// them find out.
+	// Tests is the command that runs the repository's tests, stated in the injectors' task; "" =
+	// injectors find it themselves.
 	Tests      string
 	Strategies []Strategy // nil = all three
-	Proposals  int        // injectors of each strategy; 0 = 4
-	Attempts   int        // solvers of each bug; 0 = 8
-	MinLive    int        // least attempts that must end on their own; 0 = 1
+	Proposals  int        // number of injectors per strategy; 0 = 4
+	Attempts   int        // number of solvers per bug; 0 = 8
+	MinLive    int        // least number of attempts that must end on their own; 0 = 1
 	Alpha      *float64   // nil = ssr.DefaultAlpha
-	// FirstOrder makes no bugs of failed repairs.
+	// FirstOrder disables making bugs of order two from failed repairs.
 	FirstOrder bool
-	Number     int    // of the round, part of ids
-	Workers    int    // rollouts at one time; 0 = 8
-	Store      *Store // of bugs found before, to which those of the round are added; nil for none
-	// Replay is how many bugs of the store are given to solvers again, beside those that are
-	// proposed again: those with the fewest attempts, of them the hardest.
+	Number     int    // number of the round, part of ids
+	Workers    int    // number of concurrent rollouts; 0 = 8
+	Store      *Store // bugs of earlier rounds, to which this round adds its own; nil = none
+	// Replay is the number of stored bugs given to solvers again, in addition to those proposed again:
+	// bugs with the fewest attempts first, the hardest first among equals.
 	Replay int
-	// Count counts the tokens of replies whose ids the engine does not tell; nil = 0.
+	// Count returns the number of tokens in a reply whose ids the engine does not return; nil = 0.
 	Count func(text string) int
 }
 
@@ -82,47 +81,47 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// proposal is what came of one injector.
+// proposal is the result of one injector.
 type proposal struct {
-	*attempted
+	*finishedRollout
 	strategy Strategy
 	artifact *ssr.Artifact
 	verdict  ssr.Verdict
 }
 
-// attempted is a rollout with what it cost.
-type attempted struct {
+// finishedRollout is a finished rollout with its cost.
+type finishedRollout struct {
 	r       *rollout.Rollout
 	session *live.Session
 	tokens  int
 	seconds float64
-	end     ssr.Attempt // of a solver
+	end     ssr.Attempt // how a solver's attempt ended
 	patch   string
 }
 
-// ended says that the rollout has no reward: infrastructure or the clock ended it.
-func (x *attempted) ended() bool {
+// withoutReward reports whether the rollout has no reward, because the infrastructure or a timeout ended it.
+func (x *finishedRollout) withoutReward() bool {
 	return x.r.Failure != nil || x.r.Status == rollout.StatusAborted
 }
 
-// numbered is a bug at work.
-type numbered struct {
+// roundBug is a bug of this round.
+type roundBug struct {
 	Bug
-	key       string      // of its solvers' group
-	proposers []*proposal // more than one where they proposed the same
-	attempts  []*attempted
+	key       string      // group key of its solvers
+	proposers []*proposal // several if they proposed the same bug
+	attempts  []*finishedRollout
 }
 
 type round struct {
 	Options
-	repo    *Repository
-	agent   *agent.Agent
-	metrics Metrics
-	tried   int // bugs that were numbered for their solvers
+	repo         *Repository
+	agent        *agent.Agent
+	metrics      Metrics
+	numberedBugs int // number of bugs given to solvers so far
 }
 
-// Round plays one round. An error ends it: one of the options, of ctx, or a repository of
-// which no sandbox can be had. What infrastructure ends is counted in the metrics.
+// Round plays one round. It fails on an error of the options or of ctx, and if no sandbox of the
+// repository can be created. Rollouts ended by the infrastructure are counted in the metrics.
 func Round(ctx context.Context, repo *Repository, o Options) (*Result, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -164,7 +163,7 @@ func Round(ctx context.Context, repo *Repository, o Options) (*Result, error) {
 	return p.settle(ctx, proposals, bugs)
 }
 
-// propose runs all injectors and judges what they leave.
+// propose runs all injectors and judges their artifacts.
 func (p *round) propose(ctx context.Context) ([]*proposal, error) {
 	var out []*proposal
 	for _, s := range p.Strategies {
@@ -176,7 +175,7 @@ func (p *round) propose(ctx context.Context) ([]*proposal, error) {
 		s := out[i].strategy
 		id := fmt.Sprintf("r%d/inject/%s/%d", p.Number, s, i%p.Proposals)
 		var err error
-		out[i].attempted, err = p.rollout(ctx, id, reward.ProposerKey, i, map[string]any{"role": "inject", "strategy": s}, func(a *player) (err error) {
+		out[i].finishedRollout, err = p.rollout(ctx, id, reward.ProposerKey, i, map[string]any{"role": "inject", "strategy": s}, func(a *player) (err error) {
 			if out[i].artifact, err = a.inject(ctx, s, p.Tests); err != nil || out[i].artifact == nil {
 				return err
 			}
@@ -188,12 +187,13 @@ func (p *round) propose(ctx context.Context) ([]*proposal, error) {
 	return out, err
 }
 
-// rollout runs one player. What infrastructure ends is a rollout that failed, not an error.
-func (p *round) rollout(ctx context.Context, id, group string, index int, meta map[string]any, work func(*player) error) (*attempted, error) {
+// rollout runs one player. A rollout ended by the infrastructure is returned as failed, without an
+// error.
+func (p *round) rollout(ctx context.Context, id, group string, index int, meta map[string]any, work func(*player) error) (*finishedRollout, error) {
 	began := time.Now()
 	a, err := p.begin(ctx, id, group, index, meta)
 	if a.task.Sandbox != nil {
-		defer shut(ctx, a.task.Sandbox)
+		defer closeSandbox(ctx, a.task.Sandbox)
 	}
 	if err == nil {
 		err = work(a)
@@ -203,13 +203,13 @@ func (p *round) rollout(ctx context.Context, id, group string, index int, meta m
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if err != nil && !errors.Is(err, errEnded) {
-		a.lost(err)
+	if err != nil && !errors.Is(err, errReasonRecorded) {
+		a.markLost(err)
 	}
-	return &attempted{r: a.r, session: a.task.Session, tokens: a.sampled(), seconds: time.Since(began).Seconds()}, nil
+	return &finishedRollout{r: a.r, session: a.task.Session, tokens: a.sampledTokens(), seconds: time.Since(began).Seconds()}, nil
 }
 
-// each calls work for 0 … n−1, Workers at one time.
+// each calls work for 0 … n−1, with up to Workers concurrent calls.
 func (p *round) each(ctx context.Context, n int, work func(ctx context.Context, i int) error) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(p.Workers)
@@ -219,15 +219,15 @@ func (p *round) each(ctx context.Context, n int, work func(ctx context.Context, 
 	return g.Wait()
 }
 
-// accept counts verdicts and numbers the bugs that are valid, each once.
-func (p *round) accept(proposals []*proposal) []*numbered {
-	var bugs []*numbered
-	seen := map[string]*numbered{}
+// accept counts the verdicts and returns the valid bugs without duplicates.
+func (p *round) accept(proposals []*proposal) []*roundBug {
+	var bugs []*roundBug
+	seen := map[string]*roundBug{}
 	m := &p.metrics
 	for _, x := range proposals {
 		m.Proposals++
 		switch {
-		case x.ended():
+		case x.withoutReward():
 			m.Lost++
 		case x.artifact == nil || x.verdict.Malformed != nil:
 			m.Malformed++
@@ -237,7 +237,7 @@ func (p *round) accept(proposals []*proposal) []*numbered {
 		default:
 			m.Accepted++
 			b, err := p.number(*x.artifact, x.verdict, x.strategy, "")
-			if err != nil { // Judge has parsed its patches
+			if err != nil { // not reached: Judge has parsed the patches
 				continue
 			}
 			if first := seen[b.Fingerprint]; first != nil {
@@ -248,7 +248,7 @@ func (p *round) accept(proposals []*proposal) []*numbered {
 			b.proposers = append(b.proposers, x)
 			seen[b.Fingerprint] = b
 			bugs = append(bugs, b)
-			if p.Store.has(b.Bug) { // its difficulty for the policy of today is what counts
+			if p.Store.has(b.Bug) { // solved again, since its difficulty for the current policy counts
 				m.Duplicates++
 			}
 		}
@@ -256,8 +256,8 @@ func (p *round) accept(proposals []*proposal) []*numbered {
 	return bugs
 }
 
-func (p *round) number(a ssr.Artifact, v ssr.Verdict, s Strategy, parent string) (*numbered, error) {
-	b := &numbered{Bug: Bug{Repository: p.repo.Name, Commit: p.repo.commit, Parent: parent, Order: a.Order(), Strategy: s, Round: p.Number, Broken: v.Broken, Artifact: a}}
+func (p *round) number(a ssr.Artifact, v ssr.Verdict, s Strategy, parent string) (*roundBug, error) {
+	b := &roundBug{Bug: Bug{Repository: p.repo.Name, Commit: p.repo.commit, Parent: parent, Order: a.Order(), Strategy: s, Round: p.Number, Broken: v.Broken, Artifact: a}}
 	var err error
 	if b.Fingerprint, err = a.Fingerprint(); err != nil {
 		return nil, err
@@ -266,8 +266,8 @@ func (p *round) number(a ssr.Artifact, v ssr.Verdict, s Strategy, parent string)
 	return b, err
 }
 
-// replay adds bugs of the store that nobody proposed.
-func (p *round) replay(bugs []*numbered) ([]*numbered, error) {
+// replay appends bugs of the store that were not proposed in this round.
+func (p *round) replay(bugs []*roundBug) ([]*roundBug, error) {
 	there := map[string]bool{}
 	for _, b := range bugs {
 		there[b.Fingerprint] = true
@@ -287,17 +287,17 @@ func (p *round) replay(bugs []*numbered) ([]*numbered, error) {
 	return bugs, nil
 }
 
-// solve has solvers try bugs.
-func (p *round) solve(ctx context.Context, bugs []*numbered) error {
+// solve runs the solvers of all bugs.
+func (p *round) solve(ctx context.Context, bugs []*roundBug) error {
 	type job struct {
-		bug       *numbered
+		bug       *roundBug
 		number, i int
 	}
 	var jobs []job
-	first := p.tried + 1
-	p.tried += len(bugs)
+	first := p.numberedBugs + 1
+	p.numberedBugs += len(bugs)
 	for n, b := range bugs {
-		b.attempts = make([]*attempted, p.Attempts)
+		b.attempts = make([]*finishedRollout, p.Attempts)
 		p.metrics.ByOrder[b.Order]++
 		for i := range p.Attempts {
 			jobs = append(jobs, job{b, first + n, i})
@@ -327,7 +327,7 @@ func (p *round) solve(ctx context.Context, bugs []*numbered) error {
 		if err != nil {
 			return err
 		}
-		if x.ended() {
+		if x.withoutReward() {
 			end = ssr.InfraError
 		}
 		x.end, x.patch = end, fix
@@ -336,9 +336,9 @@ func (p *round) solve(ctx context.Context, bugs []*numbered) error {
 	})
 }
 
-// harder makes bugs of order two: of each bug, the first failed repair that gives one.
-func (p *round) harder(ctx context.Context, bugs []*numbered) ([]*numbered, error) {
-	found := make([]*numbered, len(bugs))
+// harder returns bugs of order two: for each bug, the first failed repair that makes a valid one.
+func (p *round) harder(ctx context.Context, bugs []*roundBug) ([]*roundBug, error) {
+	found := make([]*roundBug, len(bugs))
 	err := p.each(ctx, len(bugs), func(ctx context.Context, i int) error {
 		b := bugs[i]
 		for _, x := range b.attempts {
@@ -347,7 +347,7 @@ func (p *round) harder(ctx context.Context, bugs []*numbered) ([]*numbered, erro
 			}
 			a, err := b.Artifact.Harder(x.patch)
 			if err != nil {
-				continue // of the highest order, or a patch that changes tests only
+				continue // the bug has the highest order, or the patch changes tests only
 			}
 			v, err := ssr.Judge(ctx, p.repo.newEnv(a), a, p.repo.Files, p.Settings)
 			if ctx.Err() != nil {
@@ -364,10 +364,10 @@ func (p *round) harder(ctx context.Context, bugs []*numbered) ([]*numbered, erro
 		return nil
 	})
 	seen := map[string]bool{}
-	for _, b := range bugs { // one that is replayed
+	for _, b := range bugs { // may include replayed bugs of order two
 		seen[b.Fingerprint] = true
 	}
-	return slices.DeleteFunc(found, func(b *numbered) bool {
+	return slices.DeleteFunc(found, func(b *roundBug) bool {
 		again := b == nil || seen[b.Fingerprint]
 		if !again {
 			seen[b.Fingerprint] = true

@@ -10,50 +10,51 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// Result of a round.
+// Result is the result of a round.
 type Result struct {
-	// Rollouts are those of both roles, injectors first. Each has a group and a reward, or
-	// the reason why it has none.
+	// Rollouts holds the rollouts of both roles, injectors first. Each has a group and a reward, or
+	// the reason for having no reward.
 	Rollouts []*rollout.Rollout
-	Bugs     []Bug // that were accepted, in order of their numbers
+	Bugs     []Bug // accepted bugs, in the order of their numbers
 	Metrics  Metrics
-	// Sessions are those of the rollouts in Options.Recorder: deliver them when the
-	// rollouts are in safety.
+	// Sessions lists the ids of the rollouts' sessions in Options.Recorder: deliver them after the
+	// rollouts are stored safely.
 	Sessions []string
 }
 
-// Metrics describe a round.
+// Metrics holds the statistics of a round.
 type Metrics struct {
 	Proposals  int            `json:"proposals"`
 	Accepted   int            `json:"accepted"`
-	Duplicates int            `json:"duplicates"` // of those accepted, known from this round or the store
-	Replayed   int            `json:"replayed"`   // bugs of the store that were tried again unasked
-	Lost       int            `json:"lost"`       // proposals without a verdict, by infrastructure
+	Duplicates int            `json:"duplicates"` // accepted, but known from this round or the store
+	Replayed   int            `json:"replayed"`   // stored bugs that were tried again without a proposal
+	Lost       int            `json:"lost"`       // proposals without a verdict, because of the infrastructure
 	Malformed  int            `json:"malformed"`
 	FailedAt   map[string]int `json:"failed_at"` // proposals by the check that failed
 	ByOrder    map[int]int    `json:"bugs_by_order"`
 	Attempts   int            `json:"attempts"`
 	Solved     int            `json:"solved"`
 	AttemptsUp int            `json:"attempts_lost"`
-	// Tokens that the policy wrote, and seconds of its rollouts and their checks, by role.
+	// Tokens sampled by the policy, and seconds of its rollouts including their checks, by role.
 	Tokens  map[string]int     `json:"tokens"`
 	Seconds map[string]float64 `json:"seconds"`
-	// TokensPerBug and SecondsPerBug are of injectors, for each accepted bug; 0 without one.
+	// TokensPerBug and SecondsPerBug are the injectors' cost per accepted bug; 0 without an accepted
+	// bug.
 	TokensPerBug  float64 `json:"tokens_per_accepted_bug"`
 	SecondsPerBug float64 `json:"seconds_per_accepted_bug"`
-	// Gibberish is the share of rollouts whose text looks broken: the paper names it as
-	// the way this training fails.
+	// Gibberish is the share of rollouts whose text looks broken: the paper names this as the failure
+	// mode of the training.
 	Gibberish float64  `json:"gibberish_rate"`
 	Flaky     []string `json:"flaky_tests"`
 }
 
-// settle rewards everybody and sums up.
-func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*numbered) (*Result, error) {
+// settle sets all rewards, ends the sessions and returns the result of the round.
+func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*roundBug) (*Result, error) {
 	out := &Result{}
-	var everybody []*attempted
+	var everybody []*finishedRollout
 	for _, x := range proposals {
-		everybody = append(everybody, p.counted("inject", x.attempted))
-		if !x.ended() && (x.artifact == nil || !x.verdict.Valid()) {
+		everybody = append(everybody, p.addCost("inject", x.finishedRollout))
+		if !x.withoutReward() && (x.artifact == nil || !x.verdict.Valid()) {
 			value := ssr.InvalidReward
 			x.r.Outcome.Reward = &value
 			x.r.Outcome.Reason = x.verdict.Reason
@@ -64,7 +65,7 @@ func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*numbe
 			return nil, err
 		}
 		for _, x := range b.attempts {
-			everybody = append(everybody, p.counted("solve", x))
+			everybody = append(everybody, p.addCost("solve", x))
 		}
 		if p.Store != nil {
 			p.Store.put(b.Bug)
@@ -99,8 +100,8 @@ func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*numbe
 	return out, nil
 }
 
-// reward rewards the attempts at a bug, and those who proposed it.
-func (p *round) reward(b *numbered) error {
+// reward sets the rewards of the attempts at a bug and of its proposers.
+func (p *round) reward(b *roundBug) error {
 	var ends []ssr.Attempt
 	for _, x := range b.attempts {
 		ends = append(ends, x.end)
@@ -131,7 +132,7 @@ func (p *round) reward(b *numbered) error {
 	return nil
 }
 
-func (p *round) counted(role string, x *attempted) *attempted {
+func (p *round) addCost(role string, x *finishedRollout) *finishedRollout {
 	p.metrics.Tokens[role] += x.tokens
 	p.metrics.Seconds[role] += x.seconds
 	return x

@@ -14,22 +14,22 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Bug is a valid artifact and how solvers fared.
+// Bug is a valid artifact with the results of its solvers.
 type Bug struct {
 	Repository  string       `json:"repository"`
 	Commit      string       `json:"commit"`
 	Fingerprint string       `json:"fingerprint"`
-	Parent      string       `json:"parent,omitempty"` // of a bug of order two
+	Parent      string       `json:"parent,omitempty"` // fingerprint of the first bug, for order two
 	Order       int          `json:"order"`
 	Strategy    Strategy     `json:"strategy"`
 	Round       int          `json:"round"`
-	Broken      []string     `json:"broken"` // tests
+	Broken      []string     `json:"broken"` // tests broken by the bug
 	Solved      int          `json:"solved"`
 	Live        int          `json:"live"` // attempts that ended on their own
 	Artifact    ssr.Artifact `json:"artifact"`
 }
 
-// Difficulty is the share of attempts that failed, 1 where there was none.
+// Difficulty returns the share of live attempts that failed, 1 without live attempts.
 func (b Bug) Difficulty() float64 {
 	if b.Live == 0 {
 		return 1
@@ -37,13 +37,13 @@ func (b Bug) Difficulty() float64 {
 	return 1 - float64(b.Solved)/float64(b.Live)
 }
 
-// Store is a file of bugs, each once: one line of JSON for each. It is for one goroutine.
+// Store is a set of bugs in a file with one JSON line per bug. It is not safe for concurrent use.
 type Store struct {
 	path string
 	bugs map[string]Bug
 }
 
-// OpenStore reads the bugs of a file, which need not be there yet.
+// OpenStore reads the bugs of a file, which need not exist yet.
 func OpenStore(path string) (*Store, error) {
 	s := &Store{path: path, bugs: map[string]Bug{}}
 	text, err := os.ReadFile(path)
@@ -75,7 +75,7 @@ func (s *Store) has(b Bug) bool {
 	return there
 }
 
-// put adds a bug, or counts further attempts at one that is there.
+// put adds a bug, or adds its attempts to those of the stored bug.
 func (s *Store) put(b Bug) {
 	if known, there := s.bugs[b.key()]; there {
 		known.Solved += b.Solved
@@ -85,7 +85,7 @@ func (s *Store) put(b Bug) {
 	s.bugs[b.key()] = b
 }
 
-// Bugs are those of the store by order, the hardest first within one.
+// Bugs returns the stored bugs sorted by order, then by difficulty, the hardest first.
 func (s *Store) Bugs() []Bug {
 	if s == nil {
 		return nil
@@ -100,7 +100,7 @@ func (s *Store) Bugs() []Bug {
 	return out
 }
 
-// Save writes the file anew.
+// Save rewrites the file.
 func (s *Store) Save() error {
 	if s == nil || s.path == "" {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the store was not opened").WithFix("make it with OpenStore")

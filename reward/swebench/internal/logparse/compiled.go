@@ -26,12 +26,11 @@ var (
 		words{"OK": Passed, "FAILED": Failed}, nil)
 )
 
-// mavenTest finds the last test that a command line names.
+// mavenTest matches the last test named on a command line.
 var mavenTest = compile(`.*-Dtest=(<S>+)`)
 
-// parseMaven pairs the tests named on command lines (-Dtest=NAME, one run per
-// test) with the BUILD results, first in first out, because shell tracing and
-// Maven's own output interleave.
+// parseMaven pairs the tests named on command lines (-Dtest=NAME, one run per test) with the BUILD
+// results, first in first out, because the output of shell tracing and of Maven interleaves.
 func parseMaven(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	var pending []string
@@ -69,8 +68,7 @@ var (
 	gradleTest   = compile(`\A[^>]<S>*<s>+><s>+<S>+\z`)
 )
 
-// parseGradle reads "class > method PASSED" lines; the status may stand on a later line
-// of its own.
+// parseGradle reads "class > method PASSED" lines; the status may be alone on a later line.
 func parseGradle(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	pending := ""
@@ -156,7 +154,7 @@ type element struct {
 	Children []element  `xml:",any"`
 }
 
-// attr is the value of an attribute, "None" where there is none.
+// attr returns the value of an attribute, "None" if it is missing.
 func (e *element) attr(name string) string {
 	value := "None"
 	for _, a := range e.Attrs {
@@ -167,7 +165,7 @@ func (e *element) attr(name string) string {
 	return value
 }
 
-// find appends the descendants of e called tag, in document order.
+// find appends the descendants of e named tag, in document order.
 func (e *element) find(tag string, to []*element) []*element {
 	for i := range e.Children {
 		c := &e.Children[i]

@@ -19,9 +19,9 @@ var (
 		words{"PASSED": Passed, "FAILED": Failed}, nil)
 	parseTAP = perLine(trim, `(?P<word>ok|not ok) <d>+ (?P<test>.+)`,
 		words{"ok": Passed, "not ok": Failed}, nil)
-	parseMarked = perLine(asIs, `<d>+\)<s>(?P<test>.*)`, words{"": Failed}, trim)
+	parseMarked = perLine(identity, `<d>+\)<s>(?P<test>.*)`, words{"": Failed}, trim)
 	// parseCarbon reads "PASS file (1.2 s)" and "FAIL file" lines.
-	parseCarbon = perLine(asIs, `(?P<word>PASS|FAIL)<s>(?P<test>.*)`, words{"PASS": Passed, "FAIL": Failed}, dropFirstTiming)
+	parseCarbon = perLine(identity, `(?P<word>PASS|FAIL)<s>(?P<test>.*)`, words{"PASS": Passed, "FAIL": Failed}, dropFirstTiming)
 )
 
 func parseImmutable(log string, c Context) (Statuses, error) {
@@ -34,15 +34,15 @@ func parseImmutable(log string, c Context) (Statuses, error) {
 	return Statuses{}, unknownInstance("parse_log_immutable_js", c)
 }
 
-// carbonTimings are tried one after the other.
+// carbonTimings are tried in order.
 var carbonTimings = []func() *regexp.Regexp{
 	compile(`\A(.*)<s>\(<d.>+ms\)`),
 	compile(`\A(.*)<s>\(<d.>+<s>s\)`),
 	compile(`\A(.*)<s>\(<d.>+s\)`),
 }
 
-// dropFirstTiming cuts a line at its last " (12ms)", else at its last " (3 s)",
-// else at its last " (3s)".
+// dropFirstTiming truncates a line at its last " (12ms)", else at its last " (3 s)", else at its last
+// " (3s)".
 func dropFirstTiming(s string) string {
 	for _, timing := range carbonTimings {
 		if g := timing().FindStringSubmatch(s); g != nil {
@@ -52,8 +52,8 @@ func dropFirstTiming(s string) string {
 	return s
 }
 
-// numbered cuts "12)" off the front of a line.
-func numbered(line string) (rest string, ok bool) {
+// cutNumber removes a prefix such as "12)" from a line.
+func cutNumber(line string) (rest string, ok bool) {
 	n := digitsPrefix(line)
 	if n == 0 {
 		return "", false
@@ -61,18 +61,18 @@ func numbered(line string) (rest string, ok bool) {
 	return strings.CutPrefix(line[n:], ")")
 }
 
-// found sets the status of what the group of re holds, wherever re fits, under the name that
-// rename makes of it.
-func (s *Statuses) found(log string, re *regexp.Regexp, status Status, rename func(string) string) {
+// setMatches sets the status of every test that the first group of re matches in log, under its name after
+// rename.
+func (s *Statuses) setMatches(log string, re *regexp.Regexp, status Status, rename func(string) string) {
 	for _, g := range re.FindAllStringSubmatch(log, -1) {
 		s.Set(rename(g[1]), status)
 	}
 }
 
-func asIs(test string) string { return test }
+func identity(test string) string { return test }
 
 var (
-	// The white space after the word may be the line's own end: the name is then the next line.
+	// The white space after the word may be the line end: the name is then the next line.
 	grommetFailed = compile(`(?m)^FAIL<s>(.*)`)
 	grommetPassed = compile(`(?m)^PASS<s>(.*)`)
 	grommetTiming = compile(`<s>\(<d.>+<s>?(?:ms|s)\)\z`)
@@ -81,12 +81,12 @@ var (
 func parseGrommet(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	name := func(line string) string { return grommetTiming().ReplaceAllLiteralString(trim(line), "") }
-	m.found(log, grommetFailed(), Failed, name)
-	m.found(log, grommetPassed(), Passed, name)
+	m.setMatches(log, grommetFailed(), Failed, name)
+	m.setMatches(log, grommetPassed(), Passed, name)
 	return m, nil
 }
 
-// Failure headings of the karma reporters, whose group is the name.
+// Failure headings of the karma reporters; the group is the name of the test.
 var (
 	chartFailure = compile(`Chrome<s><d.>+<blank>\(.+?\)<blank>(.*)FAILED(?m:$)`)
 
@@ -103,10 +103,10 @@ var (
 	}
 	openLayersCase = compile(`(?m)^case<s>(.*):<s>mismatch`)
 
-	// mochaError is a "  1) suite\n test\n Error:" block: two white spaces at a line
-	// start, a number, and everything up to the next "Error:".
+	// mochaError matches a "  1) suite\n test\n Error:" block: two white spaces at a line start, a
+	// number, and everything up to the next "Error:".
 	mochaError = compile(`(?m)^<s>{2}<d>+\)((?s:.*?))Error:`)
-	// eslintNumber and eslintTitle are a "  1) title … SomeError" block of mocha's min
+	// eslintNumber and eslintTitle match a "  1) title … SomeError" block of mocha's min
 	// reporter: the title ends at the first white space after which the line holds "Error".
 	eslintNumber = compile(`<s>{2}<d>+\z`)
 	eslintTitle  = compile(`\A((?s:.*?))<s>+.*Error`)
@@ -114,14 +114,14 @@ var (
 
 func parseChartJS(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	m.found(stripANSI(log), chartFailure(), Failed, asIs)
+	m.setMatches(stripANSI(log), chartFailure(), Failed, identity)
 	return m, nil
 }
 
 func parseBPMN(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	for _, heading := range bpmnFailures {
-		m.found(log, heading(), Failed, asIs)
+		m.setMatches(log, heading(), Failed, identity)
 	}
 	return m, nil
 }
@@ -129,14 +129,15 @@ func parseBPMN(log string, _ Context) (Statuses, error) {
 func parseOpenLayers(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	for _, heading := range openLayersFailures {
-		m.found(log, heading(), Failed, squeeze)
+		m.setMatches(log, heading(), Failed, squeeze)
 	}
-	m.found(log, mochaError(), Failed, squeeze)
-	m.found(log, openLayersCase(), Failed, squeeze)
+	m.setMatches(log, mochaError(), Failed, squeeze)
+	m.setMatches(log, openLayersCase(), Failed, squeeze)
 	return m, nil
 }
 
-// maxNumber is how many bytes the number of a failure has at most, with what is before it.
+// maxNumber is the maximum length in bytes of the number of a failure, including the white space
+// before it.
 const maxNumber = 64
 
 func parseESLint(log string, _ Context) (Statuses, error) {
@@ -152,7 +153,7 @@ func parseESLint(log string, _ Context) (Statuses, error) {
 		}
 		g := eslintTitle().FindStringSubmatchIndex(rest)
 		if g == nil {
-			return m, nil // nor is one after a later number
+			return m, nil // no title after a later number would match either
 		}
 		m.Set(squeeze(rest[g[2]:g[3]]), Failed)
 		log = rest[g[1]:]

@@ -114,8 +114,8 @@ func set(names []string) map[string]bool {
 	return m
 }
 
-// TestLinesAreIndependent: parsers that judge line by line give the same map
-// for a log and for its lines taken in any grouping.
+// TestLinesAreIndependent: parsers that work line by line give the same map for a log and for its
+// lines in any grouping.
 func TestLinesAreIndependent(t *testing.T) {
 	perLine := []string{"parse_log_pytest", "parse_log_pytest_options", "parse_log_pytest_v2", "parse_log_matplotlib", "parse_log_seaborn", "parse_log_gotest",
 		"parse_log_cargo", "parse_log_ant", "parse_log_redis", "parse_log_jq", "parse_log_tap", "parse_log_jest", "parse_log_vitest", "parse_log_carbon", "parse_log_googletest"}
@@ -139,8 +139,8 @@ func TestLinesAreIndependent(t *testing.T) {
 	}
 }
 
-// FuzzParse: no parser panics, none is slow without bound, all are functions of
-// their input, and every error is of kind scorer.
+// FuzzParse: no parser panics or takes unbounded time, all are deterministic, and every error has the
+// kind scorer.
 func FuzzParse(f *testing.F) {
 	for i, r := range references(f) {
 		if i%10 == 3 {

@@ -15,7 +15,7 @@ import (
 
 // JavaScript runners whose test names depend on the suites around them.
 
-// suiteStack is the path of suite headings by indentation.
+// suiteStack holds the current path of suite headings, by indentation.
 type suiteStack []suiteLevel
 
 type suiteLevel struct {
@@ -23,7 +23,7 @@ type suiteLevel struct {
 	indent int
 }
 
-// heading takes in an indented line that is no result.
+// heading updates the path with an indented line that is not a result.
 func (s *suiteStack) heading(line string) {
 	chars, bytes := indent(line)
 	if chars == 0 {
@@ -36,7 +36,7 @@ func (s *suiteStack) heading(line string) {
 	*s = append(levels, suiteLevel{trimRight(line[bytes:]), chars})
 }
 
-// join returns the headings and name separated by " - ".
+// join returns the headings and name, separated by " - ".
 func (s suiteStack) join(name string) string {
 	var b strings.Builder
 	for _, l := range s {
@@ -112,7 +112,7 @@ func parseHighlightJS(log string, _ Context) (Statuses, error) {
 		body := trim(line)
 		if strings.HasPrefix(body, "✓") || strings.HasPrefix(body, "✔") {
 			m.Set(full(dropMilliseconds(trimLeft(line)[len("✓"):])), Passed)
-		} else if _, ok := numbered(body); ok {
+		} else if _, ok := cutNumber(body); ok {
 			_, name, _ := strings.Cut(line, ")")
 			m.Set(full(dropMilliseconds(name)), Failed)
 		} else if strings.HasPrefix(line, "  ") {
@@ -131,7 +131,7 @@ func dropMilliseconds(name string) string {
 
 var summary = compile(`\n[ \t]*<d>+ passing`)
 
-// beforeSummary cuts the log at its first "<n> passing" line.
+// beforeSummary returns the log up to its first "<n> passing" line.
 func beforeSummary(log string) string {
 	if loc := summary().FindStringIndex(log); loc != nil {
 		return log[:loc[0]]
@@ -170,7 +170,7 @@ func fullTitles(run, opening, closing string, status Status, m *Statuses) {
 	if i := strings.LastIndex(run, closing); i >= 0 {
 		run = run[:i]
 	}
-	m.found(run, fullTitle(), status, asIs)
+	m.setMatches(run, fullTitle(), status, identity)
 }
 
 var fullTitle = compile(`"fullTitle":<s>"(.*)",\n`)
@@ -195,7 +195,7 @@ func parseLighthouseMocha(log string) (Statuses, error) {
 			if ok {
 				status = Passed
 			} else {
-				rest, ok = numbered(body)
+				rest, ok = cutNumber(body)
 			}
 			if ok {
 				rest, ok = cutSpace(rest)
@@ -317,8 +317,8 @@ func parseNextCypress(log string) (Statuses, error) {
 		}
 		suite, body := log[s[4]:s[5]], log[s[1]:end]
 		name := func(test string) string { return suite + ": " + trim(test) }
-		m.found(body, cypressFailure(), Failed, name)
-		m.found(body, cypressSuccess(), Passed, name)
+		m.setMatches(body, cypressFailure(), Failed, name)
+		m.setMatches(body, cypressSuccess(), Passed, name)
 	}
 	return m, nil
 }

@@ -6,14 +6,14 @@ import (
 )
 
 // parseP5 reads mocha failures, "1) suite\n  test:", after dropping the JSON
-// and XML that the tests print between them.
+// and XML printed by the tests between them.
 func parseP5(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	log = dropXML(dropJSON(stripANSI(log)))
 	for pos := 0; pos < len(log); {
 		body := trimLeft(log[pos:])
 		at := len(log) - len(body)
-		rest, ok := numbered(body)
+		rest, ok := cutNumber(body)
 		if ok {
 			if title, ok := untilColon(rest); ok {
 				if name, ok := indentedTitle(title); ok {
@@ -22,7 +22,7 @@ func parseP5(log string, _ Context) (Statuses, error) {
 				at = len(log) - len(rest) + len(title) + 1
 			}
 		}
-		// Every line start up to at leads to the same place.
+		// Every line start before at would lead to the same place.
 		i := strings.IndexByte(log[at:], '\n')
 		if i < 0 {
 			break
@@ -32,7 +32,7 @@ func parseP5(log string, _ Context) (Statuses, error) {
 	return m, nil
 }
 
-// maxTitle is how far a title's colon may be, in characters.
+// maxTitle is the maximum length of a title in characters, up to its colon.
 const maxTitle = 1000
 
 func untilColon(s string) (string, bool) {
@@ -43,8 +43,8 @@ func untilColon(s string) (string, bool) {
 	return s[:i], true
 }
 
-// indentedTitle joins the lines of a title with colons. Each must be indented
-// more than the one before, else the text is no title.
+// indentedTitle joins the lines of a title with colons. Each line must be indented more than the
+// previous one, otherwise ok is false.
 func indentedTitle(title string) (string, bool) {
 	var parts []string
 	last := 0
@@ -59,8 +59,8 @@ func indentedTitle(title string) (string, bool) {
 	return strings.Join(parts, ":"), true
 }
 
-// dropJSON removes printed objects and lists: from a line that ends in { or [
-// to the line that is only the closing bracket, and one-line ones.
+// dropJSON removes printed objects and lists: those from a line that ends in { or [ to a line with
+// only the closing bracket, and those on a single line.
 func dropJSON(log string) string {
 	var b strings.Builder
 	b.Grow(len(log))
@@ -94,12 +94,11 @@ func dropJSON(log string) string {
 	return b.String()
 }
 
-// maxRejoins bounds the removals after which the search must start over.
+// maxRejoins bounds the number of removals after which the search restarts.
 const maxRejoins = 1000
 
-// dropXML removes <tag>…</tag> blocks, the first that has an end first. Further
-// opening tags of the same name inside a block stay in its place, so
-// that their own ends find them.
+// dropXML removes <tag>…</tag> blocks in order of their beginnings. For each further opening tag of
+// the same name inside a block, an opening tag is kept in its place, to match a later closing tag.
 func dropXML(log string) string {
 	var done strings.Builder
 	unclosed := map[string]bool{}
@@ -115,7 +114,7 @@ func dropXML(log string) string {
 		case inner > 0:
 			log = strings.Repeat("<"+name+">", inner) + log
 		case endsInTag(done.String()) && rejoins < maxRejoins:
-			// What now stand side by side may spell a tag.
+			// The text before and after the removed block may form a tag.
 			rejoins++
 			log = done.String() + log
 			done.Reset()
@@ -124,14 +123,15 @@ func dropXML(log string) string {
 	}
 }
 
-// endsInTag reports whether s ends in the beginning of a tag.
+// endsInTag reports whether s ends with the beginning of a tag.
 func endsInTag(s string) bool {
 	head := strings.TrimSuffix(strings.TrimRightFunc(s, isWord), "/")
 	return strings.HasSuffix(head, "<")
 }
 
-// firstBlock finds the first opening tag that has an end. Names without an end
-// are remembered: later text only gets shorter.
+// firstBlock returns the first block with an opening and a closing tag; end is 0 if there is none. It
+// records names without a closing tag in unclosed, which stays valid since later text only gets
+// shorter.
 func firstBlock(log string, unclosed map[string]bool) (start, end int, name string) {
 	for pos := 0; ; {
 		i := strings.IndexByte(log[pos:], '<')

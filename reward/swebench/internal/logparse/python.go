@@ -15,9 +15,9 @@ func endsWithStatus(line string) bool {
 	return slices.ContainsFunc(statusWords, func(word string) bool { return strings.HasSuffix(line, word) })
 }
 
-// skipSummary reports whether a result line is pytest's "SKIPPED [3] file:line:
-// reason", in which [3] is a count. Only SKIPPED: "PASSED [100%]" is a test id
-// that two published instances list.
+// skipSummary reports whether a result line is pytest's "SKIPPED [3] file:line: reason", in which [3]
+// is a count. It is limited to SKIPPED, since "PASSED [100%]" is a test id that two published
+// instances list.
 func skipSummary(status, name string) bool {
 	if status != string(Skipped) || len(name) < 3 || name[0] != '[' || name[len(name)-1] != ']' {
 		return false
@@ -25,14 +25,13 @@ func skipSummary(status, name string) bool {
 	return digitsPrefix(name[1:]) == len(name)-2
 }
 
-// shortSummary reads "STATUS test" from a line known to begin with a status.
-// The " - message" tail of a FAILED line is split off by replacing every " - "
-// by one blank, as the reference does.
+// shortSummary reads "STATUS test" from a line that begins with a status. As in the reference, the " -
+// message" tail of a FAILED line is separated by replacing every " - " by one blank.
 func shortSummary(line string) (status, test string, ok bool) {
 	status, rest := nextField(line)
 	test, _ = nextField(rest)
 	if test == "-" && strings.HasPrefix(line, "FAILED") {
-		// Only here does the replacement change the first two words.
+		// In any other case the replacement does not change the first two words.
 		line = strings.ReplaceAll(line, " - ", " ")
 		status, rest = nextField(line)
 		test, _ = nextField(rest)
@@ -60,8 +59,8 @@ func shortSummaries(log string, rename func(test string) string) Statuses {
 	return m
 }
 
-// shortenOption reduces a path used as a parameter to its last component:
-// test_x[/a/b/c] becomes test_x[/c]. What follows the last bracket is dropped.
+// shortenOption reduces a path used as a parameter to its last component: test_x[/a/b/c] becomes
+// test_x[/c]. Text after the last bracket is dropped.
 func shortenOption(test string) string {
 	open := strings.IndexByte(test, '[')
 	if open < 0 {
@@ -89,9 +88,9 @@ var colour = compile(`\[<d>+m`)
 
 func isControl(r rune) bool { return r > 0 && r < 0x20 }
 
-// undecorated is line without "[<digits>m" and without the control characters 1..31, in
-// that order: what the first step leaves is not searched again.
-func undecorated(line string) string {
+// stripDecoration returns line without "[<digits>m", and then without the control characters 1..31;
+// sequences formed by the second step are kept.
+func stripDecoration(line string) string {
 	line = colour().ReplaceAllLiteralString(line, "")
 	return strings.Join(strings.FieldsFunc(line, isControl), "")
 }
@@ -99,7 +98,7 @@ func undecorated(line string) string {
 func parsePytestV2(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	for line := range strings.SplitSeq(log, "\n") {
-		line = undecorated(line)
+		line = stripDecoration(line)
 		switch {
 		case startsWithStatus(line):
 			if strings.HasPrefix(line, "FAILED") {
@@ -147,11 +146,11 @@ func parseSeaborn(log string, _ Context) (Statuses, error) {
 
 func parseSympy(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	// Result lines count after all failure headings, wherever they stand.
+	// Result lines are applied after all failure headings, regardless of their positions.
 	var results []string
 	for line := range strings.SplitSeq(log, "\n") {
-		// Failure headings, "____ path/test_x.py:test_name ____": everything between
-		// the first and the last blank of the line.
+		// A failure heading is "____ path/test_x.py:test_name ____": the test is the text between the
+		// first and the last blank of the line.
 		if first := strings.IndexByte(line, ' '); first >= 0 {
 			last := strings.LastIndexByte(line, ' ')
 			if first < last && strings.Contains(line[first+1:last], ".py:") {
@@ -180,7 +179,8 @@ func parseSympy(log string, _ Context) (Statuses, error) {
 	return m, nil
 }
 
-// djangoFailures are the ends of lines about a test that failed, and headings before its name.
+// djangoFailures lists, by status, the end of a line about a failed test and the heading before its
+// name.
 var djangoFailures = []struct {
 	end, heading string
 	status       Status
@@ -249,15 +249,15 @@ func secondWord(line string, at int) (string, error) {
 	return word, nil
 }
 
-// djangoInterrupted finds the tests whose "... ok" was torn apart by another
-// message: the test name and " ... MESSAGE" on one line, "ok" on a later one.
+// djangoInterrupted sets the status of tests whose "... ok" was interrupted by another message: the
+// test name and "... MESSAGE" on one line, "ok" on a later one.
 func djangoInterrupted(log string, m *Statuses) {
 	const (
 		testing  = "Testing against Django installed in "
 		server   = "Internal Server Error: /"
 		sysCheck = "System check identified no issues (0 silenced)"
 	)
-	exhausted := false // no end further on, whatever the beginning
+	exhausted := false // no further end in the log, whatever the beginning
 	interrupted(log, testing, m, func(after int) int {
 		for from := after; !exhausted; {
 			i := strings.Index(log[from:], " silenced).\nok")
@@ -283,7 +283,7 @@ func djangoInterrupted(log string, m *Statuses) {
 	interrupted(log, sysCheck, m, func(after int) int { return okLine(log, after) })
 }
 
-// okLine returns the end of "\nok" at i when that ends its line, else -1.
+// okLine returns the end of "\nok" at i if nothing follows it on its line, else -1.
 func okLine(log string, i int) int {
 	if !strings.HasPrefix(log[i:], "\nok") {
 		return -1
@@ -294,9 +294,9 @@ func okLine(log string, i int) int {
 	return -1
 }
 
-// interrupted marks as passed every test whose line holds
-// <test><space>...<space>message, when tail, given the offset after message,
-// returns the end of the whole construct (or -1). Matches do not overlap.
+// interrupted marks as passed every test whose line holds <test><space>...<space>message, if tail
+// accepts the text after it: tail gets the offset after message and returns the end of the whole
+// construct, or -1. Matches do not overlap.
 func interrupted(log, message string, m *Statuses, tail func(after int) int) {
 	done := 0
 	for pos := 0; ; {

@@ -6,23 +6,22 @@ import (
 	"strings"
 )
 
-// Context is what some parsers need to know beside the log: two choose their
-// rules by instance, two by version. All others ignore it.
+// Context holds the data that some parsers need in addition to the log: two choose their rules by
+// instance, two by version. The others ignore it.
 type Context struct {
 	InstanceID string // "jekyll__jekyll-8047"
 	Version    string // the row's version field, "1.27"
 }
 
-// Parser reads the statuses out of log, whose line ends must be LF. It never
-// panics and keeps no reference to log. An error is of kind scorer: the
-// reference parser raises an exception on that log.
+// Parser returns the statuses in log, whose line ends must be LF. It never panics and keeps no
+// reference to log. An error has the kind scorer and means that the reference parser raises an
+// exception on the log.
 type Parser func(log string, c Context) (Statuses, error)
 
-// prefix begins the name of every parser.
+// prefix is the prefix of every parser's name.
 const prefix = "parse_log_"
 
-// Lookup returns the parser that instance rows call name, such as
-// "parse_log_pytest".
+// Lookup returns the parser with the given name in instance rows, such as "parse_log_pytest".
 func Lookup(name string) (Parser, bool) {
 	if short, ok := strings.CutPrefix(name, prefix); ok {
 		for _, p := range parsers {
@@ -48,18 +47,18 @@ func ForRepo(repo string) (name string, ok bool) {
 	return "", false
 }
 
-// gym are the repositories of SWE-Gym, all graded by parse_log_pytest. Rows of
-// pydantic, whose results it shortens further, have to name a parser.
+// gym lists the repositories of SWE-Gym, all graded by parse_log_pytest. It leaves out pydantic, whose
+// results SWE-Gym shortens further: its rows have to name a parser.
 var gym = []string{"python/mypy", "getmoto/moto", "conan-io/conan", "modin-project/modin", "Project-MONAI/MONAI", "iterative/dvc",
 	"dask/dask", "bokeh/bokeh", "pandas-dev/pandas", "facebookresearch/hydra"}
 
-// Gym reports whether SWE-Gym has the repository, whose harness writes no markers.
+// Gym reports whether the repository belongs to SWE-Gym, whose harness writes no markers.
 func Gym(repo string) bool {
 	return slices.ContainsFunc(gym, func(r string) bool { return strings.EqualFold(r, repo) })
 }
 
-// FailOnly reports whether the reference grades the repository by recorded
-// failures alone, since its runner's log names no passing test.
+// FailOnly reports whether the reference grades the repository only by recorded failures, since its
+// runner's log names no passing tests.
 func FailOnly(repo string) bool {
 	switch strings.ToLower(repo) {
 	case "chartjs/chart.js", "processing/p5.js", "markedjs/marked", "bpmn-io/bpmn-js", "openlayers/openlayers", "eslint/eslint":
@@ -68,7 +67,7 @@ func FailOnly(repo string) bool {
 	return false
 }
 
-// Names lists all parser names, sorted.
+// Names returns all parser names, sorted.
 func Names() []string {
 	var names []string
 	for _, p := range parsers {
@@ -80,7 +79,7 @@ func Names() []string {
 	return names
 }
 
-// parsers are those of the reference, with their names but for the beginning that all share.
+// parsers holds the reference's parsers with their names, without the common prefix.
 var parsers = []struct {
 	names string
 	parse Parser
@@ -132,8 +131,8 @@ var parsers = []struct {
 	{"cargo", parseCargo},
 }
 
-// repoParsers has a line for each pair of the reference's per-language tables whose
-// parser has a name of its own: the repository and the name without its beginning.
+// repoParsers has a line for each pair of the reference's per-language tables whose parser has a name
+// of its own: the repository and the parser's name without the common prefix.
 //
 //go:embed repos.txt
 var repoParsers string

@@ -9,14 +9,14 @@ import (
 // Runners of PHP and Ruby.
 
 var (
-	// phpSuite is a test-suite heading, "Name (Namespace\Class)".
+	// phpSuite matches a test suite heading, "Name (Namespace\Class)".
 	phpSuite  = compile(`\A(<w>.+) \(.+\)\z`)
 	phpResult = compile(`\A<s>*([✔✘↩])<s>*(.*)\z`)
 )
 
 func parsePHPUnit(log string, _ Context) (Statuses, error) {
 	var m Statuses
-	suite := "None" // what the reference prints before the first suite
+	suite := "None" // the suite name that the reference uses before the first heading
 	for line := range strings.SplitSeq(log, "\n") {
 		if g := phpSuite().FindStringSubmatch(line); g != nil {
 			suite = g[1]
@@ -28,9 +28,8 @@ func parsePHPUnit(log string, _ Context) (Statuses, error) {
 }
 
 var (
-	// parseMinitest reads "Suite#test_name. = 0.00 s = ." lines: the outcome is the
-	// last of '.', 'F', 'E' on the line, the name ends at the last ". " before the
-	// last '=' before it.
+	// parseMinitest reads "Suite#test_name. = 0.00 s = ." lines: the outcome is the last '.', 'F' or
+	// 'E' on the line, preceded by '='; the name ends at the last ". " before the last such '='.
 	parseMinitest = perLine(trim, `(?P<test>.+)\. .*=.*(?P<word>[.FE]).*`,
 		words{".": Passed, "F": Failed, "E": Failed}, nil)
 	// parseCucumber reads the progress format: "name ....F".
@@ -42,7 +41,7 @@ var (
 	rubyResult = compile(`\A(?:test: )?(.+):<s>+(?:(\.)|([EFO])(?:[^\p{L}\p{N}_]|\z))`)
 )
 
-// parseRubyUnit reads "name: ." with the last colon that an outcome follows.
+// parseRubyUnit reads "name:." lines, split at the last colon followed by an outcome.
 func parseRubyUnit(log string, _ Context) (Statuses, error) {
 	var m Statuses
 	for line := range strings.SplitSeq(log, "\n") {

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// Status is what a log says about one test. The five named values have a
-// meaning in grading; a parser may store any other word it found in the log,
-// which then counts as neither passed nor failed.
+// Status is the status of one test in a log. The five named values have a meaning in grading; a parser
+// may store any other word of the log, which counts as neither passed nor failed.
 type Status string
 
-// The statuses with a meaning.
+// The statuses with a meaning in grading.
 const (
 	Passed  Status = "PASSED"
 	Failed  Status = "FAILED"
@@ -27,8 +26,8 @@ type Statuses struct {
 	of    map[string]Status
 }
 
-// Set stores the status of test. A later call for the same test replaces the
-// status and keeps the place.
+// Set stores the status of test. A later call for the same test replaces the status and keeps the
+// position.
 func (s *Statuses) Set(test string, status Status) {
 	if _, known := s.of[test]; known {
 		s.of[test] = status
@@ -37,19 +36,19 @@ func (s *Statuses) Set(test string, status Status) {
 	if s.of == nil {
 		s.of = make(map[string]Status)
 	}
-	// Clones, so that a few names do not hold a whole log in memory.
+	// Clone the names, so that they do not keep the whole log in memory.
 	test = strings.Clone(test)
 	s.of[test] = Status(strings.Clone(string(status)))
 	s.order = append(s.order, test)
 }
 
-// Get returns the status of test and whether the log named it.
+// Get returns the status of test and reports whether the log named it.
 func (s *Statuses) Get(test string) (Status, bool) {
 	st, ok := s.of[test]
 	return st, ok
 }
 
-// Len is the number of tests.
+// Len returns the number of tests.
 func (s *Statuses) Len() int { return len(s.order) }
 
 // Order returns the test ids in the order of first insertion. The slice is

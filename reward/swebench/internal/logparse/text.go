@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// The reference is Python: str.split, str.strip and \s use Unicode white space
-// plus the four ASCII separators, \d every decimal digit, \w letters, numbers
-// and the underscore (no combining marks).
+// The reference is written in Python: str.split, str.strip and \s use Unicode white space plus the
+// four ASCII separators, \d matches every decimal digit, \w letters, numbers and the underscore (no
+// combining marks).
 
 func isSpace(r rune) bool { return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r) }
 
@@ -22,14 +22,14 @@ func trimRight(s string) string { return strings.TrimRightFunc(s, isSpace) }
 
 func trim(s string) string { return strings.TrimFunc(s, isSpace) }
 
-// indent counts the leading white space in characters and in bytes.
+// indent returns the length of the leading white space in characters and in bytes.
 func indent(s string) (chars, bytes int) {
 	rest := trimLeft(s)
 	bytes = len(s) - len(rest)
 	return utf8.RuneCountInString(s[:bytes]), bytes
 }
 
-// nextField returns the first white-space separated word of s and what follows.
+// nextField returns the first word of s, delimited by white space, and the rest after it.
 func nextField(s string) (word, rest string) {
 	s = trimLeft(s)
 	end := strings.IndexFunc(s, isSpace)
@@ -39,14 +39,14 @@ func nextField(s string) (word, rest string) {
 	return s[:end], s[end:]
 }
 
-// lastField returns the last word of s and what precedes it.
+// lastField returns the last word of s and the text before it.
 func lastField(s string) (before, word string) {
 	word = trimRight(s)
 	before = strings.TrimRightFunc(word, func(r rune) bool { return !isSpace(r) })
 	return before, word[len(before):]
 }
 
-// cutSpace removes one white-space character from the front.
+// cutSpace removes one leading white space character.
 func cutSpace(s string) (string, bool) {
 	r, n := utf8.DecodeRuneInString(s)
 	if n == 0 || !isSpace(r) {
@@ -55,7 +55,7 @@ func cutSpace(s string) (string, bool) {
 	return s[n:], true
 }
 
-// cutLastSpace removes one white-space character from the end.
+// cutLastSpace removes one trailing white space character.
 func cutLastSpace(s string) (string, bool) {
 	r, n := utf8.DecodeLastRuneInString(s)
 	if n == 0 || !isSpace(r) {
@@ -64,7 +64,7 @@ func cutLastSpace(s string) (string, bool) {
 	return s[:len(s)-n], true
 }
 
-// digitsPrefix is the length in bytes of the leading decimal digits.
+// digitsPrefix returns the length in bytes of the leading decimal digits.
 func digitsPrefix(s string) int { return len(s) - len(strings.TrimLeftFunc(s, unicode.IsDigit)) }
 
 func endOfLine(s string, from int) int {
@@ -83,9 +83,9 @@ const (
 	wordSet  = `\p{L}\p{N}_`
 )
 
-// compile returns a regular expression, made at the first call, in which <s>, <S>, <d>
-// and <w> stand for the reference's character classes, <d.> for digits and points, and
-// <blank> for white space within a line.
+// compile returns a function for a regular expression that is compiled at the first call. In the
+// pattern, <s>, <S>, <d> and <w> stand for the reference's character classes, <d.> for digits and
+// points, and <blank> for white space within a line.
 func compile(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(strings.NewReplacer(
@@ -96,13 +96,12 @@ func compile(pattern string) func() *regexp.Regexp {
 	})
 }
 
-// words are what a log says of a test, and what that means. The word of a pattern
-// without one is "".
+// words maps the words of a log about a test to statuses. The key is "" for a pattern without a word.
 type words map[string]Status
 
-// perLine is the parser of a log that has a line for each test: pattern, which fits the
-// whole line as prepare leaves it, names the test and the word about it as groups. The
-// test's name is what rename, if there is one, makes of it.
+// perLine returns the parser of a log with one line per test. pattern must match the whole line after
+// prepare; its groups "test" and "word" are the name of the test and the word about it. rename, if not
+// nil, is applied to the name.
 func perLine(prepare func(line string) string, pattern string, meaning words, rename func(test string) string) Parser {
 	re := compile(`\A(?:` + pattern + `)\z`)
 	return func(log string, _ Context) (Statuses, error) {
@@ -128,6 +127,6 @@ func perLine(prepare func(line string) string, pattern string, meaning words, re
 
 var escapeSequence = compile(`\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])`)
 
-// stripANSI removes terminal escape sequences: ESC followed by one byte of
-// @..Z, \, ] ^ _, or a CSI sequence.
+// stripANSI removes terminal escape sequences: ESC followed by one byte of @..Z, \, ], ^ or _, or a
+// CSI sequence.
 func stripANSI(s string) string { return escapeSequence().ReplaceAllLiteralString(s, "") }
