@@ -80,7 +80,7 @@ type convertCmd struct {
 	MaxStopLoss float64 `help:"Fail when a larger share of stop tokens is lost to drift repairs." default:"1" group:"Running:"`
 }
 
-// Run converts.
+// Run converts the dumps and prints the summary.
 func (c *convertCmd) Run(p *cli.Program) error {
 	dumps, err := c.dumps()
 	if err != nil {
@@ -91,7 +91,7 @@ func (c *convertCmd) Run(p *cli.Program) error {
 	if err != nil {
 		return err
 	}
-	var model *tokenize.Model // nil: recorded ids alone
+	var model *tokenize.Model // nil: only recorded ids are used
 	if c.Model != "" {
 		if model, err = modelfolder.Load(c.Model, c.Template, c.Engine); err != nil {
 			return err
@@ -109,8 +109,8 @@ func (c *convertCmd) Run(p *cli.Program) error {
 	return errors.Join(err, c.short(s))
 }
 
-// short is the error of a batch that is whole but for records and files that are listed,
-// unless that was accepted.
+// short returns an error with exit code 3 if records or files were left out, unless
+// --on-error skip accepts that.
 func (c *convertCmd) short(s *summary) error {
 	if s.LeftOut+s.Unread == 0 || c.OnError == "skip" {
 		return nil
@@ -125,17 +125,17 @@ func (c *convertCmd) short(s *summary) error {
 	return &cli.ExitError{Code: exitLeftOut, Err: errors.New(strings.Join(what, ", ") + ": mend them or move them away, or accept that with --on-error skip (exit status 0); --on-error stop ends at the first bad record")}
 }
 
-// unjoined says that rewards were given and fit no rollout.
+// unjoined returns an error if rewards were given and none matches a rollout.
 func unjoined(r *traj.Report) error {
 	if r.Joined > 0 || r.UnmatchedCount == 0 || r.UnrewardedCount == 0 {
-		return nil // else no rollout was read, which is told
+		return nil // no rollout was read: other code reports that
 	}
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--rewards"}, "none of %d rewards names a rollout: %s", r.UnmatchedCount, cli.FirstOf(r.Unmatched)).
 		WithFix("rollouts are %s", cli.FirstOf(r.Unrewarded))
 }
 
-// into makes the batch where --out says, unless the same run has made it
-// already; then there is no summary.
+// into writes the batch to --out. It returns no summary if the same run has already made
+// the batch.
 func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *traj.Source, in []string) (*summary, error) {
 	if c.DryRun {
 		s, _, err := c.convert(p, model, src, "")
@@ -161,7 +161,7 @@ func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *traj.Sourc
 			return nil, err
 		}
 		if made != nil {
-			c.unmark() // a run that was killed after its last word left it
+			c.unmark() // left by a run that was killed just before it removed its marker
 			return nil, c.nothingToDo(p, made, dst)
 		}
 	}
@@ -186,7 +186,7 @@ func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *traj.Sourc
 	return s, dst.Publish(files)
 }
 
-// nothingToDo tells that the batch is there.
+// nothingToDo reports that the batch is already complete.
 func (c *convertCmd) nothingToDo(p *cli.Program, made *record, dst place.Place) error {
 	var err error
 	if c.JSON {
@@ -199,8 +199,8 @@ func (c *convertCmd) nothingToDo(p *cli.Program, made *record, dst place.Place) 
 	return errors.Join(err, c.short(&made.Summary))
 }
 
-// convert writes the batch into dir, nothing on a dry run, and returns what was
-// made; the summary's output is named as seen from dir.
+// convert writes the batch into dir, or nothing on a dry run. It returns the summary,
+// whose output path is relative to dir, and the files written.
 func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack.Source, dir string) (*summary, []string, error) {
 	pipe, err := c.pipeline(p.Ctx, model)
 	if err != nil {
@@ -224,7 +224,7 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 		return nil, nil, err
 	}
 	opts.Metadata = c.outputFlags.metadata(opts.Metadata)
-	off := pipe.Shaping.OffPolicy // a target decides itself what its rows have
+	off := pipe.Shaping.OffPolicy // a target decides itself which weights its rows have
 	opts.Weighted = off != nil && off.Weights != nil && c.Target == "none"
 	if weights != nil {
 		unweighed := rules
@@ -237,7 +237,7 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 			done()
 			return nil, nil, err
 		}
-		if c.Target == "none" { // a target decides itself what its rows have
+		if c.Target == "none" { // a target decides itself which columns its rows have
 			opts.Columns = weights.Columns()
 		}
 	}
@@ -253,7 +253,7 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 	} else if err = errors.Join(c.gate(report), noRow(report)); err != nil {
 		err = errors.Join(err, dst.discard())
 	} else {
-		err = lacking(dst.Close(), &report) // of the last group
+		err = lacking(dst.Close(), &report) // Close may refuse a row of the last group
 	}
 	if err != nil {
 		err = errors.Join(err, dst.fail(p.Ctx.Err() != nil))
@@ -273,8 +273,8 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 	return s, dst.files(), nil
 }
 
-// destination makes the sink: of files under dir, or of none on a dry run. undo
-// removes the folders that were made for them and are empty again.
+// destination creates the sink for files under dir, or one that writes nothing on a dry
+// run. undo removes the folders created for it that are empty again.
 func (c *convertCmd) destination(dir string, t *target.Target, o target.Options, opts export.Options, w *weigh.Weigher, errOut io.Writer) (dst output, undo func(), err error) {
 	undo = func() {}
 	if c.DryRun {
@@ -295,12 +295,12 @@ func (c *convertCmd) destination(dir string, t *target.Target, o target.Options,
 	return dst, undo, err
 }
 
-// unmark removes the marker of a run that ends.
+// unmark removes the marker file when a run ends.
 func (c *convertCmd) unmark() {
-	_ = os.Remove(c.marker) // "" for none; one that stays lets the same run replace its own batch
+	_ = os.Remove(c.marker) // may be ""; if the marker stays, the same run may replace its own batch
 }
 
-// noRow is the error of a run that would write nothing.
+// noRow returns an error for a run that would write no row.
 func noRow(r turnpack.Report) error {
 	if r.Rows > 0 {
 		return nil
@@ -312,7 +312,7 @@ func noRow(r turnpack.Report) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout gave a row: %s", why)
 }
 
-// skippable adds to the error of one record how to go on without it.
+// skippable adds to the error of a single record the flag that continues without it.
 func (c *convertCmd) skippable(err error) error {
 	e, ok := errors.AsType[*rollout.Error](err)
 	if !ok || c.OnError != "stop" || e.Where.Rollout == "" && e.Where.Line == 0 {
@@ -321,8 +321,8 @@ func (c *convertCmd) skippable(err error) error {
 	return fmt.Errorf("%w\n--on-error report or skip leaves such records out and lists them", err)
 }
 
-// lacking adds to the refusal of a row without a column which turns are to blame:
-// mostly those of another rollout.
+// lacking adds to an error about a missing column which turns lack it; they are often
+// turns of another rollout.
 func lacking(err error, r *turnpack.Report) error {
 	refused, ok := errors.AsType[*export.RefusedError](err)
 	if !ok {
@@ -336,7 +336,7 @@ func lacking(err error, r *turnpack.Report) error {
 	return err
 }
 
-// gate fails a run whose drift is beyond what the user allows.
+// gate returns an error if drift exceeds the limits that the user set.
 func (c *convertCmd) gate(r turnpack.Report) error {
 	e := &r.Encode
 	var errs []error
@@ -357,7 +357,8 @@ func (c *convertCmd) gate(r turnpack.Report) error {
 	return errors.Join(errs...)
 }
 
-// progress draws a bar on a terminal and is silent elsewhere.
+// progress returns functions that draw and finish a bar on a terminal, and that do
+// nothing elsewhere.
 func progress(w io.Writer) (func(turnpack.Progress), func()) {
 	if !cli.Terminal(w) {
 		return nil, func() {}
@@ -374,6 +375,6 @@ func progress(w io.Writer) (func(turnpack.Progress), func()) {
 		if pass == 2 {
 			bar.Describe(fmt.Sprintf("encoding, %s tokens", cli.Number(p.Tokens)))
 		}
-		_ = bar.Set(p.Done) // a bar that cannot be drawn is no reason to stop
+		_ = bar.Set(p.Done) // ignored: a bar that cannot be drawn does not stop the run
 	}, func() { _ = bar.Finish() }
 }

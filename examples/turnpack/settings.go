@@ -22,11 +22,11 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// Faults reports all flags that are wrong before anything is read.
+// Faults reports all wrong flags before any input is read.
 func (c *convertCmd) Faults() error {
 	errs := []error{c.check()}
 	pipe, err := c.flags()
-	pipe.Model = new(tokenize.Model) // what lacks without one is told below, by flag
+	pipe.Model = new(tokenize.Model) // withoutModel reports missing models by flag
 	errs = append(errs, cli.Also(err, pipe.Validate()))
 	if c.Model == "" {
 		errs = append(errs, c.withoutModel())
@@ -67,7 +67,7 @@ func (c *convertCmd) withoutModel() error {
 	return errors.Join(errs...)
 }
 
-// dumps translates the flags about reading.
+// dumps returns the reader options that the flags set.
 func (c *convertCmd) dumps() (traj.Options, error) {
 	o := traj.Options{Format: c.Format, Dedup: c.Dedup, JoinCalls: c.Join}
 	if c.GroupBy != "auto" {
@@ -93,7 +93,7 @@ func (c *convertCmd) dumps() (traj.Options, error) {
 	return o, nil
 }
 
-// pipeline is the run that the flags ask for.
+// pipeline returns the pipeline that the flags describe.
 func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnpack.Pipeline, error) {
 	p, err := c.flags()
 	p.Model = model
@@ -103,7 +103,7 @@ func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnp
 	return p, err
 }
 
-// flags translates those that need no model.
+// flags returns the pipeline settings that need no model.
 func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	p := turnpack.Pipeline{Workers: c.Workers, Temperature: c.Temperature, Scale: reward.OutcomePolicy{StepCoef: c.StepCoef},
 		Trace: c.traced(),
@@ -179,7 +179,7 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	return p, errors.Join(errs...)
 }
 
-// exported translates the flags about files.
+// exported returns the export options that the flags set.
 func (c *convertCmd) exported(model *tokenize.Model) export.Options {
 	o := export.Options{Force: c.Force, Estimator: shape.Full(c.Estimator)}
 	if model != nil {

@@ -24,7 +24,7 @@ type showCmd struct {
 	Width    int      `help:"Columns of the terminal; 0 asks it." default:"0"`
 }
 
-// Run prints one row.
+// Run prints one row, or one token of it.
 func (c *showCmd) Run(p *cli.Program) error {
 	var err error
 	if c.File, err = cli.One(c.File); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// run runs a command line.
+// run runs a command line and returns its exit code.
 func run(t *testing.T, out, errs *bytes.Buffer, args ...string) int {
 	line := struct {
 		Audit command.Cmd  `cmd:""`
@@ -77,7 +77,7 @@ func TestDiff(t *testing.T) {
 	require.Equal(t, 2, run(t, &out, &errs, "diff", a))
 }
 
-// Files of a set that is not complete are compared, and named once each.
+// Files of an incomplete set are compared, and each is named once.
 func TestDiffOfUnfinishedSet(t *testing.T) {
 	dir := t.TempDir()
 	set, err := shard.Create(dir, shard.Options{GroupsPerShard: 1})
@@ -97,7 +97,7 @@ func TestDiffOfUnfinishedSet(t *testing.T) {
 	require.Empty(t, errs.String())
 }
 
-// Where tokens are from is compared between files that say so.
+// Sources of tokens are compared if both files record them.
 func TestDiffOfTraces(t *testing.T) {
 	traced := func(source int32, flag rollout.Flag) string {
 		path := filepath.Join(t.TempDir(), "a.parquet")

@@ -1,4 +1,5 @@
-// Package grade is "turnpack grade": verdicts of a SWE-bench run from its test logs.
+// Package grade implements "turnpack grade": verdicts of a SWE-bench run from its test
+// logs.
 package grade
 
 import (
@@ -28,22 +29,22 @@ type Cmd struct {
 	Force       bool   `help:"Replace files that exist."`
 }
 
-// result is a line of results.jsonl.
+// result is one line of results.jsonl.
 type result struct {
 	InstanceID string `json:"instance_id"`
-	Resolved   *bool  `json:"resolved,omitempty"` // nil where the infrastructure failed
+	Resolved   *bool  `json:"resolved,omitempty"` // nil if the infrastructure failed
 	Verdict    string `json:"verdict"`
 	Reason     string `json:"reason,omitempty"`
 }
 
-// Help is the long help.
+// Help returns the long help text.
 func (*Cmd) Help() string {
 	return `Grades test logs of SWE-bench, SWE-Gym or SWE-rebench instances by their lists of tests, as the official harness does, and writes report.json (a report for each instance), summary.json (the report of the run) and results.jsonl, which convert --rewards joins.
 
 A log is a file INSTANCE.log or INSTANCE.txt, or test_output.txt in a folder named after the instance, anywhere in --logs. Exit status 1 means that instances could not be graded: they are listed, and in results.jsonl they have a verdict of the infrastructure.`
 }
 
-// Run grades a run.
+// Run grades all predictions and writes the reports.
 func (f *Cmd) Run(p *cli.Program) error {
 	failed, err := f.grade(p.Ctx, p.Out, p.Err)
 	if err == nil && failed > 0 {
@@ -52,7 +53,8 @@ func (f *Cmd) Run(p *cli.Program) error {
 	return err
 }
 
-// grade writes the three files and counts the instances that could not be graded.
+// grade writes the three files and returns the number of instances that could not be
+// graded.
 func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err error) {
 	instances, errI := read(f.Instances, swebench.ReadInstances)
 	predictions, errP := read(f.Predictions, swebench.ReadPredictions)
@@ -68,7 +70,7 @@ func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err
 		byID[instances[i].InstanceID] = &instances[i]
 	}
 	text := func(id string) string {
-		b, _ := os.ReadFile(logs[id]) // one that cannot be read was listed
+		b, _ := os.ReadFile(logs[id]) // verdict has already listed logs that cannot be read
 		return string(b)
 	}
 	reports := map[string]swebench.Report{}
@@ -125,7 +127,7 @@ func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err
 	return failed, err
 }
 
-// verdict grades one prediction and books its report.
+// verdict grades one prediction and stores its report in reports.
 func verdict(in *swebench.Instance, p swebench.Prediction, log string, reports map[string]swebench.Report) (result, error) {
 	where := rollout.Where{Rollout: p.InstanceID}
 	if in == nil {
@@ -170,7 +172,7 @@ func read[T any](path string, from func(io.Reader) ([]T, error)) ([]T, error) {
 	return out, nil
 }
 
-// findLogs gives the path of each instance's log. Two of one instance are an error.
+// findLogs returns the log path of each instance. Two logs of one instance are an error.
 func findLogs(dir string) (map[string]string, error) {
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -183,7 +185,7 @@ func findLogs(dir string) (map[string]string, error) {
 			id = filepath.Base(filepath.Dir(path))
 		case ext == ".log" || ext == ".txt":
 			id = strings.TrimSuffix(id, ext)
-			if id == "run_instance" { // of the harness itself
+			if id == "run_instance" { // log of the harness itself
 				return nil
 			}
 		default:

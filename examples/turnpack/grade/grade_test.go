@@ -69,7 +69,7 @@ func TestGrade(t *testing.T) {
 	require.NotEmpty(t, stderr)
 }
 
-// What cannot be graded is listed, and never counts as unresolved.
+// Instances that cannot be graded are listed and never count as unresolved.
 func TestGradeListsWhatIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	instances := write(t, dir, "i.jsonl", `{"instance_id": "a-1", "FAIL_TO_PASS": ["x"], "PASS_TO_PASS": [], "log_parser": "parse_log_pytest"}`+"\n")
@@ -103,7 +103,7 @@ func TestGradeRefusesAFileWithoutInstances(t *testing.T) {
 	require.NoDirExists(t, out)
 }
 
-// Logs of an older harness would all count as unresolved: that is told.
+// All logs of an older harness would count as unresolved, which is reported.
 func TestGradeTellsThatNoLogHasMarks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "logs/a-1.log", "PASSED x\n")

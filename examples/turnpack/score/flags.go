@@ -64,12 +64,12 @@ type Cmd struct {
 	options prm.Options
 }
 
-// Help is the long help.
+// Help returns the long help text.
 func (*Cmd) Help() string {
 	return `Scores every step of every rollout with an LLM judge. API keys come from the environment (--key-env). With --journal, the same command goes on where a stopped one was. Exit status 0: every step has a score, 1: some have none, 2: the command line is wrong or the run failed.`
 }
 
-// Faults reads the flags, and reports all that are wrong.
+// Faults reads the flags and reports all that are wrong.
 func (c *Cmd) Faults() error {
 	if c.In = append(parts(c.In), c.Files...); len(c.In) == 0 {
 		c.In = []string{"-"}
@@ -78,7 +78,7 @@ func (c *Cmd) Faults() error {
 		OneByOne: c.OneByOne, Concurrency: c.Concurrency, Timeout: c.Timeout, Patience: c.Patience, Retries: c.Retries}
 	c.judge.Price.Prompt, c.judge.Price.Completion = c.PricePrompt, c.PriceCompletion
 	if c.Retries == 0 {
-		c.judge.Retries = -1 // 0 is the client's default
+		c.judge.Retries = -1 // 0 would select the client's default
 	}
 	if c.Structured {
 		c.Rule, c.judge.Schema = "json", voteSchema(strings.Split(cmp.Or(c.Field, "score"), "."))
@@ -92,7 +92,7 @@ func (c *Cmd) Faults() error {
 	return errors.Join(c.judge.Validate(), c.options.Validate(), c.scale().Validate())
 }
 
-// parts are the values of a flag without blanks around them, and without empty ones.
+// parts returns the values of a flag, trimmed, without empty ones.
 func parts(values []string) (out []string) {
 	for _, v := range values {
 		if v = strings.TrimSpace(v); v != "" {
@@ -102,7 +102,7 @@ func parts(values []string) (out []string) {
 	return out
 }
 
-// bounds refuses zeros, which the options underneath take for their defaults.
+// bounds refuses zeros, which the client and the scorer would read as "use the default".
 func (c *Cmd) bounds() error {
 	var faults []error
 	for _, b := range []struct {
@@ -130,7 +130,7 @@ func wrong(flagName, found, expected string) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--" + flagName}, "found %q, expected %s", found, expected)
 }
 
-// votes takes the numbers that are votes.
+// votes reads --scale, the numbers that count as votes.
 func (c *Cmd) votes() error {
 	to := &c.options.Rule.Scale
 	switch lo, hi, isRange := strings.Cut(c.Scale, ":"); {

@@ -160,7 +160,7 @@ func TestScoreStopsAndGoesOn(t *testing.T) {
 	require.NotContains(t, stderr, " 0 from the journal")
 }
 
-// A judge that cannot be reached is told of at once, not when patience is over.
+// An unreachable judge is reported at once, not after the patience is over.
 func TestUnreachableJudgeIsToldAtOnce(t *testing.T) {
 	var requests atomic.Int64
 	url := server(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

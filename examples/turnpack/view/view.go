@@ -1,10 +1,10 @@
-// Package view is the command that writes a batch as one HTML page to look
-// at: the rows, coloured token by token, and the distributions over the batch.
+// Package view implements the command that writes a batch as one HTML page: the rows,
+// coloured token by token, and distributions over the batch.
 //
-// The page needs no network and no server. Its data stands in script elements
-// that no browser runs: one JSON object for the batch, one deflated block for
-// the vocabulary in use and one per row, which the page inflates when the row
-// is opened. The same batch gives the same bytes.
+// The page needs neither network nor server. Its data is in script elements that browsers
+// do not run: one JSON object for the batch, one deflated block for the vocabulary in use
+// and one for each row, which the page inflates when the row is opened. The same batch
+// gives the same bytes.
 package view
 
 import (
@@ -36,24 +36,25 @@ type Cmd struct {
 	NoAudit  bool     `name:"no-audit" help:"Do not look for findings."`
 	Force    bool     `help:"Replace a page that exists."`
 
-	// Tracers gives the rows of a page their tracers, nil for none.
+	// Tracers returns tracers for the rows; nil for none.
 	Tracers Tracers `kong:"-"`
 
-	batch    string // file
-	journal  string // folder that it is made of, "" = none
-	from, to int    // rows [from, to), to −1 = all
+	batch    string // batch file
+	journal  string // journal folder that the batch is made from, "" if none
+	from, to int    // rows [from, to); to −1: all
 }
 
-// Tracers gives tracers for the rows of a batch whose rollouts are named, from
-// the dumps in or those that the batch's record names; nil when none are known.
+// Tracers returns a function that gives the tracer of each row of batch whose rollout is
+// in rollouts. It reads the dumps in, or those that the batch's record names, and returns
+// nil if none are known.
 type Tracers func(ctx context.Context, model *tokenize.Model, batch string, in []string, rollouts map[string]bool) (func(*rollout.Sample) *tokens.Tracer, error)
 
-// Help is the long help.
+// Help returns the long help text.
 func (*Cmd) Help() string {
 	return `Writes the batch as one self-contained page: rows with their tokens coloured by mask, log probability, advantage or weight, and the distributions of the batch. What turnpack audit finds is marked in place. docs/view.md describes the page.`
 }
 
-// Faults finds the file and the range of rows, and says what is wrong with them.
+// Faults resolves the batch file and the range of rows, and reports errors in them.
 func (c *Cmd) Faults() error {
 	if len(c.Batch) != 1 {
 		return fmt.Errorf("expected one batch file, found %d", len(c.Batch))
@@ -117,7 +118,7 @@ func (c *Cmd) Run(p *cli.Program) error {
 	return nil
 }
 
-// scan goes through the rows and gathers what the page says of all of them.
+// scan reads all rows once and collects what the page shows about the batch.
 func (c *Cmd) scan(ctx context.Context) (*builder, error) {
 	r, err := tokens.OpenRows(c.batch)
 	if err != nil {
@@ -174,7 +175,8 @@ func (c *Cmd) page(ctx context.Context, b *builder, w io.Writer) error {
 	return b.end()
 }
 
-// each gives the rows asked for to f, in order, and says what the file lacks.
+// each calls f with the requested rows in order, and returns a note on what the file
+// lacks.
 func (c *Cmd) each(ctx context.Context, f func(*rollout.Sample, *audit.Drift) error) (note string, err error) {
 	r, err := tokens.OpenRows(c.batch)
 	if err != nil {
@@ -206,7 +208,7 @@ func (c *Cmd) each(ctx context.Context, f func(*rollout.Sample, *audit.Drift) er
 	return r.Note(c.Model), nil
 }
 
-// file writes the page under its name only when it is whole.
+// file writes the page to a file that appears under its name only when complete.
 func (c *Cmd) file(errOut io.Writer, write func(io.Writer) error) error {
 	where := rollout.Where{File: c.Out}
 	if _, err := os.Lstat(c.Out); err == nil && !c.Force {

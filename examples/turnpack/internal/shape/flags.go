@@ -1,4 +1,4 @@
-// Package shape has the flags of shaping rules and recipes, and prints what both did.
+// Package shape defines the flags of shaping rules and recipes, and prints their effect.
 package shape
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Flags say what rewards and groups go through before advantages are made. An
+// Flags are the rules applied to rewards and groups before advantages are computed. An
 // empty value is the default.
 type Flags struct {
 	Recipe string `help:"Settings of a system, which the flags beside it change; turnpack recipe lists them." placeholder:"NAME" group:"Rewards:"`
@@ -45,7 +45,7 @@ type Flags struct {
 	DropZero          bool     `help:"Leave out rollouts whose advantage is 0." group:"Shaping:"`
 }
 
-// Optional is a number that may be none.
+// Optional is a number or none.
 type Optional struct{ Number *float64 }
 
 // UnmarshalText reads a number or none.
@@ -68,7 +68,7 @@ func (o Optional) MarshalJSON() ([]byte, error) { return json.Marshal(o.Number) 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (o *Optional) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &o.Number) }
 
-// given is a flag's value, "" where it says none.
+// given returns a flag's value, or "" if it is none.
 func given(s string) string {
 	if s == "none" {
 		return ""
@@ -76,7 +76,7 @@ func given(s string) string {
 	return s
 }
 
-// numbers reads least to most numbers with colons between.
+// numbers parses between least and most numbers separated by colons.
 func numbers(flag, text string, least, most int) ([]float64, error) {
 	parts := strings.Split(text, ":")
 	var out []float64
@@ -93,7 +93,7 @@ func numbers(flag, text string, least, most int) ([]float64, error) {
 	return out, nil
 }
 
-// Interval reads LOW:HIGH, nil for none.
+// Interval parses LOW:HIGH; nil for none.
 func Interval(flag, text string) (*reward.Range, error) {
 	if given(text) == "" {
 		return nil, nil
@@ -105,7 +105,8 @@ func Interval(flag, text string) (*reward.Range, error) {
 	return &reward.Range{Low: x[0], High: x[1]}, nil
 }
 
-// offPolicy are the bounds between the policies that sampled and that trains, nil for none.
+// offPolicy returns the bounds between the behaviour policy and the trained policy, or
+// nil if none is set.
 func (f *Flags) offPolicy() (*shaping.OffPolicy, error) {
 	var o shaping.OffPolicy
 	if x := f.LogprobError.Number; x != nil {
@@ -128,7 +129,7 @@ func (f *Flags) offPolicy() (*shaping.OffPolicy, error) {
 	return &o, nil
 }
 
-// Rules translates the flags into the record of shaping rules.
+// Rules returns the shaping rules that the flags set.
 func (f *Flags) Rules() (shaping.Rules, error) {
 	r := shaping.Rules{TruncatedCoef: f.TruncatedCoef.Number, StopProperly: f.StopProperly, MinValid: f.MinValid, MinSolved: f.MinSolved, MinUnsolved: f.MinUnsolved,
 		FilterRaw: f.FilterRaw, DropZero: f.DropZero, ResponseLength: f.LengthOf == "response", MaskTruncated: f.Overlong == "mask"}
