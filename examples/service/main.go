@@ -1,9 +1,10 @@
-// Command service stands between agents and an inference engine: it records every call,
-// groups the rollouts that end, and hands a trainer a batch for each group, once.
+// Command service is a proxy between agents and an inference engine. It records every
+// call, groups the rollouts that end, and gives a trainer one batch per group, exactly
+// once.
 //
 //	service --model DIR --engine http://127.0.0.1:8000 --journal journal --out batches --group 8
 //
-// README.md has the requests of agents, harnesses and trainers.
+// README.md describes the requests of agents, harnesses and trainers.
 package main
 
 import (
@@ -43,7 +44,7 @@ func main() {
 	}
 }
 
-// config is what the flags say.
+// config holds the values of the flags.
 type config struct {
 	model, engines, kind, listen, admin, recipe string
 	drain                                       time.Duration
@@ -101,8 +102,8 @@ func parse(args []string, help io.Writer) (config, error) {
 	return c, nil
 }
 
-// open loads the model and puts the service together: this is where rewards, process
-// rewards and estimators of one's own go (turnpack.Pipeline, Groups.Score).
+// open loads the model and assembles the service. Add your own rewards, process rewards
+// and estimators here (turnpack.Pipeline, Groups.Score).
 func open(c config, log *slog.Logger) (_ *serve.Service, err error) {
 	if c.Model, err = tokenize.Load(c.model, tokenize.LoadOptions{}); err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func open(c config, log *slog.Logger) (_ *serve.Service, err error) {
 	return serve.Open(c.Options)
 }
 
-// run serves until ctx ends, then lets calls end and closes.
+// run serves until ctx ends, then waits for open calls and closes.
 func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	c, err := parse(args, log)
 	if err != nil {
