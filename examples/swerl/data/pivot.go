@@ -34,10 +34,11 @@ type pivotFlags struct {
 	agent                string
 }
 
-// manifest is manifest.json: what was read, what was left out and why, and what is there.
+// manifest is manifest.json: what was read, what was left out and why, and what was
+// written.
 type manifest struct {
 	Trajectories int            `json:"trajectories"`
-	Unread       int            `json:"unread"` // by no format, or damaged
+	Unread       int            `json:"unread"` // of unknown format, or damaged
 	LeftOut      map[string]int `json:"left_out"`
 	Kept         int            `json:"kept"` // trajectories
 	Turns        int            `json:"turns"`
@@ -62,15 +63,15 @@ type madeFile struct {
 	SHA256    string `json:"sha256"`
 }
 
-// step is a candidate with its row.
+// step is a candidate step and its data row.
 type step struct {
 	pivot.Candidate
 	row      pivot.DataRow
 	instance string
 }
 
-// pivots writes the data rows of pivot training: train.jsonl and validation.jsonl, which
-// share no instance, and manifest.json.
+// pivots writes the data rows for pivot training to train.jsonl and validation.jsonl,
+// which share no instance, and manifest.json.
 func pivots(ctx context.Context, args []string, out io.Writer) error {
 	var f pivotFlags
 	fs := flag.NewFlagSet("swerl data pivot", flag.ContinueOnError)
@@ -130,7 +131,7 @@ func pivots(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// read makes the rows of all candidates in trajectories whose patch is large enough.
+// read returns the rows of all candidates in trajectories whose patch is large enough.
 func (f *pivotFlags) read(ctx context.Context, m *manifest) ([]step, error) {
 	patches := map[string]string{}
 	err := eachRow(ctx, f.instances, func(where rollout.Where, row json.RawMessage) error {
@@ -210,7 +211,7 @@ func (m *manifest) drop(reason string) {
 	m.Dropped[reason]++
 }
 
-// tooSmall says why a trajectory is left out by its patch, "" if it is not.
+// tooSmall returns why a trajectory's patch excludes it, or "".
 func (f *pivotFlags) tooSmall(r *rollout.Rollout, patches map[string]string) string {
 	if f.minFiles <= 0 && f.minLines <= 0 {
 		return ""
@@ -223,7 +224,7 @@ func (f *pivotFlags) tooSmall(r *rollout.Rollout, patches map[string]string) str
 		return "no_patch"
 	}
 	p, err := patch.Parse(text)
-	if err != nil { // OpenHands takes it from a terminal, which ends lines by \r\n
+	if err != nil { // OpenHands reads patches from a terminal, which ends lines with \r\n
 		p, err = patch.Parse(strings.ReplaceAll(text, "\r\n", "\n"))
 	}
 	if err != nil {
@@ -243,8 +244,8 @@ func (f *pivotFlags) tooSmall(r *rollout.Rollout, patches map[string]string) str
 	return ""
 }
 
-// judged keeps the steps that most votes call pivots. A step without a vote that can be
-// read is dropped and counted.
+// judged keeps the steps that most votes call pivots. Steps without a readable vote are
+// dropped and counted.
 func (f *pivotFlags) judged(ctx context.Context, steps []step, m *manifest) ([]step, error) {
 	m.Selection, m.JudgePrompt = "judge", judgePrompt
 	client, err := openai.New(openai.Options{Endpoints: []string{f.judge}, Model: f.model})
@@ -314,8 +315,8 @@ func (f *pivotFlags) rewarded(ctx context.Context, steps []step, m *manifest) ([
 	return kept, nil
 }
 
-// split divides the rows by their instance: the same seed puts an instance on the same
-// side, whatever else is in the data.
+// split divides the rows by instance. The side of an instance depends only on the seed,
+// not on the other data.
 func (f *pivotFlags) split(steps []step, m *manifest) (files, error) {
 	made := files{"train.jsonl": nil, "validation.jsonl": nil}
 	rows := map[string]int{}

@@ -1,5 +1,5 @@
-// Package loop makes attempts at tasks with a policy: for training (Rollout) and for
-// measuring it (Eval).
+// Package loop makes attempts at tasks with a policy, for training (Rollout) and for
+// evaluation (Eval).
 package loop
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
 
-// settings are the flags that both commands have, some by other names.
+// settings are the flags that both commands have, some under different names.
 type settings struct {
 	data, pool, api, key, kind, config, harness, source, registry, blocklist, model, out string
 	concurrent, instances, steps, n, most                                                int
@@ -38,7 +38,7 @@ type settings struct {
 	words                                                                                words
 }
 
-// words are what a command calls a flag.
+// words are a command's names for shared flags.
 type words struct{ out, n, most string }
 
 func (s *settings) flags(fs *flag.FlagSet, w words, n, concurrent int, temperature float64) {
@@ -93,7 +93,8 @@ func (s *settings) check(fs *flag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// environ is a number above 0 of the environment.
+// environ returns the positive number in an environment variable, or other if it is
+// unset.
 func environ(name string, other int) (int, error) {
 	text := os.Getenv(name)
 	if text == "" {
@@ -108,14 +109,14 @@ func environ(name string, other int) (int, error) {
 
 // task is a row of the data.
 type task struct {
-	group    int // its number in the data
+	group    int // index in the data
 	prompt   string
 	source   string
 	metadata json.RawMessage
 	instance swebench.Instance
 }
 
-// tasks reads the data.
+// tasks reads the data file.
 func (s *settings) tasks() ([]task, error) {
 	text, err := os.ReadFile(s.data)
 	if err != nil {
@@ -156,7 +157,7 @@ func (s *settings) task(line []byte) (t task, err error) {
 	if m := row.Metadata; m != nil && m.Instance != nil {
 		instance, source = m.Instance, cmp.Or(source, m.Source)
 	}
-	// A row without lists of tests is graded by its script.
+	// A row without test lists is graded by its script.
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(instance, &all); err != nil {
 		return t, err
@@ -183,7 +184,7 @@ func (s *settings) task(line []byte) (t task, err error) {
 	return t, err
 }
 
-// sandboxes is the pool.
+// sandboxes returns the sandbox pool.
 func (s *settings) sandboxes() (sandbox.Provider, error) {
 	o, err := swerl.Environ(os.Getenv)
 	o.URL = cmp.Or(s.pool, o.URL)
@@ -193,7 +194,7 @@ func (s *settings) sandboxes() (sandbox.Provider, error) {
 	return swerl.NewClient(o)
 }
 
-// engines are the servers that answer.
+// engines returns the inference engines.
 func (s *settings) engines() (engine.Engine, error) {
 	var servers []engine.Options
 	for url := range strings.SplitSeq(s.api, ",") {
@@ -202,7 +203,7 @@ func (s *settings) engines() (engine.Engine, error) {
 	return engine.NewPool(servers...)
 }
 
-// options are those of the agent.
+// options returns the options of the agent.
 func (s *settings) options(engines engine.Engine, model string) (agent.Options, error) {
 	temperature := float32(s.temperature)
 	o := agent.Options{Harness: s.harness, Timeout: s.timeout, Sampling: &rollout.Sampling{Temperature: &temperature}}
@@ -246,7 +247,7 @@ func (s *settings) options(engines engine.Engine, model string) (agent.Options, 
 	return o, nil
 }
 
-// attempt makes one attempt in one sandbox and has it judged in another.
+// attempt makes one attempt in one sandbox and grades it in another.
 func (s *settings) attempt(ctx context.Context, a *agent.Agent, boxes sandbox.Provider, t agent.Task) (*agent.Attempt, error) {
 	spec := sandbox.Spec{Image: t.Instance.Image, Instance: t.Instance.InstanceID}
 	lost := func(out *agent.Attempt, err error) (*agent.Attempt, error) {
@@ -275,15 +276,16 @@ func (s *settings) attempt(ctx context.Context, a *agent.Agent, boxes sandbox.Pr
 	return out, out.Grade(ctx, fresh, t.Instance, agent.GradeOptions{ExitCode: s.exitCode, Timeout: s.evaluation})
 }
 
-// end closes a sandbox, also when ctx is over. One that cannot be closed goes when its
-// lease ends.
+// end closes a sandbox, even if ctx has ended. If that fails, the sandbox ends with its
+// lease.
 func end(ctx context.Context, box sandbox.Sandbox) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	_ = box.Close(closing)
 }
 
-// settle ends the session of an attempt and has the recorder forget it: files have it.
+// settle ends the session of an attempt and removes it from the recorder, since files
+// hold it.
 func settle(ctx context.Context, to *live.Recorder, s *live.Session, r *rollout.Rollout) error {
 	if _, err := s.End(ctx, live.Ending{Outcome: r.Outcome, Status: r.Status, ExitStatus: r.ExitStatus, Failure: r.Failure}); err != nil {
 		return err
@@ -291,22 +293,23 @@ func settle(ctx context.Context, to *live.Recorder, s *live.Session, r *rollout.
 	return to.Deliver(ctx, live.Batch{Key: s.ID(), Digest: s.ID(), Sessions: []string{s.ID()}})
 }
 
-// attempts are the n attempts at each task, of which each is made once.
+// attempts makes n attempts at each task, each of them once.
 type attempts struct {
 	*settings
 	tasks []task
 	out   io.Writer
-	mu    sync.Mutex // of out, and of what is kept
-	// model is what the engine calls the policy; "" = the first model that it lists.
+	mu    sync.Mutex // guards out and the kept results
+	// model is the engine's name for the policy; "" = the first model it lists.
 	model string
-	// have says that an attempt is there; prepare adds to the options of the agent.
+	// have reports whether an attempt exists; prepare completes the options of the agent.
 	have    func(t task, k int) bool
 	prepare func(*agent.Options) error
-	// one makes an attempt by run, keeps it, and says in a few words what came of it.
+	// one makes an attempt with run, saves it, and returns a short description of the
+	// result.
 	one func(ctx context.Context, t task, k int, run func(agent.Task) (*agent.Attempt, error)) (said string, err error)
 }
 
-// make makes those that are not there.
+// make makes the attempts that do not exist yet.
 func (a *attempts) make(ctx context.Context) error {
 	total := len(a.tasks) * a.n
 	var todo []int
@@ -358,14 +361,14 @@ func (a *attempts) make(ctx context.Context) error {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			done++
-			fmt.Fprintf(a.out, "%d/%d %s\n", done, len(todo), said) // who reads it may be gone
+			fmt.Fprintf(a.out, "%d/%d %s\n", done, len(todo), said) // ignored: the reader may be gone
 			return nil
 		})
 	}
 	return g.Wait()
 }
 
-// servedModel is the first model that an engine lists.
+// servedModel returns the first model that the engines list, or other.
 func servedModel(ctx context.Context, engines engine.Engine, other string) string {
 	var list struct {
 		Data []struct {
