@@ -34,7 +34,7 @@ type encodeAnswer struct {
 	Report tokenize.Report `json:"report"`
 }
 
-// encodeVerb turns native rollout lines into rows.
+// encodeVerb encodes rollouts in the native format as rows.
 func encodeVerb() pipe.Verb {
 	return pipe.Verb{Name: "encode", Help: "native rollout line to token rows with loss masks", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		dir := fs.String("model", "", "model folder")
@@ -74,7 +74,7 @@ func encodeVerb() pipe.Verb {
 				}
 				answer, err := encodeLine(ctx, enc, r)
 				if fault := r.Check(); errors.Is(err, rollout.KindInternal) && fault != nil {
-					return nil, fault // rows are checked as this package's own work, which it is not here
+					return nil, fault // the input rollout is invalid, which is not an internal error
 				}
 				return answer, err
 			}}, nil
