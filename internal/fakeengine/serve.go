@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// kinds of what a reply's text is.
+// Kinds of text in a reply.
 const (
 	mark = iota
 	reasoning
@@ -22,14 +22,14 @@ const (
 	arguments
 )
 
-// span is a part of the text of a reply.
+// span is a part of the text of a reply, with its kind and call.
 type span struct {
 	from, to, kind int
 	call           int
 	name           string
 }
 
-// parse finds reasoning, content and calls in a reply's text.
+// parse finds reasoning, content and tool calls in the text of a reply.
 func parse(text string, tools bool) (spans []span, calls int) {
 	at := 0
 	until := func(s string) int {
@@ -76,10 +76,10 @@ func parse(text string, tools bool) (spans []span, calls int) {
 	return spans, calls
 }
 
-// object is a JSON object whose members stand in the order given.
+// object is a JSON object with ordered members: names and values alternate.
 type object []any
 
-// MarshalJSON writes names and values in turn.
+// MarshalJSON writes the members in order.
 func (o object) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i := 0; i+1 < len(o); i += 2 {
@@ -100,7 +100,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// encodeJSON writes a value; a NaN is written as Python does.
+// encodeJSON encodes a value; NaN is written as Python does.
 func encodeJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -109,7 +109,7 @@ func encodeJSON(v any) []byte {
 	return bytes.ReplaceAll(b, []byte(`"\u0000NaN"`), []byte("NaN"))
 }
 
-// pause waits; a client that goes away stops the reply, as it stops an engine.
+// pause waits for d. If the client disconnects, it aborts the reply, as an engine does.
 func (w *writer) pause(d time.Duration) {
 	if d == 0 {
 		return
@@ -121,11 +121,11 @@ func (w *writer) pause(d time.Duration) {
 	}
 }
 
-// writer ends a reply after a number of bytes, if it is to.
+// writer aborts a reply after left bytes.
 type writer struct {
 	w    http.ResponseWriter
 	r    *http.Request
-	left int // −1 = no end
+	left int // −1 = no limit
 }
 
 func (w *writer) write(b []byte) {
@@ -139,11 +139,11 @@ func (w *writer) write(b []byte) {
 		if f, ok := w.w.(http.Flusher); ok {
 			f.Flush()
 		}
-		panic(http.ErrAbortHandler) // which closes the connection
+		panic(http.ErrAbortHandler) // closes the connection
 	}
 }
 
-// answer answers for completions: of a chat, or of tokens, without text.
+// answer serves completions: of chats, of prompts, or of tokens without text.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat, tokens bool) {
 	n := s.requests.Add(1)
 	f := &s.opts.Faults
@@ -190,7 +190,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat, tokens boo
 	}
 }
 
-// generate is /inference/v1/generate: tokens in, tokens out, and no text.
+// generate serves /inference/v1/generate: tokens in, tokens out, no text.
 func (s *Server) generate(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		Tokens   []rollout.TokenID          `json:"token_ids"`
@@ -222,12 +222,12 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, inner, false, true)
 }
 
-// reply is a reply that is written.
+// reply is a reply being written.
 type reply struct {
 	s       *Server
 	q       *request
 	chat    bool
-	tokens  bool // ids alone
+	tokens  bool // ids only
 	w       *writer
 	id      string
 	prompt  []rollout.TokenID
@@ -247,7 +247,8 @@ func (r *reply) head(kind string, choices []any) object {
 	return o
 }
 
-// logprobs of tokens [a, b) of a choice, null where none were asked for.
+// logprobs returns the log probabilities of tokens [a, b) of a choice, or nil if not
+// requested.
 func (r *reply) logprobs(x *sampled, a, b int) any {
 	if r.q.Logprobs == nil || r.q.Logprobs == false {
 		return nil
@@ -336,7 +337,7 @@ func (r *reply) whole() {
 	r.w.write(encodeJSON(o))
 }
 
-// ids of tokens [a, b) of a choice.
+// ids returns the ids of tokens [a, b) of a choice, with the faults of the server.
 func (r *reply) ids(x *sampled, a, b int) []rollout.TokenID {
 	out := append([]rollout.TokenID(nil), x.ids[a:b]...)
 	if r.s.opts.Faults.Duplicate && a == 0 {
@@ -369,7 +370,7 @@ func (r *reply) stream() {
 	step := max(1, r.s.opts.Event)
 	for i, x := range r.choices {
 		spans, calls := parse(x.text, r.tools())
-		told, begun := 0, 0 // bytes of the text; calls
+		told, begun := 0, 0 // bytes of text and calls already sent
 		for a := 0; a < len(x.ids); a += step {
 			b := min(a+step, len(x.ids))
 			to := min(x.ends[b-1], len(x.text))
@@ -420,7 +421,7 @@ func (r *reply) stream() {
 	r.w.write([]byte("data: [DONE]\n\n"))
 }
 
-// delta is what the text from a to b adds to a message.
+// delta returns what the text from a to b adds to a message.
 func (r *reply) delta(x *sampled, choice int, spans []span, a, b, begun int) (object, int) {
 	text := map[int]string{}
 	calls := []any{}
