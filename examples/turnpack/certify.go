@@ -54,12 +54,12 @@ func (c *certifyCmd) Run(p *cli.Program) error {
 		return err
 	}
 	if missing := cert.Missing(mode); len(missing) > 0 {
-		return rollout.Errorf(rollout.KindTemplate, rollout.Where{File: c.Model}, "%s rows need what the template lacks: %s", mode, joined(missing))
+		return rollout.Errorf(rollout.KindTemplate, rollout.Where{File: c.Model}, "%s rows need what the template lacks: %s", mode, propertyNames(missing))
 	}
 	return nil
 }
 
-func joined(list []certify.Property) string {
+func propertyNames(list []certify.Property) string {
 	names := make([]string, len(list))
 	for i, p := range list {
 		names[i] = string(p)

@@ -82,7 +82,7 @@ type convertCmd struct {
 
 // Run converts the dumps and prints the summary.
 func (c *convertCmd) Run(p *cli.Program) error {
-	dumps, err := c.dumps()
+	dumps, err := c.readerOptions()
 	if err != nil {
 		return err
 	}
@@ -97,21 +97,21 @@ func (c *convertCmd) Run(p *cli.Program) error {
 			return err
 		}
 	}
-	s, err := c.into(p, model, src, in)
+	s, err := c.writeBatch(p, model, src, in)
 	if err != nil || s == nil {
-		return errors.Join(err, unjoined(src.Report()))
+		return errors.Join(err, noRewardMatched(src.Report()))
 	}
 	if c.JSON {
 		err = p.JSON(s)
 	} else {
 		err = s.table(p.Out)
 	}
-	return errors.Join(err, c.short(s))
+	return errors.Join(err, c.leftOutError(s))
 }
 
-// short returns an error with exit code 3 if records or files were left out, unless
+// leftOutError returns an error with exit code 3 if records or files were left out, unless
 // --on-error skip accepts that.
-func (c *convertCmd) short(s *summary) error {
+func (c *convertCmd) leftOutError(s *summary) error {
 	if s.LeftOut+s.Unread == 0 || c.OnError == "skip" {
 		return nil
 	}
@@ -125,8 +125,8 @@ func (c *convertCmd) short(s *summary) error {
 	return &cli.ExitError{Code: exitLeftOut, Err: errors.New(strings.Join(what, ", ") + ": mend them or move them away, or accept that with --on-error skip (exit status 0); --on-error stop ends at the first bad record")}
 }
 
-// unjoined returns an error if rewards were given and none matches a rollout.
-func unjoined(r *traj.Report) error {
+// noRewardMatched returns an error if rewards were given and none matches a rollout.
+func noRewardMatched(r *traj.Report) error {
 	if r.Joined > 0 || r.UnmatchedCount == 0 || r.UnrewardedCount == 0 {
 		return nil // no rollout was read: other code reports that
 	}
@@ -134,9 +134,9 @@ func unjoined(r *traj.Report) error {
 		WithFix("rollouts are %s", cli.FirstOf(r.Unrewarded))
 }
 
-// into writes the batch to --out. It returns no summary if the same run has already made
+// writeBatch writes the batch to --out. It returns no summary if the same run has already made
 // the batch.
-func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *traj.Source, in []string) (*summary, error) {
+func (c *convertCmd) writeBatch(p *cli.Program, model *tokenize.Model, src *traj.Source, in []string) (*summary, error) {
 	if c.DryRun {
 		s, _, err := c.convert(p, model, src, "")
 		return s.read(src, c), err
@@ -150,10 +150,10 @@ func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *traj.Sourc
 	if err != nil {
 		return nil, err
 	}
-	if c.source = rec.source(); c.one() {
+	if c.source = rec.source(); c.oneFile() {
 		c.marker = filepath.Join(dst.Dir(), rec.marker())
 		_, err := os.Lstat(c.marker)
-		c.begun = err == nil
+		c.unrecordedRun = err == nil
 	}
 	if !c.Force {
 		made, err := rec.complete(dst)
@@ -161,7 +161,7 @@ func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *traj.Sourc
 			return nil, err
 		}
 		if made != nil {
-			c.unmark() // left by a run that was killed just before it removed its marker
+			c.removeMarker() // left by a run that was killed just before it removed its marker
 			return nil, c.nothingToDo(p, made, dst)
 		}
 	}
@@ -181,7 +181,7 @@ func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *traj.Sourc
 	if err := rec.finish(dst.Dir(), files, *s, c.Force); err != nil {
 		return nil, err
 	}
-	c.unmark()
+	c.removeMarker()
 	s.Output = dst.Join(s.Output)
 	return s, dst.Publish(files)
 }
@@ -196,7 +196,7 @@ func (c *convertCmd) nothingToDo(p *cli.Program, made *record, dst place.Place) 
 		_, err = fmt.Fprintf(p.Out, "%s is already complete: %s rows, %s trained tokens, same options and input%s. Nothing to do; --force makes it again.\n",
 			rollout.Printable(dst.String()), cli.Number(made.Summary.Rows), cli.Number(made.Summary.Trained), cli.LeftOut(made.Summary.Target))
 	}
-	return errors.Join(err, c.short(&made.Summary))
+	return errors.Join(err, c.leftOutError(&made.Summary))
 }
 
 // convert writes the batch into dir, or nothing on a dry run. It returns the summary,
@@ -219,7 +219,7 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 		pipe.Progress, done = progress(p.Err)
 	}
 	start := time.Now()
-	opts := c.exported(model)
+	opts := c.exportOptions(model)
 	if opts.Metadata, err = c.recipeMetadata(&pipe); err != nil {
 		return nil, nil, err
 	}
@@ -249,11 +249,11 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 	report, err := pipe.Run(p.Ctx, src, dst.resumable())
 	done()
 	if err != nil {
-		err = c.skippable(lacking(err, &report))
-	} else if err = errors.Join(c.gate(report), noRow(report)); err != nil {
+		err = c.adviseSkipping(nameIncompleteTurns(err, &report))
+	} else if err = errors.Join(c.checkDriftLimits(report), noRowError(report)); err != nil {
 		err = errors.Join(err, dst.discard())
 	} else {
-		err = lacking(dst.Close(), &report) // Close may refuse a row of the last group
+		err = nameIncompleteTurns(dst.Close(), &report) // Close may refuse a row of the last group
 	}
 	if err != nil {
 		err = errors.Join(err, dst.fail(p.Ctx.Err() != nil))
@@ -278,11 +278,11 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 func (c *convertCmd) destination(dir string, t *target.Target, o target.Options, opts export.Options, w *weigh.Weigher, errOut io.Writer) (dst output, undo func(), err error) {
 	undo = func() {}
 	if c.DryRun {
-		dst, err = c.try(t, opts, w)
+		dst, err = c.openDryRun(t, opts, w)
 		return dst, undo, err
 	}
 	made, err := place.MakeFolder(dir)
-	undo = func() { c.unmark(); made() }
+	undo = func() { c.removeMarker(); made() }
 	if err == nil {
 		cli.Sweep(errOut, dir, "")
 		dst, err = c.open(dir, t, o, opts, w)
@@ -295,13 +295,13 @@ func (c *convertCmd) destination(dir string, t *target.Target, o target.Options,
 	return dst, undo, err
 }
 
-// unmark removes the marker file when a run ends.
-func (c *convertCmd) unmark() {
+// removeMarker removes the marker file when a run ends.
+func (c *convertCmd) removeMarker() {
 	_ = os.Remove(c.marker) // may be ""; if the marker stays, the same run may replace its own batch
 }
 
-// noRow returns an error for a run that would write no row.
-func noRow(r turnpack.Report) error {
+// noRowError returns an error for a run that would write no row.
+func noRowError(r turnpack.Report) error {
 	if r.Rows > 0 {
 		return nil
 	}
@@ -312,8 +312,8 @@ func noRow(r turnpack.Report) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout gave a row: %s", why)
 }
 
-// skippable adds to the error of a single record the flag that continues without it.
-func (c *convertCmd) skippable(err error) error {
+// adviseSkipping adds to the error of a single record the flag that continues without it.
+func (c *convertCmd) adviseSkipping(err error) error {
 	e, ok := errors.AsType[*rollout.Error](err)
 	if !ok || c.OnError != "stop" || e.Where.Rollout == "" && e.Where.Line == 0 {
 		return err
@@ -321,9 +321,9 @@ func (c *convertCmd) skippable(err error) error {
 	return fmt.Errorf("%w\n--on-error report or skip leaves such records out and lists them", err)
 }
 
-// lacking adds to an error about a missing column which turns lack it; they are often
+// nameIncompleteTurns adds to an error about a missing column which turns lack it; they are often
 // turns of another rollout.
-func lacking(err error, r *turnpack.Report) error {
+func nameIncompleteTurns(err error, r *turnpack.Report) error {
 	refused, ok := errors.AsType[*export.RefusedError](err)
 	if !ok {
 		return err
@@ -336,8 +336,8 @@ func lacking(err error, r *turnpack.Report) error {
 	return err
 }
 
-// gate returns an error if drift exceeds the limits that the user set.
-func (c *convertCmd) gate(r turnpack.Report) error {
+// checkDriftLimits returns an error if drift exceeds the limits that the user set.
+func (c *convertCmd) checkDriftLimits(r turnpack.Report) error {
 	e := &r.Encode
 	var errs []error
 	if f := e.Fidelity(); f < c.MinFidelity {

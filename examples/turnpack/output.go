@@ -30,9 +30,9 @@ type outputFlags struct {
 	Weights         string `help:"Loss weights by which a mean over tokens becomes another: none, rollout-mean (a rollout counts once, however many rows it has), prompt-mean, sequence-mean, or a trainer's own aggregation. Reads the input once more." default:"none"`
 	PolicyVersion   int32  `help:"Policy version of turns that record none; -1 = unknown." default:"-1"`
 
-	source string // digest of inputs, options and build
-	begun  bool   // an identical run was killed before it wrote its record
-	marker string // file that exists while a batch of one file is written; "" for several files
+	source        string // digest of inputs, options and build
+	unrecordedRun bool   // an identical run was killed before it wrote its record
+	marker        string // file that exists while a batch of one file is written; "" for several files
 }
 
 // traced reports whether rows record the source of each token. Trainers do not read those

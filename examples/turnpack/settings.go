@@ -67,8 +67,8 @@ func (c *convertCmd) withoutModel() error {
 	return errors.Join(errs...)
 }
 
-// dumps returns the reader options that the flags set.
-func (c *convertCmd) dumps() (traj.Options, error) {
+// readerOptions returns the reader options that the flags set.
+func (c *convertCmd) readerOptions() (traj.Options, error) {
 	o := traj.Options{Format: c.Format, Dedup: c.Dedup, JoinCalls: c.Join}
 	if c.GroupBy != "auto" {
 		o.GroupBy = c.GroupBy
@@ -116,7 +116,7 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 		p.Window = window
 	}
 	p.Encode = tokenize.Options{Mode: mode, Specials: c.Specials, Edges: edges, PromptsBy: c.PromptsBy, Drift: lineage.Options{Drift: drift, MaxDropTokens: c.MaxDrop, MaxSubTokens: c.MaxSub}}
-	errs = append(errs, c.give(&p.Encode))
+	errs = append(errs, c.applyTo(&p.Encode))
 	for flag, limit := range map[string]int{"--max-drop-tokens": c.MaxDrop, "--max-sub-tokens": c.MaxSub} {
 		if limit < -1 {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "found %d, expected -1 (none) or more; 0 is the default", limit))
@@ -179,8 +179,8 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	return p, errors.Join(errs...)
 }
 
-// exported returns the export options that the flags set.
-func (c *convertCmd) exported(model *tokenize.Model) export.Options {
+// exportOptions returns the export options that the flags set.
+func (c *convertCmd) exportOptions(model *tokenize.Model) export.Options {
 	o := export.Options{Force: c.Force, Estimator: shape.Full(c.Estimator)}
 	if model != nil {
 		o.Tokenizer, o.Template = model.Tokenizer.Digest(), model.TemplateDigest()

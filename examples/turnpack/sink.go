@@ -63,13 +63,13 @@ type keeper interface {
 
 // open creates the sink under dir.
 func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts export.Options, w *weigh.Weigher) (output, error) {
-	out, err := f.plain(dir, t, o, opts)
-	return f.weighed(out, w), err
+	out, err := f.openUnweighted(dir, t, o, opts)
+	return f.addWeights(out, w), err
 }
 
-// weighed wraps out so that rows get their loss weights. For formats that take only rows
+// addWeights wraps out so that rows get their loss weights. For formats that take only rows
 // with one entry per token, it refuses rows too large for that.
-func (f *outputFlags) weighed(out output, w *weigh.Weigher) output {
+func (f *outputFlags) addWeights(out output, w *weigh.Weigher) output {
 	if out.Sink != nil && w != nil && !w.Mean() {
 		out.Sink = weigh.Weighing{Weigher: w, Sink: out.Sink}
 	}
@@ -79,8 +79,8 @@ func (f *outputFlags) weighed(out output, w *weigh.Weigher) output {
 	return out
 }
 
-// plain creates the sink without loss weights, except those that t sets.
-func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts export.Options) (output, error) {
+// openUnweighted creates the sink without loss weights, except those that t sets.
+func (f *outputFlags) openUnweighted(dir string, t *target.Target, o target.Options, opts export.Options) (output, error) {
 	opts.Trace = f.traced()
 	out, err := output{}, error(nil)
 	if m := f.maker(dir, o, opts); m != nil {
@@ -102,8 +102,8 @@ func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts
 	return out, err
 }
 
-// try creates a sink that refuses the same rows as the sink of open, and writes nothing.
-func (f *outputFlags) try(t *target.Target, opts export.Options, w *weigh.Weigher) (output, error) {
+// openDryRun creates a sink that refuses the same rows as the sink of open, and writes nothing.
+func (f *outputFlags) openDryRun(t *target.Target, opts export.Options, w *weigh.Weigher) (output, error) {
 	opts.Trace = f.traced()
 	if f.packs() { // these formats hold no status
 		opts.UnknownStatus = rollout.StatusCompleted
@@ -112,7 +112,7 @@ func (f *outputFlags) try(t *target.Target, opts export.Options, w *weigh.Weighe
 	g := &step.Groups{Target: t, To: step.Checked{Checker: check}, PerStep: f.RolloutsPerStep}
 	out := output{Sink: g, groups: g, files: func() []string { return nil }}
 	out.discard = out.Abort
-	return f.weighed(out, w), err
+	return f.addWeights(out, w), err
 }
 
 // maker returns the writer of step files in a trainer's own format, or nil for the row
@@ -160,16 +160,16 @@ func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *
 	return nil
 }
 
-// one reports whether the batch is one file.
-func (f *outputFlags) one() bool {
+// oneFile reports whether the batch is one file.
+func (f *outputFlags) oneFile() bool {
 	return f.RowsPerShard == 0 && f.BytesPerShard == 0 && !f.steps() && !f.packs() && !f.Pt
 }
 
 // rows creates the sink for the row schema: one file, or one per shard.
 func (f *outputFlags) rows(dir string, opts export.Options) (output, error) {
-	if f.one() {
+	if f.oneFile() {
 		const name = "batch.parquet"
-		opts.Force = opts.Force || f.begun
+		opts.Force = opts.Force || f.unrecordedRun
 		w, err := export.Create(filepath.Join(dir, name), opts)
 		if err != nil {
 			return output{}, err

@@ -51,7 +51,7 @@ func sourcesOf(ctx context.Context, model *tokenize.Model, file string, in []str
 		if !ok {
 			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: row.Rollout}, "the rollout of the row is not in %s", strings.Join(c.In, ", ")).WithFix("name the dumps that the batch was made of with --in")
 		}
-		return encoded(ctx, pipe, r, row)
+		return encodedAgain(ctx, pipe, r, row)
 	}, nil
 }
 
@@ -101,7 +101,7 @@ func conversionOf(file string, in []string) (*convertCmd, error) {
 
 // find reads the dumps until it has the rollouts with these ids.
 func (c *convertCmd) find(ids map[string]bool) (map[string]*rollout.Rollout, error) {
-	o, err := c.dumps()
+	o, err := c.readerOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +121,8 @@ func (c *convertCmd) find(ids map[string]bool) (map[string]*rollout.Rollout, err
 	return found, nil
 }
 
-// encoded encodes r as a conversion does and returns the sequence that matches row.
-func encoded(ctx context.Context, p turnpack.Pipeline, r *rollout.Rollout, row *rollout.Sample) (*show.Source, error) {
+// encodedAgain encodes r as a conversion does and returns the sequence that matches row.
+func encodedAgain(ctx context.Context, p turnpack.Pipeline, r *rollout.Rollout, row *rollout.Sample) (*show.Source, error) {
 	enc, err := tokenize.NewEncoder(p.Model, p.Encode)
 	if err != nil {
 		return nil, err

@@ -120,7 +120,7 @@ func traceAll(t *testing.T, p turnpack.Pipeline, dumps []string) (traced, unknow
 		require.NoError(t, err)
 		for i := range seqs {
 			row := rollout.Sample{Sequence: seqs[i]}
-			src, err := encoded(t.Context(), p, r, &row)
+			src, err := encodedAgain(t.Context(), p, r, &row)
 			require.NoError(t, err)
 			for at, id := range row.IDs {
 				origins, known, err := src.Tracer.At(t.Context(), at)

@@ -17,8 +17,8 @@ type templateFlags struct {
 	Now            string `help:"Day, or time, of the run for templates that write the date: 2006-01-02 or 2006-01-02T15:04:05." placeholder:"DATE"`
 }
 
-// give sets the options that the flags name.
-func (f *templateFlags) give(o *tokenize.Options) error {
+// applyTo sets the options that the flags name.
+func (f *templateFlags) applyTo(o *tokenize.Options) error {
 	var errs []error
 	if f.TemplateKwargs != "" {
 		if err := json.Unmarshal([]byte(f.TemplateKwargs), &o.Kwargs); err != nil || o.Kwargs == nil {

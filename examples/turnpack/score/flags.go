@@ -86,7 +86,7 @@ func (c *Cmd) Faults() error {
 	c.options = prm.Options{Votes: c.Votes, Seed: c.Seed, StopAfter: c.StopAfter, Concurrency: c.Concurrency,
 		Aggregate: prm.Aggregate{Method: c.Aggregate, Quorum: c.Quorum}, Steps: prm.StepOptions{CommandLess: c.CommandLess, Submit: c.Submit},
 		Rule: prm.Rule{Kind: c.Rule, Pattern: c.Pattern, Field: c.Field}}
-	if err := errors.Join(c.bounds(), c.votes(), c.prompt()); err != nil {
+	if err := errors.Join(c.checkBounds(), c.readScale(), c.prompt()); err != nil {
 		return err
 	}
 	return errors.Join(c.judge.Validate(), c.options.Validate(), c.scale().Validate())
@@ -102,8 +102,8 @@ func parts(values []string) (out []string) {
 	return out
 }
 
-// bounds refuses zeros, which the client and the scorer would read as "use the default".
-func (c *Cmd) bounds() error {
+// checkBounds refuses zeros, which the client and the scorer would read as "use the default".
+func (c *Cmd) checkBounds() error {
 	var faults []error
 	for _, b := range []struct {
 		flag string
@@ -130,8 +130,8 @@ func wrong(flagName, found, expected string) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--" + flagName}, "found %q, expected %s", found, expected)
 }
 
-// votes reads --scale, the numbers that count as votes.
-func (c *Cmd) votes() error {
+// readScale reads --scale, the numbers that count as votes.
+func (c *Cmd) readScale() error {
 	to := &c.options.Rule.Scale
 	switch lo, hi, isRange := strings.Cut(c.Scale, ":"); {
 	case c.Scale == "sign":

@@ -127,15 +127,15 @@ func (c *Cmd) planned(stdin io.Reader) (int64, error) {
 		if err != nil {
 			break // the run itself meets and reports this error
 		}
-		for range asked(r, c.options.Steps) {
+		for range judgedSteps(r, c.options.Steps) {
 			n += int64(c.options.Votes)
 		}
 	}
 	return n, in.Close()
 }
 
-// asked yields the steps that the judge scores.
-func asked(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
+// judgedSteps yields the steps that the judge scores.
+func judgedSteps(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
 	return func(yield func(prm.Step) bool) {
 		for _, s := range prm.StepsOf(r, o) {
 			out := s.Unrecorded || s.Class == "command-less" && o.CommandLess != "judge" || s.Class == "submit" && o.Submit != "judge"

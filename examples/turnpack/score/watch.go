@@ -21,7 +21,7 @@ type watch struct {
 
 	mu       sync.Mutex
 	answered bool
-	told     bool
+	warned   bool
 	last     error // last failure since take
 }
 
@@ -35,8 +35,8 @@ func (w *watch) Start(ctx context.Context, a openai.Attempt) (context.Context, f
 			w.answered = true
 		case !errors.Is(ctx.Err(), context.Canceled): // a cancelled run aborts its requests
 			w.last = o.Err
-			if !w.answered && !w.told {
-				w.told = true
+			if !w.answered && !w.warned {
+				w.warned = true
 				fmt.Fprintf(w.w, "no answer of %s yet: %v; each vote is tried for up to %s (--patience, --retries)\n", a.Endpoint, rollout.Printable(o.Err.Error()), w.patience)
 			}
 		}

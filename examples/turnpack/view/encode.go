@@ -126,7 +126,7 @@ func (b *builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
 	var fields []string
 	if tokens.Traced(s) {
 		columns = append(columns, i32("source", s.Source), flags(s.Flags))
-		exact, names, err := b.recorded(ctx, s)
+		exact, names, err := b.recordedFields(ctx, s)
 		if err != nil {
 			return "", err
 		}
@@ -138,7 +138,7 @@ func (b *builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
 	}
 	outline := []message{}
 	for _, m := range b.cut.Messages(s) {
-		outline = append(outline, outlined(s, m))
+		outline = append(outline, outlineEntry(s, m))
 	}
 	return pack(struct {
 		Columns     []column        `json:"columns"`
@@ -167,10 +167,10 @@ const (
 	unknownField = "?" // the row holds other text than the record
 )
 
-// recorded returns for each token the field that records it, as an index into names, and
+// recordedFields returns for each token the field that records it, as an index into names, and
 // the byte range [offset, until) in that field. A "~" before a name means that the bytes
 // are spelled differently there. names is nil if the record is unknown.
-func (b *builder) recorded(ctx context.Context, s *rollout.Sample) (columns []column, names []string, err error) {
+func (b *builder) recordedFields(ctx context.Context, s *rollout.Sample) (columns []column, names []string, err error) {
 	var tracer *tokens.Tracer
 	if b.trace != nil {
 		tracer = b.trace(s)
@@ -242,7 +242,7 @@ func weights(v []float32) column {
 	return u8("weight", flags)
 }
 
-func outlined(s *rollout.Sample, m tokens.Message) message {
+func outlineEntry(s *rollout.Sample, m tokens.Message) message {
 	out := message{Index: m.Index, From: m.From, Role: m.Role, Step: -1}
 	for t := m.From; t < m.To; t++ {
 		if s.Weight[t] > 0 {

@@ -94,7 +94,7 @@ func (c *Cmd) Run(p *cli.Program) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
-		if c.batch, err = c.recorded(p.Ctx, dir); err != nil {
+		if c.batch, err = c.writeRecorded(p.Ctx, dir); err != nil {
 			return err
 		}
 		if c.In == nil {

@@ -63,14 +63,14 @@ func Main(tree any, p *Program, args []string, options ...kong.Option) int {
 	parser, err := kong.New(tree, append(options, kong.Name("turnpack"), kong.Writers(p.Out, p.Err),
 		kong.Exit(func(code int) { exit = code }), kong.WithHyphenPrefixedParameters(true))...) // -1 and - are values
 	if err != nil {
-		tell(p.Err, err)
+		printErrors(p.Err, err)
 		return Usage
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
 	l := line{parser: parser}
-	l.take(args)
+	l.split(args)
 	ctx, err := l.read()
 	if exit >= 0 {
 		return exit
@@ -81,14 +81,14 @@ func Main(tree any, p *Program, args []string, options ...kong.Option) int {
 		err = c.Faults()
 	}
 	if err != nil {
-		tell(p.Err, err)
+		printErrors(p.Err, err)
 		fmt.Fprintf(p.Err, "run 'turnpack %s--help' for what there is\n", l.name())
 		return Usage
 	}
 	if err = ctx.Run(p); err == nil {
 		return OK
 	}
-	tell(p.Err, err)
+	printErrors(p.Err, err)
 	if e, ok := errors.AsType[*ExitError](err); ok {
 		return e.Code
 	}

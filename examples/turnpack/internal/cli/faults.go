@@ -8,9 +8,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// tell prints the errors joined in err, each once. Errors about fields name the flags
+// printErrors prints the errors joined in err, each once. Errors about fields name the flags
 // that set them.
-func tell(stderr io.Writer, err error) {
+func printErrors(stderr io.Writer, err error) {
 	told := map[string]bool{}
 	for _, e := range flatten(err) {
 		if line := e.Error(); !told[line] {

@@ -21,8 +21,8 @@ type line struct {
 	files   []string   // arguments that are not flags
 }
 
-// take splits args into the parts of l.
-func (l *line) take(args []string) {
+// split splits args into the parts of l.
+func (l *line) split(args []string) {
 	takesValue := map[string]bool{}
 	for _, n := range l.parser.Model.Children {
 		if len(args) > 0 && n.Name == args[0] {

@@ -29,11 +29,11 @@ func Bound() {
 	}
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(first)
-	again()
+	adjustAfterGC()
 }
 
-// again adjusts the limit after the next collection.
-func again() {
+// adjustAfterGC adjusts the limit after the next collection.
+func adjustAfterGC() {
 	runtime.AddCleanup(new([16]byte), func(int) {
 		s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
 		metrics.Read(s)
@@ -45,13 +45,13 @@ func again() {
 			n[i] = s[i].Value.Uint64()
 		}
 		beside := n[1] - min(n[1], n[2]+n[3]+n[4])
-		debug.SetMemoryLimit(max(bound(n[0], beside), min(debug.SetMemoryLimit(-1), steady)))
-		again()
+		debug.SetMemoryLimit(max(limitFor(n[0], beside), min(debug.SetMemoryLimit(-1), steady)))
+		adjustAfterGC()
 	}, 0)
 }
 
-// bound returns the memory limit in bytes for a live heap of inUse. beside is the overhead
+// limitFor returns the memory limit in bytes for a live heap of inUse. beside is the overhead
 // of the collector.
-func bound(inUse, beside uint64) int64 {
+func limitFor(inUse, beside uint64) int64 {
 	return int64(inUse + inUse/4 + slack + beside)
 }

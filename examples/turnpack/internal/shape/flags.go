@@ -68,8 +68,8 @@ func (o Optional) MarshalJSON() ([]byte, error) { return json.Marshal(o.Number) 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (o *Optional) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &o.Number) }
 
-// given returns a flag's value, or "" if it is none.
-func given(s string) string {
+// unlessNone returns a flag's value, or "" if it is none.
+func unlessNone(s string) string {
 	if s == "none" {
 		return ""
 	}
@@ -95,7 +95,7 @@ func numbers(flag, text string, least, most int) ([]float64, error) {
 
 // Interval parses LOW:HIGH; nil for none.
 func Interval(flag, text string) (*reward.Range, error) {
-	if given(text) == "" {
+	if unlessNone(text) == "" {
 		return nil, nil
 	}
 	x, err := numbers(flag, text, 2, 2)
@@ -115,7 +115,7 @@ func (f *Flags) offPolicy() (*shaping.OffPolicy, error) {
 			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--logprob-error"}, "found 0, expected 1 or more, or none")
 		}
 	}
-	if text := given(f.ImportanceWeights); text != "" {
+	if text := unlessNone(f.ImportanceWeights); text != "" {
 		text, zero := strings.CutSuffix(text, ":zero")
 		x, err := numbers("--importance-weights", text, 2, 2)
 		if err != nil {
@@ -135,7 +135,7 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 		FilterRaw: f.FilterRaw, DropZero: f.DropZero, ResponseLength: f.LengthOf == "response", MaskTruncated: f.Overlong == "mask"}
 	var errs []error
 	read := func(flag, text string, n int, set func(x []float64)) {
-		if text = given(text); text == "" {
+		if text = unlessNone(text); text == "" {
 			return
 		}
 		x, err := numbers(flag, text, n, n)
@@ -147,7 +147,7 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 		_, err := recipe.Named(f.Recipe)
 		errs = append(errs, err)
 	}
-	if text := given(f.SoftOverlong); text != "" {
+	if text := unlessNone(f.SoftOverlong); text != "" {
 		text, unbounded := strings.CutSuffix(text, ":unbounded")
 		x, err := numbers("--soft-overlong", text, 2, 3)
 		if err == nil {
@@ -164,7 +164,7 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 	r.OffPolicy, errs = off, append(errs, err)
 	read("--reward-affine", f.RewardAffine, 2, func(x []float64) { r.Affine = shaping.Affine{Bias: x[0], Scale: x[1]} })
 	read("--reward-clip", f.RewardClip, 2, func(x []float64) { r.Clip = &reward.Range{Low: x[0], High: x[1]} })
-	if text := given(f.MaxAge); text != "" && text != "-1" {
+	if text := unlessNone(f.MaxAge); text != "" && text != "-1" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--max-age"}, "found %q, expected a number of versions, or -1", text))
@@ -173,7 +173,7 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 			r.MaxAge = &age
 		}
 	}
-	if name := given(f.GroupFilter); name != "" {
+	if name := unlessNone(f.GroupFilter); name != "" {
 		var names []string
 		for _, p := range filter.Presets() {
 			base, _, _ := strings.Cut(p.Name, "@")

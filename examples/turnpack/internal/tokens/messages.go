@@ -91,7 +91,7 @@ func (b *Boundaries) Messages(s *rollout.Sample) []Message {
 		if s.Source != nil {
 			from = s.Source[i]
 		}
-		if i == 0 || from < 0 && b.candidate(s.IDs, i) && !b.closes(id) {
+		if i == 0 || from < 0 && b.candidate(s.IDs, i) && !b.closesHeader(id) {
 			open(i)
 		}
 		if from < 0 {
@@ -142,8 +142,8 @@ func Traced(s *rollout.Sample) bool {
 	return slices.ContainsFunc(s.Source, func(m int32) bool { return m >= 0 })
 }
 
-// closes reports whether id was seen only inside headers.
-func (b *Boundaries) closes(id rollout.TokenID) bool {
+// closesHeader reports whether id was seen only inside headers.
+func (b *Boundaries) closesHeader(id rollout.TokenID) bool {
 	u := b.seen[id]
 	return u.all > 0 && u.inHeader == u.all
 }
@@ -163,13 +163,13 @@ func (b *Boundaries) role(ids []rollout.TokenID) string {
 	for _, id := range ids[i:min(len(ids), i+headerTokens)] {
 		text, _ := b.spell.Bytes(id)
 		before, _, ends := strings.Cut(string(text), "\n")
-		if b.special[id] && !b.closes(id) {
+		if b.special[id] && !b.closesHeader(id) {
 			break
 		}
 		if !b.special[id] {
 			name.WriteString(before)
 		}
-		if ends || b.closes(id) {
+		if ends || b.closesHeader(id) {
 			if role := strings.TrimSpace(name.String()); isName(role) {
 				return role
 			}

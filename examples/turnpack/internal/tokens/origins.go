@@ -46,12 +46,12 @@ func NewTracer(enc *tokenize.Encoder, mode tokenize.Mode, spell *Speller, r *rol
 		text = append(text, b...)
 	}
 	x.at, x.text = append(x.at, len(text)), string(text)
-	x.lay()
+	x.findTurnsAndRuns()
 	return x
 }
 
-// lay computes turns and runs.
-func (x *Tracer) lay() {
+// findTurnsAndRuns computes turns and runs.
+func (x *Tracer) findTurnsAndRuns() {
 	n := x.seq.Len()
 	x.turns, x.runs = make([]int, n), make([][2]int, n)
 	last := -1 // in whole rows, text after the last reply belongs to the last turn

@@ -97,7 +97,7 @@ func (c counter) Row(r spool.Row) error {
 			c.steps = append(c.steps, stepCounts{})
 		}
 	}
-	n, row := &c.steps[step], weighed(&r)
+	n, row := &c.steps[step], weightRow(&r)
 	n.target.Trained += int64(row.Trained)
 	if n.last != row.Rollout {
 		n.target.Rollouts++
@@ -106,8 +106,8 @@ func (c counter) Row(r spool.Row) error {
 	return n.weights.Add(row)
 }
 
-// weighed returns the counts that the weight of r depends on.
-func weighed(r *spool.Row) weights.Row {
+// weightRow returns the counts that the weight of r depends on.
+func weightRow(r *spool.Row) weights.Row {
 	return weights.Row{Trained: r.Trained(), Length: r.Len(), Prompt: r.Group, Rollout: r.Rollout}
 }
 
@@ -129,7 +129,7 @@ type Weighing struct {
 // Row passes the weighted row on.
 func (w Weighing) Row(r spool.Row) error {
 	if step, ok := w.stepOf[r.Group]; ok { // groups that the target leaves out have no step
-		if factor := w.steps[step].weights.Weight(weighed(&r), w.how); factor != 0 { // 0: the row has no trained token
+		if factor := w.steps[step].weights.Weight(weightRow(&r), w.how); factor != 0 { // 0: the row has no trained token
 			var err error
 			if r.Sequence, err = weights.Apply(r.Sequence, factor); err != nil {
 				return err
