@@ -25,8 +25,8 @@ type task struct{ key, value string }
 
 func newTask(r *rand.Rand) task { return task{keys[r.IntN(len(keys))], values[r.IntN(len(values))]} }
 
-// most is the largest number of tokens of a reply.
-const most = 5
+// maxReplyTokens is the largest number of tokens of a reply.
+const maxReplyTokens = 5
 
 // grade returns 1 for exactly the value, 0.5 for an answer that begins with it, else 0.
 func (t task) grade(answer string, ended bool) float64 {
@@ -99,7 +99,7 @@ func (a *agent) ask(ctx context.Context, messages []message, turn int) (m messag
 			Finish  string `json:"finish_reason"`
 		}
 	}
-	err = a.post(ctx, "/rollouts/"+a.id+"/v1/chat/completions", map[string]any{"model": "learn", "messages": messages, "tools": json.RawMessage(schema), "max_tokens": most, "temperature": 1,
+	err = a.post(ctx, "/rollouts/"+a.id+"/v1/chat/completions", map[string]any{"model": "learn", "messages": messages, "tools": json.RawMessage(schema), "max_tokens": maxReplyTokens, "temperature": 1,
 		"seed": hash(a.seed, a.id, turn)}, &reply)
 	if err == nil && len(reply.Choices) != 1 {
 		err = fmt.Errorf("the reply has %d choices", len(reply.Choices))
@@ -110,9 +110,9 @@ func (a *agent) ask(ctx context.Context, messages []message, turn int) (m messag
 	return reply.Choices[0].Message, reply.Choices[0].Finish != "length", nil
 }
 
-// plays are the rollouts of each task. lost means that there returned false, that is, the
+// playTask are the rollouts of each task. lost means that there returned false, that is, the
 // tool was lost, which is not the policy's fault.
-var plays = map[string]func(a *agent, ctx context.Context, t task, there func() bool) (reward float64, lost bool, err error){
+var playTask = map[string]func(a *agent, ctx context.Context, t task, there func() bool) (reward float64, lost bool, err error){
 	"lookup":   (*agent).lookup,
 	"subagent": (*agent).delegate,
 }

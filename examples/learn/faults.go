@@ -88,18 +88,18 @@ func (p *spoiler) spoil(r *rollout.Rollout, rows []rollout.Sample) ([]rollout.Sa
 		}
 	case retokenised:
 		for i := range rows {
-			segments, err := p.again(&rows[i])
+			segments, err := p.reencodeReplies(&rows[i])
 			if err != nil {
 				return nil, err
 			}
-			rows[i] = made(r, rows[i], segments)
+			rows[i] = withSegments(r, rows[i], segments)
 		}
 	case perMessage:
-		segments, err := p.render(r)
+		segments, err := p.renderAlone(r)
 		if err != nil {
 			return nil, err
 		}
-		rows = []rollout.Sample{made(r, rows[len(rows)-1], segments)} // one row per rollout
+		rows = []rollout.Sample{withSegments(r, rows[len(rows)-1], segments)} // one row per rollout
 	}
 	return rollout.FinishRows(rows), nil
 }
@@ -110,8 +110,8 @@ type segment struct {
 	turn int32 // -1 = context
 }
 
-// again decodes each reply of a row to text and encodes the text.
-func (p *spoiler) again(s *rollout.Sample) (out []segment, err error) {
+// reencodeReplies decodes each reply of a row to text and encodes the text.
+func (p *spoiler) reencodeReplies(s *rollout.Sample) (out []segment, err error) {
 	for from := 0; from < s.Len(); {
 		to := from
 		for to < s.Len() && s.Turn[to] == s.Turn[from] {
@@ -133,11 +133,11 @@ func (p *spoiler) again(s *rollout.Sample) (out []segment, err error) {
 	return out, nil
 }
 
-// render renders each message of a rollout alone and joins the pieces into one
+// renderAlone renders each message of a rollout alone and joins the pieces into one
 // conversation, whatever the model saw in each turn.
-func (p *spoiler) render(r *rollout.Rollout) (out []segment, err error) {
+func (p *spoiler) renderAlone(r *rollout.Rollout) (out []segment, err error) {
 	for turn, at := int32(0), 0; at < len(r.Messages); at++ {
-		text, err := p.text(r.Messages[at])
+		text, err := p.renderText(r.Messages[at])
 		if err != nil {
 			return nil, err
 		}
@@ -155,7 +155,7 @@ func (p *spoiler) render(r *rollout.Rollout) (out []segment, err error) {
 	return out, nil
 }
 
-func (p *spoiler) text(m rollout.Message) (string, error) {
+func (p *spoiler) renderText(m rollout.Message) (string, error) {
 	x := map[string]any{"role": m.Role, "content": m.Content}
 	var calls []any
 	for _, c := range m.ToolCalls {
@@ -183,9 +183,9 @@ func (p *spoiler) text(m rollout.Message) (string, error) {
 	return string(res.Text), nil
 }
 
-// made returns s with other tokens. It assigns recorded log probabilities to the tokens
+// withSegments returns s with other tokens. It assigns recorded log probabilities to the tokens
 // of their turn by position, as a pipeline does that zips the two lists unchecked.
-func made(r *rollout.Rollout, s rollout.Sample, segments []segment) rollout.Sample {
+func withSegments(r *rollout.Rollout, s rollout.Sample, segments []segment) rollout.Sample {
 	q := rollout.Sequence{Identity: s.Identity}
 	var version int32 = -1
 	for _, v := range s.Version {

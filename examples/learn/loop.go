@@ -24,7 +24,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/prompt"
 )
 
-const size = 8 // rollouts per group
+const groupSize = 8 // rollouts per group
 
 // step is a line of the results.
 type step struct {
@@ -113,7 +113,7 @@ func (x *worker) loop(ctx context.Context, a arm, seed int, tell func(step) erro
 	}
 	l.service, err = serve.Open(serve.Options{
 		Engines: []proxyengine.Options{{URL: e.url}}, Journal: filepath.Join(dir, "journal"), Out: filepath.Join(dir, "batches"), Model: l.model, Exact: !a.Engine, Prompt: prompt.Options{Keep: "spelling"},
-		Groups: serve.Groups{Size: size, Rows: l.rows},
+		Groups: serve.Groups{Size: groupSize, Rows: l.rows},
 	})
 	if err != nil {
 		return nil, err
@@ -204,18 +204,18 @@ func (l *loop) play(ctx context.Context, n int, s *step) error {
 	for g := range l.worker.groups {
 		r := rand.New(rand.NewPCG(uint64(l.seed), uint64(n)<<32|uint64(g)))
 		t := newTask(r)
-		for i := range size {
+		for i := range groupSize {
 			there := r.Float64() >= l.worker.lost
 			all.Go(func() error {
 				a := &agent{http: l.client, url: l.url, id: fmt.Sprintf("s%d-g%d-%d", n, g, i), seed: uint64(l.seed)}
-				reward, lost, err := plays[l.arm.Task](a, ctx, t, func() bool { return there })
+				reward, lost, err := playTask[l.arm.Task](a, ctx, t, func() bool { return there })
 				if err != nil {
 					return err
 				}
 				group := fmt.Sprintf("s%d-g%02d", n, g)
 				mu.Lock()
 				if l.arm.Fault == byPosition {
-					group = fmt.Sprintf("s%d-p%02d", n, arrived/size)
+					group = fmt.Sprintf("s%d-p%02d", n, arrived/groupSize)
 				}
 				arrived++
 				if lost {

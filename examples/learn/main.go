@@ -146,7 +146,7 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 					return fmt.Errorf("%s, seed %d: %w", j.arm.Name, j.seed, err)
 				}
 				mu.Lock()
-				sum(c.log, steps)
+				printSummary(c.log, steps)
 				mu.Unlock()
 			}
 			return nil
@@ -176,13 +176,13 @@ func (c *config) jobs() <-chan job {
 	return jobs
 }
 
-// last is the number of final steps over which the mean reward is taken.
-const last = 5
+// finalSteps is the number of final steps over which the mean reward is taken.
+const finalSteps = 5
 
-// sum prints a line that summarizes a run.
-func sum(w io.Writer, steps []step) {
+// printSummary prints a line that summarizes a run.
+func printSummary(w io.Writer, steps []step) {
 	first, final := 0.0, 0.0
-	k := min(last, len(steps))
+	k := min(finalSteps, len(steps))
 	var agents, batches, training, drift float64
 	for i, s := range steps {
 		if i < k {
