@@ -35,10 +35,10 @@ const maxShown = 3000
 
 var verdictLine = regexp.MustCompile(`(?im)^\W*PIVOT:\s*(none|P[1-6](?:[,\s]+P[1-6])*)\W*$`)
 
-// ask lets the judge vote on every step. tags holds the kinds named for steps that a
+// voteOnSteps lets the judge vote on every step. tags holds the kinds named for steps that a
 // majority of votes calls a pivot, nil for the others. failed holds the error of each
 // step without a vote.
-func ask(ctx context.Context, judge prm.Judge, steps []step, votes int) (tags [][]string, failed []error, err error) {
+func voteOnSteps(ctx context.Context, judge prm.Judge, steps []step, votes int) (tags [][]string, failed []error, err error) {
 	tags, failed = make([][]string, len(steps)), make([]error, len(steps))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(32)
@@ -93,21 +93,21 @@ func prompt(s step) []prm.Message {
 		}
 		switch {
 		case item.Type == "reasoning":
-			fmt.Fprintf(&b, "## thought\n%s\n\n", ends(item.Summary[0].Text))
+			fmt.Fprintf(&b, "## thought\n%s\n\n", shortened(item.Summary[0].Text))
 		case item.Type == "function_call":
-			fmt.Fprintf(&b, "## call of %s\n%s\n\n", item.Name, ends(*item.Arguments))
+			fmt.Fprintf(&b, "## call of %s\n%s\n\n", item.Name, shortened(*item.Arguments))
 		case item.Type == "function_call_output":
-			fmt.Fprintf(&b, "## result\n%s\n\n", ends(*item.Output))
+			fmt.Fprintf(&b, "## result\n%s\n\n", shortened(*item.Output))
 		default:
-			fmt.Fprintf(&b, "## %s\n%s\n\n", item.Role, ends(*item.Content))
+			fmt.Fprintf(&b, "## %s\n%s\n\n", item.Role, shortened(*item.Content))
 		}
 	}
 	expected, _ := json.Marshal(s.row.ExpectedAction) // json.Marshal made it
-	fmt.Fprintf(&b, "# The step in question\n%s\n", ends(string(expected)))
+	fmt.Fprintf(&b, "# The step in question\n%s\n", shortened(string(expected)))
 	return []prm.Message{{Role: "system", Content: judgeSystem}, {Role: "user", Content: b.String()}}
 }
 
-func ends(text string) string {
+func shortened(text string) string {
 	r := []rune(text)
 	if len(r) <= 2*maxShown {
 		return text

@@ -253,7 +253,7 @@ func (f *pivotFlags) judged(ctx context.Context, steps []step, m *manifest) ([]s
 		return nil, err
 	}
 	defer client.Close()
-	keep, failed, err := ask(ctx, client, steps, f.votes)
+	keep, failed, err := voteOnSteps(ctx, client, steps, f.votes)
 	if err != nil {
 		return nil, err
 	}

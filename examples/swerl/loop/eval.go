@@ -71,7 +71,7 @@ type kept struct {
 func Eval(ctx context.Context, args []string, out io.Writer) error {
 	c := evaluation{args: map[string]any{}}
 	fs := flag.NewFlagSet("swerl eval", flag.ContinueOnError)
-	c.flags(fs, words{"output-dir", "attempts", "max-tokens"}, 1, 4, 0)
+	c.flags(fs, flagNames{"output-dir", "attempts", "max-tokens"}, 1, 4, 0)
 	fs.StringVar(&c.model, "model", "", "`name` of the model; openai/ at its front is for other clients")
 	fs.BoolVar(&c.exact, "exact", false, "make prompts here, with the ids that were sampled, as a policy that was trained so meets them; needs --model-dir and an engine that takes ids (vLLM, SGLang)")
 	fs.StringVar(&c.folder, "model-dir", "", "Hugging Face model `folder`, with --exact")
@@ -125,7 +125,7 @@ func (c *evaluation) run(ctx context.Context, out io.Writer) error {
 			return "", err
 		}
 		if task.Session != nil {
-			if err := settle(ctx, c.recorder, task.Session, x.Rollout); err != nil {
+			if err := endSession(ctx, c.recorder, task.Session, x.Rollout); err != nil {
 				return "", err
 			}
 		}

@@ -35,14 +35,14 @@ type settings struct {
 	timeout, command, evaluation                                                         time.Duration
 	temperature                                                                          float64
 	exitCode                                                                             bool
-	words                                                                                words
+	names                                                                                flagNames
 }
 
-// words are a command's names for shared flags.
-type words struct{ out, n, most string }
+// flagNames are a command's names for shared flags.
+type flagNames struct{ out, n, most string }
 
-func (s *settings) flags(fs *flag.FlagSet, w words, n, concurrent int, temperature float64) {
-	s.words = w
+func (s *settings) flags(fs *flag.FlagSet, w flagNames, n, concurrent int, temperature float64) {
+	s.names = w
 	fs.StringVar(&s.out, w.out, "", "`folder` of what comes out; one that holds attempts is gone on with")
 	fs.IntVar(&s.n, w.n, n, "attempts at a task")
 	fs.IntVar(&s.most, w.most, 4096, "tokens of a reply")
@@ -74,14 +74,14 @@ func (s *settings) check(fs *flag.FlagSet) error {
 		}
 	}
 	need("model", s.model)
-	need(s.words.out, s.out)
+	need(s.names.out, s.out)
 	need("data", s.data)
 	need("api-base", s.api)
 	if fs.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("%s takes flags only, found %q", fs.Name(), fs.Arg(0)))
 	}
 	if s.n < 1 || s.most < 1 || s.concurrent < 1 || s.instances < 0 || s.steps < 1 || s.timeout < 0 || s.command < 0 || s.evaluation <= 0 || !(s.temperature >= 0) {
-		errs = append(errs, fmt.Errorf("--%s, --%s, --max-concurrent, --step-limit and --eval-timeout must be above 0, other bounds not below", s.words.n, s.words.most))
+		errs = append(errs, fmt.Errorf("--%s, --%s, --max-concurrent, --step-limit and --eval-timeout must be above 0, other bounds not below", s.names.n, s.names.most))
 	}
 	if text := os.Getenv("SWE_ROLLOUT_TIMEOUT"); s.timeout == 0 && text != "" {
 		n, err := strconv.ParseFloat(text, 64)
@@ -263,7 +263,7 @@ func (s *settings) attempt(ctx context.Context, a *agent.Agent, boxes sandbox.Pr
 	}
 	t.Sandbox = box
 	out, err := a.Run(ctx, t)
-	end(ctx, box)
+	closeSandbox(ctx, box)
 	if err != nil || out.Patch == nil || out.Rollout.Failure != nil {
 		return out, err
 	}
@@ -272,21 +272,21 @@ func (s *settings) attempt(ctx context.Context, a *agent.Agent, boxes sandbox.Pr
 	if err != nil {
 		return lost(out, err)
 	}
-	defer end(ctx, fresh)
+	defer closeSandbox(ctx, fresh)
 	return out, out.Grade(ctx, fresh, t.Instance, agent.GradeOptions{ExitCode: s.exitCode, Timeout: s.evaluation})
 }
 
-// end closes a sandbox, even if ctx has ended. If that fails, the sandbox ends with its
+// closeSandbox closes a sandbox, even if ctx has ended. If that fails, the sandbox ends with its
 // lease.
-func end(ctx context.Context, box sandbox.Sandbox) {
+func closeSandbox(ctx context.Context, box sandbox.Sandbox) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	_ = box.Close(closing)
 }
 
-// settle ends the session of an attempt and removes it from the recorder, since files
+// endSession ends the session of an attempt and removes it from the recorder, since files
 // hold it.
-func settle(ctx context.Context, to *live.Recorder, s *live.Session, r *rollout.Rollout) error {
+func endSession(ctx context.Context, to *live.Recorder, s *live.Session, r *rollout.Rollout) error {
 	if _, err := s.End(ctx, live.Ending{Outcome: r.Outcome, Status: r.Status, ExitStatus: r.ExitStatus, Failure: r.Failure}); err != nil {
 		return err
 	}

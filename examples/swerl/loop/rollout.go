@@ -59,7 +59,7 @@ func Rollout(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	fs := flag.NewFlagSet("swerl rollout", flag.ContinueOnError)
-	c.flags(fs, words{"out", "n", "max-new-tokens"}, 8, concurrent, 1)
+	c.flags(fs, flagNames{"out", "n", "max-new-tokens"}, 8, concurrent, 1)
 	fs.StringVar(&c.model, "model", "", "Hugging Face model `folder`: it counts what the model is shown, and makes the rows")
 	fs.StringVar(&c.served, "served-model", "", "`name` that the engine serves it by (default: the first that it lists)")
 	fs.IntVar(&c.context, "max-context", 16384, "tokens of prompt and reply together")
@@ -246,7 +246,7 @@ func (c *training) one(ctx context.Context, t task, k int, run func(agent.Task) 
 		return "", err
 	}
 	r := x.Rollout
-	if err := settle(ctx, c.recorder, session, r); err != nil {
+	if err := endSession(ctx, c.recorder, session, r); err != nil {
 		return "", err
 	}
 	c.attempts.mu.Lock()
