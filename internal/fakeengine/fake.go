@@ -266,8 +266,8 @@ func functions(message map[string]any) (out []map[string]any) {
 	return out
 }
 
-// end returns the stop token; without a model, the id after the 256 bytes.
-func (s *Server) end() rollout.TokenID {
+// stopToken returns the stop token; without a model, the id after the 256 bytes.
+func (s *Server) stopToken() rollout.TokenID {
 	if m := s.opts.Model; m != nil && len(m.NamedStops) > 0 {
 		return m.NamedStops[0]
 	}

@@ -29,8 +29,8 @@ func hash(seed uint64, ids []rollout.TokenID, more ...int) uint64 {
 
 var words = strings.Fields("the test fails because of a missing check so I look at what the file says and change one line then run it again which passes now")
 
-// made generates a reply from a seed.
-func (s *Server) made(seed uint64, tools []string) string {
+// generateReply generates a reply from a seed.
+func (s *Server) generateReply(seed uint64, tools []string) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	say := func(n int) string {
 		var out []string
@@ -97,7 +97,7 @@ func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*samp
 		for _, t := range tools {
 			names = append(names, t.Function.Name)
 		}
-		text = s.made(hash(s.opts.Seed, prompt[:len(prompt)-q.sampled], choice), names)
+		text = s.generateReply(hash(s.opts.Seed, prompt[:len(prompt)-q.sampled], choice), names)
 	}
 	x := &sampled{finish: "stop"}
 	cut := len(text)
@@ -145,7 +145,7 @@ func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*samp
 		cut -= at
 	}
 	if x.stop == "" {
-		x.ids, x.ends = append(x.ids, s.end()), append(x.ends, len(x.text))
+		x.ids, x.ends = append(x.ids, s.stopToken()), append(x.ends, len(x.text))
 	}
 	most := q.Max
 	if most == nil {

@@ -186,7 +186,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat, tokens boo
 		out.stream()
 	} else {
 		out.w.pause(f.Delay)
-		out.whole()
+		out.writeWhole()
 	}
 }
 
@@ -291,7 +291,7 @@ func (r *reply) callID(choice, call int) string {
 	return fmt.Sprintf("chatcmpl-tool-%016x", hash(7, r.prompt, choice, call))
 }
 
-func (r *reply) whole() {
+func (r *reply) writeWhole() {
 	var list []any
 	for i, x := range r.choices {
 		spans, calls := parse(x.text, r.tools())
