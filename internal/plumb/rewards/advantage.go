@@ -124,9 +124,9 @@ func (c *advantageCase) answer() (any, error) {
 		return c.components(e)
 	case "prime_rae":
 		if c.Decay != nil {
-			e.Decay = written(*c.Decay)
+			e.Decay = factorForRecord(*c.Decay)
 		}
-		return c.reshape(c.flat(func(g advantageGroup, j int) string {
+		return c.reshape(c.groupPerRow(func(g advantageGroup, j int) string {
 			if j < len(g.Agents) {
 				return g.Agents[j]
 			}
@@ -137,7 +137,7 @@ func (c *advantageCase) answer() (any, error) {
 			g := &c.Groups[i]
 			g.Rewards = append([]*float64{g.ProposerReward}, g.Rewards...)
 		}
-		return c.reshape(c.flat(func(g advantageGroup, j int) string {
+		return c.reshape(c.groupPerRow(func(g advantageGroup, j int) string {
 			if j == 0 {
 				return reward.ProposerKey
 			}
@@ -183,8 +183,8 @@ func (c *advantageCase) rewards() []reward.GroupRewards {
 	return groups
 }
 
-// flat returns one group per row, with the key that key returns for it.
-func (c *advantageCase) flat(key func(g advantageGroup, j int) string) (out []reward.GroupRewards) {
+// groupPerRow returns one group per row, with the key that key returns for it.
+func (c *advantageCase) groupPerRow(key func(g advantageGroup, j int) string) (out []reward.GroupRewards) {
 	for i := range c.Groups {
 		for j := range c.Groups[i].Rewards {
 			out = append(out, reward.GroupRewards{Key: key(c.Groups[i], j), Rollouts: []reward.RolloutReward{c.Groups[i].row(j)}})
@@ -195,7 +195,7 @@ func (c *advantageCase) flat(key func(g advantageGroup, j int) string) (out []re
 
 // reordered computes the advantages with the rows of all groups in the order of the case.
 func (c *advantageCase) reordered(e reward.Estimator) (any, error) {
-	flat := c.flat(func(g advantageGroup, _ int) string { return g.Key })
+	flat := c.groupPerRow(func(g advantageGroup, _ int) string { return g.Key })
 	if len(c.RowOrder) != len(flat) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "row_order"}, "%d entries for %d rows", len(c.RowOrder), len(flat))
 	}
@@ -263,7 +263,7 @@ func (c *advantageCase) components(e reward.Estimator) (any, error) {
 
 func (c *advantageCase) tokens(e reward.TokenEstimator) (any, error) {
 	if c.Gamma != nil && e.Center == "none" {
-		e.Discount = written(*c.Gamma)
+		e.Discount = factorForRecord(*c.Gamma)
 	}
 	if c.Params.Eps > 0 && !e.Whiten.Off {
 		e.Whiten.Epsilon = c.Params.Eps
@@ -348,9 +348,9 @@ func values(in [][]reward.Advantage) [][]*float64 {
 	return out
 }
 
-// written returns a factor for a record in which 0 stands for the default: it replaces 0
+// factorForRecord returns a factor for a record in which 0 stands for the default: it replaces 0
 // by the smallest positive number, which reduces any reward to nothing.
-func written(factor float64) float64 {
+func factorForRecord(factor float64) float64 {
 	if factor == 0 {
 		return math.SmallestNonzeroFloat64
 	}
