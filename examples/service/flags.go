@@ -15,7 +15,7 @@ import (
 // parseFlags parses args. --config names a JSON file of flags by name; flags on the
 // command line override it.
 func parseFlags(fs *flag.FlagSet, args []string) error {
-	path := fs.String("config", "", "JSON `file` of flags by name; those given here win")
+	path := fs.String("config", "", "JSON `file` of flags by name; flags on the command line override it")
 	if err := fs.Parse(args); err != nil || *path == "" {
 		return err
 	}

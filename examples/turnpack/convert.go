@@ -28,15 +28,15 @@ import (
 )
 
 type convertCmd struct {
-	Model    string   `help:"Model folder: tokenizer.json and a chat template; none will do for dumps with the engine's token ids of every turn." type:"path"`
-	Template string   `help:"Chat template of the folder by its name, or a file in its place (with a dot or a slash); else tool_use, where there is one, for rollouts with tools, and the default one." placeholder:"NAME|FILE"`
+	Model    string   `help:"Model folder: tokenizer.json and a chat template; not needed for dumps with the engine's token ids of every turn." type:"path"`
+	Template string   `help:"Chat template of the folder by its name, or a file in its place (with a dot or a slash). Default: tool_use, if there is one, for rollouts with tools, else the default template." placeholder:"NAME|FILE"`
 	In       []string `help:"Dump file or folder; again for more, which may follow as arguments." sep:"none" type:"path"`
 	More     []string `arg:"" optional:"" name:"dumps" help:"Dump files or folders." type:"path"`
 	Out      string   `help:"Output folder, or s3://BUCKET/PREFIX; a batch of one file is batch.parquet in it." default:"batch"`
 	Force    bool     `help:"Replace an output that exists."`
 
 	Format  string   `help:"Dump format; auto looks at the content." default:"auto" group:"Reading:"`
-	OnError string   `help:"A bad record is left out and listed, and the exit status is then 3 (report) or 0 (skip); stop ends the run at the first." enum:"report,skip,stop" default:"report" group:"Reading:"`
+	OnError string   `help:"What to do with bad records: report and skip leave them out and list them, with exit status 3 and 0; stop ends the run at the first." enum:"report,skip,stop" default:"report" group:"Reading:"`
 	GroupBy string   `help:"Group key: auto (recorded group, else task instance), instance, file, prompt, none, or metadata:KEY." default:"auto" group:"Reading:"`
 	Join    bool     `help:"Make one rollout of the recorded model calls in a folder (completion logs, wire exchanges)." name:"join-calls" group:"Reading:"`
 	Dedup   bool     `help:"Leave out rollouts that equal an earlier one." group:"Reading:"`
@@ -50,7 +50,7 @@ type convertCmd struct {
 	Drift       string `help:"Drift policy of merged rows: fork, splice, realign, auto or refuse." enum:"fork,splice,realign,auto,refuse" default:"fork" group:"Rows:"`
 	MaxDrop     int    `help:"With --drift realign or auto: most sampled tokens that one repair gives up; 0 = 8, -1 = none." name:"max-drop-tokens" group:"Rows:"`
 	MaxSub      int    `help:"With --drift splice or auto: most tokens that one repair respells; 0 = 64, -1 = none." name:"max-sub-tokens" group:"Rows:"`
-	StopRewrite bool   `help:"With drift splice or auto: join turns where the template shows a sampled stop token as another (gpt-oss)." group:"Rows:"`
+	StopRewrite bool   `help:"With drift splice or auto: join turns even if the template writes another token for a sampled stop token (gpt-oss)." group:"Rows:"`
 	Window      string `help:"Context window: none, headtail:N, tail:N, refill:N or swe-rl:N (N tokens)." default:"none" group:"Rows:"`
 	MaxTokens   int    `help:"Mask rows longer than this; 0 = no limit." group:"Rows:"`
 	NoReasoning bool   `help:"Do not train reasoning." group:"Rows:"`
@@ -63,10 +63,10 @@ type convertCmd struct {
 
 	InvalidCall       shape.Optional `help:"Advantage of sampled messages with an invalid tool call, such as -5." name:"invalid-call-advantage" placeholder:"NUMBER" group:"Rewards:"`
 	MalformedThinking shape.Optional `help:"Advantage of sampled messages with malformed reasoning, such as -5." name:"malformed-thinking-advantage" placeholder:"NUMBER" group:"Rewards:"`
-	Detect            string         `help:"What counts as such: all (unknown tools, arguments that are no JSON object or break the tool's schema, calls left in the text, reasoning markers without counterpart) or nemotron, the rule of NeMo RL." enum:"all,nemotron" default:"all" group:"Rewards:"`
+	Detect            string         `help:"What counts as invalid or malformed: all (unknown tools, arguments that are no JSON object or break the tool's schema, calls left in the text, unpaired reasoning markers) or nemotron, the rule of NeMo RL." enum:"all,nemotron" default:"all" group:"Rewards:"`
 
 	Temperature   float32 `help:"Sampling temperature of turns that record none; 0 = 1. vLLM takes that of generation_config.json where a request has none." group:"Output:"`
-	UnknownStatus string  `help:"What a rollout counts as whose dump does not say how it ended; aborted and failed ones are left out. refuse ends the run." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
+	UnknownStatus string  `help:"Status of rollouts whose dump does not say how they ended; aborted and failed ones are left out. refuse ends the run." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
 	Engine        string  `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe" group:"Running:"`
 	Workers       int     `help:"Parallel encoders; 0 = one per processor." group:"Running:"`
 	DryRun        bool    `help:"Do everything but write." group:"Running:"`

@@ -19,15 +19,15 @@ type outputFlags struct {
 	RowsPerShard    int    `help:"Start a new file after so many rows, at the next group."`
 	BytesPerShard   int64  `help:"Start a new file after so many bytes, at the next group."`
 	GroupsPerStep   int    `help:"Groups of a training step: one file each (step_0, step_1, …)."`
-	RolloutsPerStep int    `help:"Most rollouts of a training step (slime's --global-batch-size): one file each; a group that no longer goes in begins the next. With --pt short steps are filled with samples that train nothing."`
-	Logprobs        string `help:"What the recorded log probabilities are: raw, before the temperature (vLLM's default), processed, after it (vLLM with logprobs_mode processed_logprobs, SGLang), or unknown. Kept in the file; targets refuse raw ones of other temperatures than 1." enum:"unknown,raw,processed" default:"unknown"`
-	GroupSize       int    `help:"Rollouts that a group must have (TRL's num_generations): others are left out, and with --target trl rollouts of several rows with them." placeholder:"N"`
+	RolloutsPerStep int    `help:"Most rollouts of a training step (slime's --global-batch-size): one file each; a group that does not fit begins the next. With --pt, short steps are filled with samples that train nothing."`
+	Logprobs        string `help:"Kind of the recorded log probabilities: raw (before the temperature, vLLM's default), processed (after it; vLLM with logprobs_mode processed_logprobs, SGLang) or unknown. Kept in the file; targets refuse raw ones if the temperature is not 1." enum:"unknown,raw,processed" default:"unknown"`
+	GroupSize       int    `help:"Rollouts that a group must have (TRL's num_generations): other groups are left out. With --target trl, rollouts of several rows are left out before they are counted." placeholder:"N"`
 	SeqLen          int    `help:"Sequence length of the trainer: longest row, and size of a pack for megatron and prime-rl."`
 	PadMultiple     int    `help:"Multiple that packed segments are padded to."`
 	Ranks           int    `help:"Data-parallel ranks (prime-rl)." default:"1"`
 	Pt              bool   `help:"With --target slime or openclaw: write the .pt file of --load-debug-rollout-data."`
-	Trace           string `help:"Write of every token which message its text is from (columns sources and flags): auto does so where no target is named." enum:"auto,on,off" default:"auto"`
-	Weights         string `help:"Loss weights by which a mean over tokens becomes another: none, rollout-mean (a rollout counts once, however many rows it has), prompt-mean, sequence-mean, or a trainer's own aggregation. Reads the input once more." default:"none"`
+	Trace           string `help:"Write for every token the message that its text is from (columns sources and flags); auto does so if no target is named." enum:"auto,on,off" default:"auto"`
+	Weights         string `help:"Loss weights that turn a mean over tokens into another aggregation: none, rollout-mean (a rollout counts once, however many rows it has), prompt-mean, sequence-mean, or a trainer's own aggregation. Reads the input once more." default:"none"`
 	PolicyVersion   int32  `help:"Policy version of turns that record none; -1 = unknown." default:"-1"`
 
 	source        string // digest of inputs, options and build

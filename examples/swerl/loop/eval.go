@@ -72,8 +72,8 @@ func Eval(ctx context.Context, args []string, out io.Writer) error {
 	c := evaluation{args: map[string]any{}}
 	fs := flag.NewFlagSet("swerl eval", flag.ContinueOnError)
 	c.flags(fs, flagNames{"output-dir", "attempts", "max-tokens"}, 1, 4, 0)
-	fs.StringVar(&c.model, "model", "", "`name` of the model; openai/ at its front is for other clients")
-	fs.BoolVar(&c.exact, "exact", false, "make prompts here, with the ids that were sampled, as a policy that was trained so meets them; needs --model-dir and an engine that takes ids (vLLM, SGLang)")
+	fs.StringVar(&c.model, "model", "", "`name` of the model; a prefix openai/, as other clients need, is dropped")
+	fs.BoolVar(&c.exact, "exact", false, "make prompts here, with the ids that were sampled, as in training with --exact; needs --model-dir and an engine that takes ids (vLLM, SGLang)")
 	fs.StringVar(&c.folder, "model-dir", "", "Hugging Face model `folder`, with --exact")
 	if err := fs.Parse(args); err != nil {
 		return err

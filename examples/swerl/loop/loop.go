@@ -43,7 +43,7 @@ type flagNames struct{ out, n, most string }
 
 func (s *settings) flags(fs *flag.FlagSet, w flagNames, n, concurrent int, temperature float64) {
 	s.names = w
-	fs.StringVar(&s.out, w.out, "", "`folder` of what comes out; one that holds attempts is gone on with")
+	fs.StringVar(&s.out, w.out, "", "`folder` for the results; a run continues one that holds attempts")
 	fs.IntVar(&s.n, w.n, n, "attempts at a task")
 	fs.IntVar(&s.most, w.most, 4096, "tokens of a reply")
 	fs.StringVar(&s.blocklist, "blocklist", "", "commands that are answered with advice in place of being run: default, or a JSON `file` of regular expressions by class; no security")
@@ -56,13 +56,13 @@ func (s *settings) flags(fs *flag.FlagSet, w flagNames, n, concurrent int, tempe
 	fs.StringVar(&s.harness, "harness", "", "tool calls by the schemas of "+strings.Join(agent.Harnesses(), ", ")+" (default: text with bash blocks)")
 	fs.StringVar(&s.source, "data-source", "", "`name` of the data set where a task names none, for image names")
 	fs.StringVar(&s.registry, "registry", "", "registry and owner of images in place of the data set's")
-	fs.IntVar(&s.concurrent, "max-concurrent", concurrent, "attempts at one time")
+	fs.IntVar(&s.concurrent, "max-concurrent", concurrent, "attempts that run at a time")
 	fs.IntVar(&s.instances, "max-instances", 0, "most instances; 0 = all")
 	fs.IntVar(&s.steps, "step-limit", 20, "replies of an attempt")
 	fs.DurationVar(&s.timeout, "timeout", 0, "`time` of an attempt (default: SWE_ROLLOUT_TIMEOUT seconds, or 30m)")
 	fs.DurationVar(&s.command, "command-timeout", 0, "`time` of a command (default: the configuration's, or 3m)")
 	fs.DurationVar(&s.evaluation, "eval-timeout", time.Hour, "`time` of an evaluation")
-	fs.Float64Var(&s.temperature, "temperature", temperature, "of sampling")
+	fs.Float64Var(&s.temperature, "temperature", temperature, "sampling temperature")
 	fs.BoolVar(&s.exitCode, "exit-code", false, "grade by the exit code of the script alone, also where an instance names its tests")
 }
 

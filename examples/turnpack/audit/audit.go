@@ -13,7 +13,7 @@ import (
 // Cmd is the command audit.
 type Cmd struct {
 	Files    []string `arg:"" name:"batch" help:"Batch files, or folders of them."`
-	Model    string   `help:"Model folder: also looks for what only a tokenizer shows." placeholder:"FOLDER"`
+	Model    string   `help:"Model folder; needed for the rules that use a tokenizer." placeholder:"FOLDER"`
 	Template string   `help:"With --model: chat template of the folder by its name, or a file in its place." placeholder:"NAME"`
 	JSON     bool     `name:"json" help:"Write the report as JSON."`
 	Examples int      `help:"Places shown per rule." default:"3" placeholder:"N"`

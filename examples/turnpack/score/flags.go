@@ -22,13 +22,13 @@ type Cmd struct {
 	Model   string   `help:"Name of the judge model." placeholder:"NAME"`
 	KeyEnv  string   `name:"key-env" help:"Environment variable with the API key (default TURNPACK_JUDGE_KEY)." placeholder:"VARIABLE"`
 	In      []string `help:"Rollouts or dumps to read: a path, again for more, or - for standard input." sep:"none" placeholder:"PATH"`
-	Format  string   `help:"Dump format (default: told by content)."`
+	Format  string   `help:"Dump format (default: detected by content)."`
 	Out     string   `help:"File for the scored rollouts, native JSONL; - for standard output." default:"-" placeholder:"FILE"`
 	Journal string   `help:"File that keeps the votes, so that a stopped run resumes." placeholder:"FILE"`
 	Summary string   `help:"File for the summary as JSON." placeholder:"FILE"`
 
 	Votes     int    `help:"Votes per step." default:"3" placeholder:"N"`
-	Rule      string `help:"Where the vote stands in the answer: boxed-first, boxed-last, tail, regex, json." default:"boxed-first"`
+	Rule      string `help:"Where the vote is in the answer: boxed-first, boxed-last, tail, regex, json." default:"boxed-first"`
 	Pattern   string `help:"RE2 expression of --rule regex; group score or 1 holds the number."`
 	Field     string `help:"Dotted path of --rule json (default score)."`
 	Scale     string `help:"Numbers that are votes: sign (-1, 1), ternary (-1, 0, 1), or MIN:MAX." default:"sign"`
@@ -42,7 +42,7 @@ type Cmd struct {
 	IssueKey    string `name:"issue-key" help:"Metadata key whose text is the task (default: problem_statement where it is there, else the first user message)." placeholder:"KEY"`
 	RubricKey   string `name:"rubric-key" help:"Metadata key whose text is shown as rubric." placeholder:"KEY"`
 	CommandLess string `name:"command-less" help:"Steps without a command: judge, skip or neutral." enum:"judge,skip,neutral" default:"judge"`
-	Submit      string `help:"Steps that hand in the work: judge, skip or neutral." enum:"judge,skip,neutral" default:"judge"`
+	Submit      string `help:"Steps that submit the work: judge, skip or neutral." enum:"judge,skip,neutral" default:"judge"`
 
 	Temperature *float64 `help:"Sampling temperature (default: the server's)." placeholder:"NUMBER"`
 	TopP        *float64 `name:"top-p" help:"Sampling top-p (default: the server's)." placeholder:"NUMBER"`
@@ -58,7 +58,7 @@ type Cmd struct {
 	PricePrompt     float64       `name:"price-prompt" help:"Price of a million prompt tokens."`
 	PriceCompletion float64       `name:"price-completion" help:"Price of a million completion tokens."`
 	Coef            float64       `help:"Weight of the mean step score in the summary's rewards." default:"1" placeholder:"NUMBER"`
-	Progress        time.Duration `help:"Time between progress lines off a terminal; 0 none." default:"30s"`
+	Progress        time.Duration `help:"Time between progress lines if the output is not a terminal; 0 none." default:"30s"`
 
 	judge   openai.Options
 	options prm.Options

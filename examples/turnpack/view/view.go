@@ -29,10 +29,10 @@ import (
 type Cmd struct {
 	Batch    []string `arg:"" optional:"" help:"The batch: a file, or a folder with one; or the folder of a live journal."`
 	Model    string   `help:"Model folder with the tokenizer the batch was made with (default: the embedded one)." placeholder:"FOLDER"`
-	Template string   `help:"With --model: the chat template that the batch was made with, where convert had one named (name or file)." placeholder:"NAME"`
+	Template string   `help:"With --model: the chat template that the batch was made with, if convert was given one (name or file)." placeholder:"NAME"`
 	Out      string   `help:"File for the page, - for standard output (default: the batch's name with .html)." placeholder:"FILE"`
 	Rows     string   `help:"Only these rows, counted from 0, TO not included." placeholder:"FROM:TO"`
-	In       []string `help:"Dumps that the batch was made of, where its record does not name them; for the field that each token is recorded in." sep:"none" placeholder:"DUMPS"`
+	In       []string `help:"Dumps that the batch was made from, if its record does not name them; they show the recorded field of each token." sep:"none" placeholder:"DUMPS"`
 	NoAudit  bool     `name:"no-audit" help:"Do not look for findings."`
 	Force    bool     `help:"Replace a page that exists."`
 

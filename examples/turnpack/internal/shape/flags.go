@@ -19,7 +19,7 @@ import (
 // Flags are the rules applied to rewards and groups before advantages are computed. An
 // empty value is the default.
 type Flags struct {
-	Recipe string `help:"Settings of a system, which the flags beside it change; turnpack recipe lists them." placeholder:"NAME" group:"Rewards:"`
+	Recipe string `help:"Settings of a system, which other flags override; turnpack recipe lists them." placeholder:"NAME" group:"Rewards:"`
 
 	InfraUnresolved   bool     `help:"Count infrastructure failures as unresolved in the mean of their group; they are not trained." group:"Shaping:"`
 	TruncatedCoef     Optional `help:"Multiply the rewards of truncated rollouts by this." placeholder:"NUMBER" group:"Shaping:"`
@@ -31,14 +31,14 @@ type Flags struct {
 	Overlong          string   `help:"Truncated rollouts: train them, or mask them (overlong filtering)." enum:",train,mask" default:"" placeholder:"train|mask" group:"Shaping:"`
 	Masked            string   `help:"Rewards of masked rollouts in the mean of their group: stay, leave, or preset, as the estimator's system has it." enum:",preset,stay,leave" default:"" placeholder:"preset|stay|leave" group:"Shaping:"`
 	MaxAge            string   `help:"Leave out rollouts sampled more than so many policy versions before the newest of the batch; -1 = any." placeholder:"VERSIONS" group:"Shaping:"`
-	LengthPenalty     string   `help:"Take from rewards the group's mean times weighted shares of output tokens, input tokens and turns, each of the group's largest, as prime-rl does; for rewards from 0 (--scale binary)." placeholder:"OUTPUT:INPUT:TURNS" group:"Shaping:"`
+	LengthPenalty     string   `help:"Subtract from rewards the group's mean times weighted shares of output tokens, input tokens and turns, each relative to the group's largest, as prime-rl does; for rewards from 0 (--scale binary)." placeholder:"OUTPUT:INPUT:TURNS" group:"Shaping:"`
 	MinValid          int      `help:"Leave out groups with fewer valid rollouts." group:"Shaping:"`
 	MinSolved         int      `help:"Leave out groups with fewer solved rollouts; 1 leaves out those that nobody solves." group:"Shaping:"`
 	MinUnsolved       int      `help:"Leave out groups with fewer unsolved rollouts; 1 leaves out those that all solve." group:"Shaping:"`
 	GroupFilter       string   `help:"Leave out groups whose rewards are alike: none, default, or a system's own test, such as slime." placeholder:"NAME" group:"Shaping:"`
 	FilterRaw         bool     `help:"The filter looks at rewards before they are shaped." group:"Shaping:"`
-	ImportanceWeights string   `help:"Where dumps hold the log probabilities of the policy that trains: multiply loss weights by the ratio to the policy that sampled, bounded (0 = no bound; :zero masks tokens beyond instead)." placeholder:"LOW:HIGH" group:"Shaping:"`
-	LogprobError      Optional `help:"There too: mask rows whose mean of exp(|difference of log probabilities|) is above this; none = no limit." placeholder:"NUMBER" group:"Shaping:"`
+	ImportanceWeights string   `help:"If dumps hold the log probabilities of the trained policy: multiply loss weights by its ratio to the behaviour policy, bounded (0 = no bound; :zero masks tokens beyond the bounds instead)." placeholder:"LOW:HIGH" group:"Shaping:"`
+	LogprobError      Optional `help:"Likewise: mask rows whose mean of exp(|difference of log probabilities|) is above this; none = no limit." placeholder:"NUMBER" group:"Shaping:"`
 	Discount          *float64 `help:"Discount of the return per trained token, for estimators of tokens; 1 = none." placeholder:"NUMBER" group:"Shaping:"`
 	AdvantageClip     string   `help:"Bounds of advantages." placeholder:"LOW:HIGH" group:"Shaping:"`
 	Keep              string   `help:"Rejection sampling, for every target: rollouts that give rows, by reward>X, reward>=X, resolved, best (of each group) or best:N; with commas between where all must hold. Those rejected stay in the statistics of their group." placeholder:"RULE" group:"Shaping:"`
