@@ -1,6 +1,5 @@
-// Command demo runs the service against an engine without a model, lets agents written
-// with Python's openai and anthropic packages work, ends their rollouts and prints the
-// trained text.
+// Command demo runs the service against an engine without a model, runs agents that use
+// Python's openai and anthropic packages, ends their rollouts and prints the trained text.
 //
 //	demo SERVICE MODEL_FOLDER AGENTS.PY     SERVICE is the binary; PYTHON names the interpreter
 package main

@@ -20,7 +20,7 @@ const (
 )
 
 // Bound makes the garbage collector run, and return memory, before the live heap grows by
-// a quarter plus 10 MiB, instead of doubling as in Go. A long record is held several
+// a quarter plus 10 MiB, where Go's default lets it double. A long record is held several
 // times at once, and its garbage comes in pieces of that size that fit no free gap. If
 // GOGC or GOMEMLIMIT is set, Bound does nothing.
 func Bound() {
