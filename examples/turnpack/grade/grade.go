@@ -117,14 +117,44 @@ func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err
 	if err := os.MkdirAll(f.Out, 0o777); err != nil {
 		return failed, err
 	}
-	for name, text := range map[string][]byte{"report.json": report.Bytes(), "summary.json": append(whole, '\n'), "results.jsonl": lines.Bytes()} {
-		if err := atomic.WriteFile(filepath.Join(f.Out, name), text, f.Force); err != nil {
-			return failed, err
-		}
+	if err := f.write([]file{{"report.json", report.Bytes()}, {"summary.json", append(whole, '\n')}, {"results.jsonl", lines.Bytes()}}); err != nil {
+		return failed, err
 	}
 	_, err = fmt.Fprintf(out, "%d of %d instances resolved, %d unresolved, %d without a patch, %d not graded, %d without a prediction\n",
 		summary.Resolved, summary.Total, summary.Unresolved, summary.EmptyPatches, failed, summary.Total-summary.Submitted)
 	return failed, err
+}
+
+type file struct {
+	name string
+	text []byte
+}
+
+// write writes the files to the output folder, or none if one of them is refused.
+func (f *Cmd) write(files []file) (err error) {
+	var begun []*atomic.File
+	defer func() {
+		for _, o := range begun {
+			err = errors.Join(err, o.Abort())
+		}
+	}()
+	for _, of := range files {
+		o, errO := atomic.Create(filepath.Join(f.Out, of.name), f.Force)
+		if errO == nil {
+			begun = append(begun, o)
+			_, errO = o.Write(of.text)
+		}
+		err = errors.Join(err, errO)
+	}
+	if err != nil {
+		return err
+	}
+	for _, o := range begun {
+		if err := o.Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // verdict grades one prediction and stores its report in reports.

@@ -64,9 +64,25 @@ func TestGrade(t *testing.T) {
 	require.True(t, reports["a-1"].Resolved)
 	require.False(t, reports["a-2"].Resolved)
 
-	code, _, stderr = run(t, args...)
-	require.Equal(t, 1, code, "files that exist stay")
-	require.NotEmpty(t, stderr)
+	for _, name := range []string{"report.json", "summary.json", "results.jsonl"} {
+		require.NoError(t, os.RemoveAll(out))
+		write(t, out, name, "mine")
+		code, _, stderr = run(t, args...)
+		require.Equal(t, 1, code, "files that exist stay")
+		require.Contains(t, stderr, name+": the output exists")
+		entries, err := os.ReadDir(out)
+		require.NoError(t, err)
+		require.Len(t, entries, 1, "no other file is written beside %s", name)
+	}
+	write(t, out, "summary.json", "mine")
+	_, _, stderr = run(t, args...)
+	require.Contains(t, stderr, "summary.json: the output exists", "all are named")
+	require.Contains(t, stderr, "results.jsonl: the output exists")
+	code, _, stderr = run(t, append(args, "--force")...)
+	require.Zero(t, code, stderr)
+	entries, err := os.ReadDir(out)
+	require.NoError(t, err)
+	require.Len(t, entries, 3)
 }
 
 // Instances that cannot be graded are listed and never count as unresolved.
