@@ -23,7 +23,7 @@ type Diff struct {
 
 // Help returns the long help text.
 func (*Diff) Help() string {
-	return `Compares two export files, or those of two folders, row by row, rows matched by sample_id, and shows the first differing token of each differing row with its surroundings. Exit status 1 means that they differ, 2 that they could not be compared.`
+	return `Compares two export files, or those of two folders, row by row, rows matched by sample_id (those that repeat one in their order), and shows the first differing token of each differing row with its surroundings. Exit status 1 means that they differ, 2 that they could not be compared.`
 }
 
 // Run compares the two batches and prints how they differ.
@@ -71,7 +71,7 @@ func (d *differ) files(ctx context.Context, a, b string) (err error) {
 	}
 	defer func() { err = errors.Join(err, rb.Close()) }()
 	d.tracedA, d.tracedB = ra.Info().Trace, rb.Info().Trace
-	waitA, waitB := map[string]rollout.Sample{}, map[string]rollout.Sample{}
+	waitA, waitB := waiting{}, waiting{}
 	var orderA, orderB []string
 	for moreA, moreB := true, true; moreA || moreB; {
 		if err := ctx.Err(); err != nil {
@@ -88,22 +88,42 @@ func (d *differ) files(ctx context.Context, a, b string) (err error) {
 			}
 		}
 	}
-	d.onlyA, d.onlyB = len(waitA), len(waitB)
 	for _, side := range []struct {
 		name  string
 		order []string
-		wait  map[string]rollout.Sample
-	}{{a, orderA, waitA}, {b, orderB, waitB}} {
+		wait  waiting
+		only  *int
+	}{{a, orderA, waitA, &d.onlyA}, {b, orderB, waitB, &d.onlyB}} {
 		for _, id := range side.order {
-			if _, left := side.wait[id]; left {
+			for range side.wait[id] {
 				fmt.Fprintf(d.out, "%s: only in %s\n", rollout.Printable(id), rollout.Printable(side.name))
+				*side.only++
 			}
+			delete(side.wait, id)
 		}
 	}
 	return nil
 }
 
-func (d *differ) step(r *export.Reader, mine, others map[string]rollout.Sample, order *[]string, first bool) (bool, error) {
+// waiting holds rows of one file that the other has not matched yet, by id, those of one
+// id in their order.
+type waiting map[string][]rollout.Sample
+
+// take removes the first row of an id.
+func (w waiting) take(id string) (_ rollout.Sample, ok bool) {
+	rows := w[id]
+	switch len(rows) {
+	case 0:
+		return rollout.Sample{}, false
+	case 1:
+		delete(w, id)
+	default:
+		w[id] = rows[1:]
+	}
+	return rows[0], true
+}
+
+func (d *differ) step(r *export.Reader, mine, others waiting, order *[]string, first bool) (bool, error) {
 	s, err := r.Read()
 	if errors.Is(err, io.EOF) {
 		return false, nil
@@ -111,13 +131,12 @@ func (d *differ) step(r *export.Reader, mine, others map[string]rollout.Sample, 
 	if err != nil {
 		return false, err
 	}
-	other, there := others[s.ID]
+	other, there := others.take(s.ID)
 	if !there {
-		mine[s.ID] = s
+		mine[s.ID] = append(mine[s.ID], s)
 		*order = append(*order, s.ID)
 		return true, nil
 	}
-	delete(others, s.ID)
 	if first {
 		d.rows(&s, &other)
 	} else {
