@@ -53,7 +53,7 @@ type Cmd struct {
 	Concurrency     int           `help:"Requests in flight." default:"64" placeholder:"N"`
 	Timeout         time.Duration `help:"Time of one request." default:"2m"`
 	Patience        time.Duration `help:"Time of one vote, all tries and waits included." default:"10m"`
-	Retries         int           `help:"Further tries after a failure; 0 none." default:"5" placeholder:"N"`
+	Retries         int           `help:"Further tries after a failure; 0 or -1 none." default:"5" placeholder:"N"`
 	StopAfter       int           `name:"stop-after" help:"End the run after this many failed votes in a row; 0 never." default:"100" placeholder:"N"`
 	PricePrompt     float64       `name:"price-prompt" help:"Price of a million prompt tokens."`
 	PriceCompletion float64       `name:"price-completion" help:"Price of a million completion tokens."`
@@ -78,7 +78,7 @@ func (c *Cmd) Faults() error {
 		OneByOne: c.OneByOne, Concurrency: c.Concurrency, Timeout: c.Timeout, Patience: c.Patience, Retries: c.Retries}
 	c.judge.Price.Prompt, c.judge.Price.Completion = c.PricePrompt, c.PriceCompletion
 	if c.Retries == 0 {
-		c.judge.Retries = -1 // 0 would select the client's default
+		c.judge.Retries = -1 // none; the client reads 0 as its default
 	}
 	if c.Structured {
 		c.Rule, c.judge.Schema = "json", voteSchema(strings.Split(cmp.Or(c.Field, "score"), "."))
@@ -115,7 +115,7 @@ func (c *Cmd) checkBounds() error {
 		{"model", c.Model != "", c.Model, "the name of the judge model"},
 		{"votes", c.Votes > 0, c.Votes, "1 or more"},
 		{"concurrency", c.Concurrency > 0, c.Concurrency, "1 or more"},
-		{"retries", c.Retries >= -1, c.Retries, "0 (none) or more"},
+		{"retries", c.Retries >= -1, c.Retries, "0 or -1 (none), or more"},
 		{"timeout", c.Timeout > 0, c.Timeout, "a time above 0, such as 2m"},
 		{"patience", c.Patience > 0, c.Patience, "a time above 0, such as 10m"},
 	} {
