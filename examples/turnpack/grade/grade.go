@@ -62,6 +62,9 @@ func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err
 	if errI == nil && len(instances) == 0 {
 		errI = rollout.Errorf(rollout.KindInput, rollout.Where{File: f.Instances}, "holds no instance").WithFix("fetch it again, or name the file of the data set")
 	}
+	if errP == nil && len(predictions) == 0 {
+		errP = rollout.Errorf(rollout.KindInput, rollout.Where{File: f.Predictions}, "holds no prediction").WithFix("name the file that the agent's run wrote")
+	}
 	if err := errors.Join(errI, errP, errL); err != nil {
 		return 0, err
 	}
@@ -115,7 +118,8 @@ func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err
 		return failed, err
 	}
 	if err := os.MkdirAll(f.Out, 0o777); err != nil {
-		return failed, err
+		return failed, rollout.Errorf(rollout.KindInput, rollout.Where{File: f.Out}, "the output folder cannot be made: %w", pathless(err)).
+			WithFix("choose another --out, or make the folder above it writable")
 	}
 	if err := f.write([]file{{"report.json", report.Bytes()}, {"summary.json", append(whole, '\n')}, {"results.jsonl", lines.Bytes()}}); err != nil {
 		return failed, err
@@ -192,9 +196,12 @@ func verdict(in *swebench.Instance, p swebench.Prediction, log string, reports m
 func read[T any](path string, from func(io.Reader) ([]T, error)) ([]T, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", pathless(err)).WithFix("check the path, and the right to read it")
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: is a directory").WithFix("name a file")
+	}
 	out, err := from(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -206,8 +213,11 @@ func read[T any](path string, from func(io.Reader) ([]T, error)) ([]T, error) {
 func findLogs(dir string) (map[string]string, error) {
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+		if err != nil {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", pathless(err)).WithFix("check --logs, and the right to read it")
+		}
+		if d.IsDir() {
+			return nil
 		}
 		id, ext := d.Name(), filepath.Ext(d.Name())
 		switch {
@@ -228,4 +238,12 @@ func findLogs(dir string) (map[string]string, error) {
 		return nil
 	})
 	return out, err
+}
+
+// pathless returns what is wrong with a file, without its name.
+func pathless(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
 }

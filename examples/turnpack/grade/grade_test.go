@@ -119,6 +119,28 @@ func TestGradeRefusesAFileWithoutInstances(t *testing.T) {
 	require.NoDirExists(t, out)
 }
 
+// What is missing or cannot be made is named with what to do, and nothing is written.
+func TestGradeRefusesWhatIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	instances := write(t, dir, "i.jsonl", `{"instance_id": "a-1", "FAIL_TO_PASS": ["x"], "PASS_TO_PASS": [], "log_parser": "parse_log_pytest"}`+"\n")
+	predictions := write(t, dir, "p.jsonl", `{"instance_id": "a-1", "model_patch": "diff"}`+"\n")
+	write(t, dir, "logs/a-1.log", "PASSED x\n")
+	none, empty := filepath.Join(dir, "none"), write(t, dir, "empty.jsonl", "")
+	for _, c := range []struct{ predictions, logs, out, want string }{
+		{predictions, none, "out", "none: cannot be read: no such file or directory (check --logs, and the right to read it)"},
+		{none, filepath.Join(dir, "logs"), "out", "none: cannot be read: no such file or directory (check the path, and the right to read it)"},
+		{dir, filepath.Join(dir, "logs"), "out", "cannot be read: is a directory (name a file)"},
+		{empty, filepath.Join(dir, "logs"), "out", "empty.jsonl: holds no prediction"},
+		{predictions, filepath.Join(dir, "logs"), "empty.jsonl", "empty.jsonl: the output folder cannot be made: "},
+	} {
+		out := filepath.Join(dir, c.out)
+		code, _, stderr := run(t, "--instances", instances, "--predictions", c.predictions, "--logs", c.logs, "--out", out)
+		require.Equal(t, 1, code)
+		require.Contains(t, stderr, c.want)
+		require.NoDirExists(t, out)
+	}
+}
+
 // All logs of an older harness would count as unresolved, which is reported.
 func TestGradeTellsThatNoLogHasMarks(t *testing.T) {
 	dir := t.TempDir()
