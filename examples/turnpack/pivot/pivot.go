@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/internal/atomic"
@@ -45,8 +46,19 @@ func (c *Cmd) scorer() scorer {
 
 // Faults reports flags that are invalid or contradict each other.
 func (c *Cmd) Faults() error {
-	s := c.scorer()
-	return errors.Join(s.swe.Validate(), s.comparator.Validate())
+	var errs []error
+	bad := func(flag, format string, args ...any) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, format, args...))
+	}
+	switch swe := c.Server == "swe_pivot"; {
+	case !(c.Words >= 0 && c.Words <= 0.5):
+		bad("--words", "expected 0 to 0.5, found %v", c.Words)
+	case swe && c.Words != 0:
+		bad("--words", "does nothing with --server swe_pivot")
+	case !swe && c.Mode != "binary":
+		bad("--mode", "does nothing with --server argument_comparison")
+	}
+	return errors.Join(errs...)
 }
 
 // Run scores all lines and writes them.
@@ -56,6 +68,9 @@ func (c *Cmd) Run(p *cli.Program) error {
 	err := s.all(p.Ctx, p.In)
 	if err != nil {
 		return err
+	}
+	if s.scored+s.failed == 0 {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: strings.Join(s.names, ", ")}, "holds no line to score").WithFix("name the JSONL file of a run")
 	}
 	if c.Out == "" {
 		_, err = p.Out.Write(s.lines.Bytes())
@@ -77,6 +92,7 @@ type scorer struct {
 	swe            pivot.SWE
 	comparator     pivot.Comparator
 	errOut         io.Writer
+	names          []string // of the inputs, as errors have them
 	lines          bytes.Buffer
 	scored, failed int
 	sum            float64
@@ -97,6 +113,7 @@ func (s *scorer) all(ctx context.Context, in io.Reader) error {
 			defer f.Close()
 			r, name = f, path
 		}
+		s.names = append(s.names, name)
 		text := bufio.NewScanner(r)
 		text.Buffer(nil, maxLine)
 		for n := 1; text.Scan(); n++ {

@@ -52,6 +52,29 @@ func TestScore(t *testing.T) {
 	}
 }
 
+// Flags out of range or of the other verifier are refused, and so is input without lines.
+func TestScoreRefuses(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--words", "0.6"}, "--words: expected 0 to 0.5, found 0.6"},
+		{[]string{"--words", "-1"}, "--words: expected 0 to 0.5, found -1"},
+		{[]string{"--words", "NaN"}, "--words: expected 0 to 0.5, found NaN"},
+		{[]string{"--words", "0.2", "--server", "swe_pivot"}, "--words: does nothing with --server swe_pivot"},
+		{[]string{"--mode", "continuous"}, "--mode: does nothing with --server argument_comparison"},
+	} {
+		code, _, errOut := run(t, "", append([]string{"score"}, c.args...)...)
+		require.Equal(t, 2, code)
+		require.Contains(t, errOut, c.want)
+	}
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	code, _, errOut := run(t, "\n", "score", "--out", out)
+	require.Equal(t, 1, code)
+	require.Contains(t, errOut, "standard input: holds no line to score")
+	require.NoFileExists(t, out)
+}
+
 // With swe_pivot, an expected step that is not a tool call gets reward 0, wherever it is
 // in the line.
 func TestScoreOfNoExpectedCall(t *testing.T) {
