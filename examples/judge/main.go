@@ -1,8 +1,8 @@
-// Command judge scores the steps of a few rollouts with an LLM judge and shows
-// the votes.
+// Command judge scores the steps of a few rollouts with an LLM judge and prints the
+// votes.
 //
-// Without --judge it starts a small fake server of its own, so it runs
-// anywhere; with --judge URL --model NAME the same program asks a real one.
+// Without --judge it starts a fake judge, so it runs anywhere. With --judge URL --model
+// NAME it asks a real one.
 package main
 
 import (
@@ -125,7 +125,7 @@ func show(out io.Writer, r *rollout.Rollout, steps []rollout.StepScore) error {
 	return err
 }
 
-// serve starts the fake judge on loopback.
+// serve starts the fake judge on the loopback interface.
 func serve() (url string, stop func() error, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

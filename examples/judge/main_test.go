@@ -12,8 +12,8 @@ import (
 	"github.com/turnpack/turnpack/examples/judge/fake"
 )
 
-// The program prints the same on every machine: the fake judge's answers are a
-// function of prompt and seed. UPDATE_GOLDEN=1 rewrites the file.
+// The output is the same on every machine, because the fake judge's answers depend only
+// on prompt and seed. UPDATE_GOLDEN=1 rewrites the file.
 func TestGolden(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), nil, &out))
@@ -26,7 +26,7 @@ func TestGolden(t *testing.T) {
 	require.Equal(t, string(want), out.String())
 }
 
-// A server that draws one vote per request gets a request per vote.
+// A server that gives one vote per request gets one request per vote.
 func TestRealEndpointFlags(t *testing.T) {
 	f := fake.New(fake.Options{NoBatches: true, FailEvery: 7})
 	srv := httptest.NewServer(f)

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// There are two keys and four values, drawn anew for each group.
+// Each group draws one of the two keys and one of the four values.
 var (
 	keys   = []string{"a", "b"}
 	values = []string{"aa", "ab", "ba", "bb"}
@@ -20,15 +20,15 @@ var (
 
 const schema = `[{"type":"function","function":{"name":"get","description":"Tells the value of a key.","parameters":{"type":"object","properties":{"key":{"type":"string"}},"required":["key"]}}}]`
 
-// task is what the rollouts of a group are about.
+// task is the key and value of a group's rollouts.
 type task struct{ key, value string }
 
 func newTask(r *rand.Rand) task { return task{keys[r.IntN(len(keys))], values[r.IntN(len(values))]} }
 
-// most is how many tokens a reply has at most.
-const most = 5
+// maxReplyTokens is the largest number of tokens of a reply.
+const maxReplyTokens = 5
 
-// grade is 1 for the value and nothing else, a half for one that goes on, else 0.
+// grade returns 1 for exactly the value, 0.5 for an answer that begins with it, else 0.
 func (t task) grade(answer string, ended bool) float64 {
 	switch want := t.value; {
 	case answer == want && ended:
@@ -39,12 +39,12 @@ func (t task) grade(answer string, ended bool) float64 {
 	return 0
 }
 
-// agent asks a model through the service, as any client of chat completions does.
+// agent calls the model through the service, like any client of chat completions.
 type agent struct {
 	http   *http.Client
 	url    string // of the service
 	id     string // of the session
-	parent string // the session whose subagent this is, "" = none
+	parent string // session of the agent that called this subagent, "" = none
 	seed   uint64
 }
 
@@ -91,7 +91,7 @@ func (a *agent) post(ctx context.Context, path string, body, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
-// ask is one call of the model.
+// ask makes one call to the model.
 func (a *agent) ask(ctx context.Context, messages []message, turn int) (m message, ended bool, err error) {
 	var reply struct {
 		Choices []struct {
@@ -99,7 +99,7 @@ func (a *agent) ask(ctx context.Context, messages []message, turn int) (m messag
 			Finish  string `json:"finish_reason"`
 		}
 	}
-	err = a.post(ctx, "/rollouts/"+a.id+"/v1/chat/completions", map[string]any{"model": "learn", "messages": messages, "tools": json.RawMessage(schema), "max_tokens": most, "temperature": 1,
+	err = a.post(ctx, "/rollouts/"+a.id+"/v1/chat/completions", map[string]any{"model": "learn", "messages": messages, "tools": json.RawMessage(schema), "max_tokens": maxReplyTokens, "temperature": 1,
 		"seed": hash(a.seed, a.id, turn)}, &reply)
 	if err == nil && len(reply.Choices) != 1 {
 		err = fmt.Errorf("the reply has %d choices", len(reply.Choices))
@@ -110,16 +110,16 @@ func (a *agent) ask(ctx context.Context, messages []message, turn int) (m messag
 	return reply.Choices[0].Message, reply.Choices[0].Finish != "length", nil
 }
 
-// plays are the tasks. What they call was lost where there says no, which is no fault of
-// the policy.
-var plays = map[string]func(a *agent, ctx context.Context, t task, there func() bool) (reward float64, lost bool, err error){
+// playTask are the rollouts of each task. lost means that there returned false, that is, the
+// tool was lost, which is not the policy's fault.
+var playTask = map[string]func(a *agent, ctx context.Context, t task, there func() bool) (reward float64, lost bool, err error){
 	"lookup":   (*agent).lookup,
 	"subagent": (*agent).delegate,
 }
 
-// lookup: the user names a key, the tool get tells its value, and the answer is that value
-// and nothing else. get knows the key that was named; a rollout that asks for the other one
-// is over.
+// lookup is the tool task: the user names a key, the tool get returns its value, and the
+// answer must be exactly that value. get knows only the named key; a rollout that asks
+// for the other one ends.
 func (a *agent) lookup(ctx context.Context, t task, there func() bool) (reward float64, lost bool, err error) {
 	messages := []message{{Role: "user", Content: t.key}}
 	m, _, err := a.ask(ctx, messages, 0)
@@ -128,7 +128,7 @@ func (a *agent) lookup(ctx context.Context, t task, there func() bool) (reward f
 	}
 	var arguments struct{ Key string }
 	if len(m.Calls) == 0 || m.Calls[0].Function.Name != "get" || json.Unmarshal([]byte(m.Calls[0].Function.Arguments), &arguments) != nil {
-		return 0, false, nil // it answered without asking
+		return 0, false, nil // the policy answered without calling the tool
 	}
 	if !there() {
 		return 0, true, nil
@@ -137,22 +137,22 @@ func (a *agent) lookup(ctx context.Context, t task, there func() bool) (reward f
 		return 0, false, nil
 	}
 	if m.Role = "assistant"; strings.Contains(m.Content, "<") {
-		m.Content = "" // control tokens spelled out: what the agent goes on from has the call alone
+		m.Content = "" // control tokens as text: the next prompt has only the call
 	}
 	messages = append(messages, m, message{Role: "tool", Content: t.value, CallID: m.Calls[0].ID})
 	m, ended, err := a.ask(ctx, messages, 1)
 	return t.grade(m.Content, ended && len(m.Calls) == 0), false, err
 }
 
-// delegate: the user tells a value, and the reply is the brief of a subagent, whose answer
-// is to be that value. It sees the brief and nothing else, so the policy has to find words
-// for a value, and what they mean.
+// delegate is the subagent task: the user gives a value, the reply is the brief of a
+// subagent, and the subagent's answer must be that value. The subagent sees only the
+// brief, so the policy has to learn a code for the values.
 func (a *agent) delegate(ctx context.Context, t task, there func() bool) (reward float64, lost bool, err error) {
 	m, _, err := a.ask(ctx, []message{{Role: "user", Content: t.value}}, 0)
 	if err != nil || !there() {
 		return 0, err == nil, err
 	}
-	brief := strings.Map(func(c rune) rune { // without control tokens spelled out
+	brief := strings.Map(func(c rune) rune { // drops control tokens written as text
 		if strings.ContainsRune("ab", c) {
 			return c
 		}

@@ -13,24 +13,25 @@ import (
 	tokenengine "github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// fault is one of the field's usual faults.
+// fault is a common fault of training pipelines.
 type fault string
 
-// The faults. The two about groups and lost tools are in loop.go: they need no more than
-// another word to the service.
+// Two of the faults, by-position and infra-minus-one, are in loop.go: they only send the
+// service another request.
 const (
-	retokenised   fault = "retokenised"     // replies are kept as text and encoded again
-	stopMasked    fault = "stop-masked"     // the token that ends a reply is not trained
+	retokenised   fault = "retokenised"     // replies are stored as text and encoded again
+	stopMasked    fault = "stop-masked"     // the stop token of a reply is not trained
 	byPosition    fault = "by-position"     // groups are cut from the rollouts in the order they arrive
 	infraMinusOne fault = "infra-minus-one" // a lost tool counts as a wrong answer
-	perMessage    fault = "per-message"     // each message is rendered alone, and the pieces of a rollout joined
+	perMessage    fault = "per-message"     // each message is rendered alone and the pieces are joined
 )
 
-// recomputes says that the ids are others than those sampled, so the recorded log
-// probabilities fit none: trainers that meet this take their own as the old ones.
+// recomputes reports whether the ids differ from the sampled ones, so that the recorded
+// log probabilities do not match. Trainers then use their own as the old ones.
 func (f fault) recomputes() bool { return f == retokenised || f == perMessage }
 
-// trust counts trained tokens, and those that are the engine's own in its own context.
+// trust counts trained tokens, and those that equal the engine's tokens in their own
+// context.
 type trust struct{ sampled, trained, exact int64 }
 
 func (t *trust) add(o trust) {
@@ -39,18 +40,18 @@ func (t *trust) add(o trust) {
 
 func (t trust) share() float64 { return float64(t.exact) / float64(max(1, t.trained)) }
 
-// spoiler is a sink that hands rows on, as they are or with a fault.
+// spoiler is a sink that passes rows on, unchanged or with a fault.
 type spoiler struct {
 	ctx      context.Context
 	fault    fault
 	model    *tokenize.Model
 	rollouts map[string]*rollout.Rollout
 	w        *export.Writer
-	open     []rollout.Sample // rows of the rollout that is not whole
+	open     []rollout.Sample // rows of an incomplete rollout
 	trust    trust
 }
 
-// Write takes a row of the pipeline.
+// Write receives a row of the pipeline.
 func (p *spoiler) Write(s rollout.Sample) error {
 	p.open = append(p.open, s)
 	if !s.IsLast {
@@ -87,30 +88,30 @@ func (p *spoiler) spoil(r *rollout.Rollout, rows []rollout.Sample) ([]rollout.Sa
 		}
 	case retokenised:
 		for i := range rows {
-			segments, err := p.again(&rows[i])
+			segments, err := p.reencodeReplies(&rows[i])
 			if err != nil {
 				return nil, err
 			}
-			rows[i] = made(r, rows[i], segments)
+			rows[i] = withSegments(r, rows[i], segments)
 		}
 	case perMessage:
-		segments, err := p.render(r)
+		segments, err := p.renderAlone(r)
 		if err != nil {
 			return nil, err
 		}
-		rows = []rollout.Sample{made(r, rows[len(rows)-1], segments)} // one row a rollout
+		rows = []rollout.Sample{withSegments(r, rows[len(rows)-1], segments)} // one row per rollout
 	}
 	return rollout.FinishRows(rows), nil
 }
 
-// segment is a run of tokens: of a turn, or context.
+// segment is a run of tokens of one turn, or of context.
 type segment struct {
 	ids  []rollout.TokenID
 	turn int32 // -1 = context
 }
 
-// again writes each reply of a row as text and encodes that.
-func (p *spoiler) again(s *rollout.Sample) (out []segment, err error) {
+// reencodeReplies decodes each reply of a row to text and encodes the text.
+func (p *spoiler) reencodeReplies(s *rollout.Sample) (out []segment, err error) {
 	for from := 0; from < s.Len(); {
 		to := from
 		for to < s.Len() && s.Turn[to] == s.Turn[from] {
@@ -132,11 +133,11 @@ func (p *spoiler) again(s *rollout.Sample) (out []segment, err error) {
 	return out, nil
 }
 
-// render writes each message of a rollout with the template, alone, and joins the pieces:
-// one conversation, whatever the model saw at a turn.
-func (p *spoiler) render(r *rollout.Rollout) (out []segment, err error) {
+// renderAlone renders each message of a rollout alone and joins the pieces into one
+// conversation, whatever the model saw in each turn.
+func (p *spoiler) renderAlone(r *rollout.Rollout) (out []segment, err error) {
 	for turn, at := int32(0), 0; at < len(r.Messages); at++ {
-		text, err := p.text(r.Messages[at])
+		text, err := p.renderText(r.Messages[at])
 		if err != nil {
 			return nil, err
 		}
@@ -148,13 +149,13 @@ func (p *spoiler) render(r *rollout.Rollout) (out []segment, err error) {
 			out = append(out, segment{ids, -1})
 			continue
 		}
-		out = append(out, segment{ids[:1], -1}, segment{ids[1:], turn}) // after the token of the role
+		out = append(out, segment{ids[:1], -1}, segment{ids[1:], turn}) // the role token is context
 		turn++
 	}
 	return out, nil
 }
 
-func (p *spoiler) text(m rollout.Message) (string, error) {
+func (p *spoiler) renderText(m rollout.Message) (string, error) {
 	x := map[string]any{"role": m.Role, "content": m.Content}
 	var calls []any
 	for _, c := range m.ToolCalls {
@@ -182,9 +183,9 @@ func (p *spoiler) text(m rollout.Message) (string, error) {
 	return string(res.Text), nil
 }
 
-// made is s with other tokens. Recorded log probabilities go to the tokens of their turn by
-// position, which is what pairing the two lists without looking gives.
-func made(r *rollout.Rollout, s rollout.Sample, segments []segment) rollout.Sample {
+// withSegments returns s with other tokens. It assigns recorded log probabilities to the tokens
+// of their turn by position, as a pipeline does that zips the two lists unchecked.
+func withSegments(r *rollout.Rollout, s rollout.Sample, segments []segment) rollout.Sample {
 	q := rollout.Sequence{Identity: s.Identity}
 	var version int32 = -1
 	for _, v := range s.Version {
@@ -212,8 +213,7 @@ func made(r *rollout.Rollout, s rollout.Sample, segments []segment) rollout.Samp
 	return s
 }
 
-// count looks which trained tokens are those that were sampled, after the prompt that the
-// engine had.
+// count counts the trained tokens, and those that were sampled after the same prompt.
 func (p *spoiler) count(r *rollout.Rollout, s *rollout.Sample) error {
 	for from := 0; from < s.Len(); {
 		to, turn := from, s.Turn[from]

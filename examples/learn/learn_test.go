@@ -24,7 +24,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// python is an interpreter with torch: that of make learn, where it has run.
+// python returns an interpreter with torch, by default the one that make learn installs.
 func python(t *testing.T) string {
 	t.Helper()
 	path := os.Getenv("TURNPACK_LEARN_PYTHON")
@@ -51,16 +51,16 @@ func load(t *testing.T, folder string) *tokenize.Model {
 
 const said = `<tool_call>` + "\n" + `{"name": "get", "arguments": {"key": "b"}}` + "\n" + `</tool_call>`
 
-// TestVocabulary: a call is one token, and the template writes it so.
+// A tool call is one token, and the template writes it so.
 func TestVocabulary(t *testing.T) {
 	ids, err := encode(load(t, "model"), "a"+said+"bab<|end|>")
 	require.NoError(t, err)
 	require.Equal(t, []rollout.TokenID{0, 7, 1, 3, 9}, ids)
 }
 
-// recorded is a rollout of two turns as the recorder has it, with sampled ids that spell
-// the answer otherwise than the tokenizer does. sub is one whose second turn is that of a
-// subagent, which sees its brief alone.
+// recorded returns a recorded rollout of two turns whose sampled ids spell the answer
+// differently from the tokenizer. If sub is set, the second turn is of a subagent, which
+// sees only its brief.
 func recorded(t *testing.T, m *tokenize.Model, sub bool) *rollout.Rollout {
 	t.Helper()
 	ids := func(text string) []rollout.TokenID {
@@ -68,7 +68,7 @@ func recorded(t *testing.T, m *tokenize.Model, sub bool) *rollout.Rollout {
 		require.NoError(t, err)
 		return out
 	}
-	answer := append([]rollout.TokenID{0, 1}, ids("<|end|>")...) // a and b, where ab is a token
+	answer := append([]rollout.TokenID{0, 1}, ids("<|end|>")...) // a and b, though ab is a token
 	first, second := "<|user|>b<|end|><|assistant|>", "<|user|>b<|end|><|assistant|>"+said+"<|end|><|tool|>ab<|end|><|assistant|>"
 	messages := []rollout.Message{
 		{Role: rollout.RoleUser, Content: "b"},
@@ -96,14 +96,14 @@ func recorded(t *testing.T, m *tokenize.Model, sub bool) *rollout.Rollout {
 	return r
 }
 
-// TestFaults: what each fault does to the rows, and how many of the trained tokens are the
-// engine's own after it.
+// What each fault does to the rows, and the share of trained tokens that are still the
+// engine's own.
 func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		fault    fault
 		sub      bool
 		rows     int
-		text     string // trained parts of the last row, in |
+		text     string // trained parts of the last row, between |
 		fidelity float64
 	}{
 		{"", false, 1, said + "<|end|>|a·b<|end|>", 1},
@@ -160,7 +160,7 @@ func TestFlags(t *testing.T) {
 	require.Len(t, c.jobs(), len(arms)+1, "two of the first arm, one of each other")
 }
 
-// TestOtherVocabulary: an engine that reads other tokens is refused before the first call.
+// An engine with another vocabulary is refused before the first call.
 func TestOtherVocabulary(t *testing.T) {
 	m := load(t, "model")
 	same := httptest.NewServer(fakeengine.New(fakeengine.Options{Model: m}))
@@ -173,7 +173,7 @@ func TestOtherVocabulary(t *testing.T) {
 	require.ErrorContains(t, err, "tokenizer.json")
 }
 
-// short is a run of a few steps with torch.
+// short returns a worker and an arm for a run of a few steps with torch.
 func short(t *testing.T, steps int) (*worker, arm) {
 	t.Helper()
 	c := config{python: python(t), here: ".", out: t.TempDir(), seeds: 1, parallel: 1, steps: steps, groups: 2, lost: 0.15, log: io.Discard}
@@ -182,7 +182,7 @@ func short(t *testing.T, steps int) (*worker, arm) {
 	return x, arms[0]
 }
 
-// TestLoop: each arm goes three steps; what the right ones train on is what was sampled, at
+// Each arm runs three steps. Arms without a fault train exactly on what was sampled, with
 // the recorded log probabilities.
 func TestLoop(t *testing.T) {
 	x, _ := short(t, 3)
@@ -201,8 +201,8 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestTrainerDies: a trainer that is killed within a step is started again and goes on
-// with its checkpoint; each batch is trained on once, and what the killed step left is gone.
+// A trainer killed within a step is restarted and resumes from its checkpoint. Each batch
+// is trained on once, and the leftovers of the killed step are removed.
 func TestTrainerDies(t *testing.T) {
 	x, a := short(t, 3)
 	first, err := x.trainer(a.Trainer)
@@ -226,8 +226,8 @@ func TestTrainerDies(t *testing.T) {
 	require.Len(t, left, 3, "%v", left)
 }
 
-// TestBad: a half-written checkpoint, weights of another vocabulary, and a batch of an
-// older policy are refused, with the reason.
+// A half-written checkpoint, weights of another vocabulary and a batch of an older policy
+// are refused with the reason.
 func TestBad(t *testing.T) {
 	x, a := short(t, 1)
 	_, err := x.loop(t.Context(), a, 0, func(step) error { return nil })
@@ -267,7 +267,7 @@ func TestBad(t *testing.T) {
 
 	t.Run("an older policy", func(t *testing.T) {
 		x, a := short(t, 2)
-		_, err := x.loop(t.Context(), a, 1, func(s step) error { // an engine that goes back to the version before
+		_, err := x.loop(t.Context(), a, 1, func(s step) error { // an engine that returns to the previous version
 			text, err := os.ReadFile(filepath.Join(x.out, a.Name, "seed-1", "trainer", "state.json"))
 			require.NoError(t, err)
 			var said struct{ Weights, Weights_sha256 string }

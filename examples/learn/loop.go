@@ -24,7 +24,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/prompt"
 )
 
-const size = 8 // rollouts of a group
+const groupSize = 8 // rollouts per group
 
 // step is a line of the results.
 type step struct {
@@ -34,20 +34,20 @@ type step struct {
 	Trainer string  `json:"trainer"`
 	Seed    int     `json:"seed"`
 	Step    int     `json:"step"`
-	Reward  float64 `json:"reward"` // mean over the rollouts that the tool was there for
-	Solved  float64 `json:"solved"` // share of them with the whole reward
-	Lost    int     `json:"lost"`   // rollouts without it
+	Reward  float64 `json:"reward"` // mean over the rollouts that did not lose the tool
+	Solved  float64 `json:"solved"` // share of them with the full reward
+	Lost    int     `json:"lost"`   // rollouts that lost the tool
 	// Fidelity is the share of trained tokens that are the engine's own, in the context
-	// that it saw.
+	// it saw.
 	Fidelity float64 `json:"fidelity"`
 	Sampled  int64   `json:"sampled"` // tokens
 	Agents   float64 `json:"agents"`  // seconds of agents, service and engine
-	Batches  float64 `json:"batches"` // of them, making rows and writing batches
+	Batches  float64 `json:"batches"` // part of Agents: making rows and writing batches
 	Training float64 `json:"training"`
 	answer
 }
 
-// worker makes runs one after the other; its engines and trainers stay for the next.
+// worker makes one run after another and reuses its engines and trainers.
 type worker struct {
 	config
 	served   *engine
@@ -88,15 +88,15 @@ type loop struct {
 	service *serve.Service
 	url     string
 	client  *http.Client
-	begin   map[string]any // what the trainer is told at its start
+	begin   map[string]any // first message to the trainer
 
 	mu     sync.Mutex
-	seq    int           // the last batch
-	making time.Duration // of the step
+	seq    int           // number of the last batch
+	making time.Duration // time to make the batches of the step
 	trust  trust         // of the step
 }
 
-// loop plays and trains, and tells of each step.
+// loop plays and trains, and calls tell after each step.
 func (x *worker) loop(ctx context.Context, a arm, seed int, tell func(step) error) (steps []step, err error) {
 	e, err := x.engine()
 	if err != nil {
@@ -113,7 +113,7 @@ func (x *worker) loop(ctx context.Context, a arm, seed int, tell func(step) erro
 	}
 	l.service, err = serve.Open(serve.Options{
 		Engines: []proxyengine.Options{{URL: e.url}}, Journal: filepath.Join(dir, "journal"), Out: filepath.Join(dir, "batches"), Model: l.model, Exact: !a.Engine, Prompt: prompt.Options{Keep: "spelling"},
-		Groups: serve.Groups{Size: size, Rows: l.rows},
+		Groups: serve.Groups{Size: groupSize, Rows: l.rows},
 	})
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (x *worker) loop(ctx context.Context, a arm, seed int, tell func(step) erro
 	return steps, nil
 }
 
-// serve begins to answer agents and the trainer.
+// serve starts to answer agents and the trainer.
 func (l *loop) serve() (stop func() error, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -155,8 +155,8 @@ func (l *loop) serve() (stop func() error, err error) {
 	}, nil
 }
 
-// train tells the trainer something. One that dies is started again, and goes on where its
-// checkpoint says; three deaths at one place are an error.
+// train sends a message to the trainer. A trainer that dies is restarted and resumes from
+// its checkpoint; three deaths at the same point are an error.
 func (l *loop) train(ctx context.Context, what any) (answer, error) {
 	for death := 0; ; death++ {
 		t, err := l.worker.trainer(l.arm.Trainer)
@@ -180,7 +180,7 @@ func (l *loop) train(ctx context.Context, what any) (answer, error) {
 	}
 }
 
-// step plays the groups of a step and has them trained on.
+// step plays the groups of a step and trains on them.
 func (l *loop) step(ctx context.Context, n int) (step, error) {
 	s := step{Arm: l.arm.Name, Task: l.arm.Task, Fault: l.arm.Fault, Trainer: l.arm.Trainer, Seed: l.seed, Step: n}
 	began := time.Now()
@@ -196,7 +196,7 @@ func (l *loop) step(ctx context.Context, n int) (step, error) {
 	return s, err
 }
 
-// play runs the agents of a step at once.
+// play runs the agents of a step concurrently.
 func (l *loop) play(ctx context.Context, n int, s *step) error {
 	var mu sync.Mutex
 	all, ctx := errgroup.WithContext(ctx)
@@ -204,18 +204,18 @@ func (l *loop) play(ctx context.Context, n int, s *step) error {
 	for g := range l.worker.groups {
 		r := rand.New(rand.NewPCG(uint64(l.seed), uint64(n)<<32|uint64(g)))
 		t := newTask(r)
-		for i := range size {
+		for i := range groupSize {
 			there := r.Float64() >= l.worker.lost
 			all.Go(func() error {
 				a := &agent{http: l.client, url: l.url, id: fmt.Sprintf("s%d-g%d-%d", n, g, i), seed: uint64(l.seed)}
-				reward, lost, err := plays[l.arm.Task](a, ctx, t, func() bool { return there })
+				reward, lost, err := playTask[l.arm.Task](a, ctx, t, func() bool { return there })
 				if err != nil {
 					return err
 				}
 				group := fmt.Sprintf("s%d-g%02d", n, g)
 				mu.Lock()
 				if l.arm.Fault == byPosition {
-					group = fmt.Sprintf("s%d-p%02d", n, arrived/size)
+					group = fmt.Sprintf("s%d-p%02d", n, arrived/groupSize)
 				}
 				arrived++
 				if lost {
@@ -238,7 +238,8 @@ func (l *loop) play(ctx context.Context, n int, s *step) error {
 	return err
 }
 
-// end tells the service how a rollout ended. A lost tool is a failure, and no reward.
+// end reports the end of a rollout to the service. A lost tool is a failure without a
+// reward.
 func (l *loop) end(ctx context.Context, a *agent, group string, reward float64, lost bool) error {
 	ending := map[string]any{"group": group, "reward": reward}
 	if lost {
@@ -265,7 +266,7 @@ func (l *loop) end(ctx context.Context, a *agent, group string, reward float64, 
 	return nil
 }
 
-// rows makes the rows of a group, and spoils them where the arm says so.
+// rows makes the rows of a group, with the fault of the arm.
 func (l *loop) rows(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
 	began := time.Now()
 	sink := &spoiler{ctx: ctx, fault: l.arm.Fault, model: l.model, rollouts: map[string]*rollout.Rollout{}, w: w}
@@ -280,7 +281,8 @@ func (l *loop) rows(ctx context.Context, group []*rollout.Rollout, w *export.Wri
 	return err
 }
 
-// sameVocabulary refuses an engine that would read other tokens than this model writes.
+// sameVocabulary returns an error if the engine's vocabulary differs from that of the
+// model.
 func sameVocabulary(ctx context.Context, url string, m *tokenize.Model) error {
 	e, err := proxyengine.New(proxyengine.Options{URL: url})
 	if err != nil {

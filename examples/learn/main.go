@@ -1,12 +1,12 @@
-// Command learn closes the loop on one machine: a tiny causal model with random weights
-// (engine.py), agents that call a tool, turnpack's service around them, a trainer
-// (train.py, or train_trl.py), and the new weights back to the engine. It runs the loop as
-// it should be and with the field's usual faults switched on one at a time, and writes
-// what the rewards did.
+// Command learn runs the training loop on one machine: a tiny causal model with random
+// weights (engine.py), agents that call a tool, turnpack's service between them, a
+// trainer (train.py or train_trl.py), and the new weights back to the engine. It runs the
+// correct loop and the loop with common faults, one at a time, and writes how the rewards
+// develop.
 //
 //	learn --python PYTHON --out DIR
 //
-// README.md says what the tasks and the faults are.
+// README.md describes the tasks and the faults.
 package main
 
 import (
@@ -43,11 +43,11 @@ type arm struct {
 	Name    string `json:"name"`
 	Task    string `json:"task"` // lookup or subagent
 	Fault   fault  `json:"fault,omitempty"`
-	Trainer string `json:"trainer"` // a script
+	Trainer string `json:"trainer"` // script of the trainer
 	Engine  bool   `json:"engine_prompts,omitempty"`
 }
 
-// arms are those that make learn compares, in the order of the picture.
+// arms are the arms that make learn compares, in the order of the figure.
 var arms = []arm{
 	{Name: "lookup", Task: "lookup", Trainer: "train.py"},
 	{Name: "subagent", Task: "subagent", Trainer: "train.py"},
@@ -67,11 +67,11 @@ type config struct {
 	groups            int
 	lost              float64
 	arms              []arm
-	named             bool // the arms, by the user
+	named             bool // the user named the arms
 	log               io.Writer
 }
 
-// model is the folder with tokenizer, template and configuration.
+// model returns the folder with tokenizer, template and configuration.
 func (c *config) model() string { return filepath.Join(c.here, "model") }
 
 func parse(args []string, out, help io.Writer) (config, error) {
@@ -114,7 +114,7 @@ func armNames() (out []string) {
 	return out
 }
 
-// run makes all runs and writes results.jsonl, a line a step.
+// run makes all runs and writes results.jsonl, one line per step.
 func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 	c, err := parse(args, out, help)
 	if err != nil {
@@ -146,7 +146,7 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 					return fmt.Errorf("%s, seed %d: %w", j.arm.Name, j.seed, err)
 				}
 				mu.Lock()
-				sum(c.log, steps)
+				printSummary(c.log, steps)
 				mu.Unlock()
 			}
 			return nil
@@ -155,13 +155,14 @@ func run(ctx context.Context, args []string, out, help io.Writer) (err error) {
 	return all.Wait()
 }
 
-// job is a run.
+// job is one run of an arm.
 type job struct {
 	arm  arm
 	seed int
 }
 
-// jobs are all runs: of each arm that was named, or of the first and one of each other.
+// jobs returns all runs: every seed of named arms, else every seed of the first arm and
+// one run of each other.
 func (c *config) jobs() <-chan job {
 	jobs := make(chan job, len(c.arms)*c.seeds)
 	for seed := range c.seeds {
@@ -175,13 +176,13 @@ func (c *config) jobs() <-chan job {
 	return jobs
 }
 
-// last is how many steps the mean reward at the end of a run is taken over.
-const last = 5
+// finalSteps is the number of final steps over which the mean reward is taken.
+const finalSteps = 5
 
-// sum says in a line how a run went.
-func sum(w io.Writer, steps []step) {
+// printSummary prints a line that summarizes a run.
+func printSummary(w io.Writer, steps []step) {
 	first, final := 0.0, 0.0
-	k := min(last, len(steps))
+	k := min(finalSteps, len(steps))
 	var agents, batches, training, drift float64
 	for i, s := range steps {
 		if i < k {

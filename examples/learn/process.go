@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// process is a Python program that is spoken with by lines.
+// process is a Python program with a line protocol on its standard streams.
 type process struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -37,7 +37,7 @@ func start(c *config, script string, args ...string) (*process, error) {
 	return p, p.cmd.Start()
 }
 
-// close ends the program, which keeps nothing that is not on the disk.
+// close ends the program; all its lasting state is on disk.
 func (p *process) close() {
 	_ = p.in.Close()
 	_ = p.cmd.Process.Kill()
@@ -64,7 +64,7 @@ func startEngine(c *config) (*engine, error) {
 	return &engine{p, url}, nil
 }
 
-// answer is a line of a trainer.
+// answer is a line from a trainer.
 type answer struct {
 	Ready   bool   `json:"ready"`
 	Resumed bool   `json:"resumed"`
@@ -78,24 +78,24 @@ type answer struct {
 	Tokens  int64   `json:"tokens"`
 	Trained int64   `json:"trained"`
 	Loss    float64 `json:"loss"`
-	Drift   float64 `json:"drift"`   // mean |trainer's − recorded| over trained tokens
-	Beyond  float64 `json:"beyond"`  // share of them beyond 1e-3
-	Largest float64 `json:"largest"` // of them
+	Drift   float64 `json:"drift"`   // mean |trainer's − recorded log probability| over trained tokens
+	Beyond  float64 `json:"beyond"`  // share of trained tokens with a difference above 1e-3
+	Largest float64 `json:"largest"` // largest difference
 	Seconds float64 `json:"seconds"` // of processor time
 }
 
-// refused is a trainer that says why it makes no step.
+// refused is the error of a trainer that refuses a step, with its reason.
 type refused struct{ why string }
 
 func (r *refused) Error() string { return "the trainer makes no step: " + r.why }
 
-// errDied is a trainer that ended without a word.
+// errDied reports that a trainer ended without an answer.
 var errDied = errors.New("the trainer died")
 
 // trainer is a running train.py.
 type trainer struct {
 	*process
-	begun func(answer) // told when a step begins, nil = nobody is
+	begun func(answer) // called when a step begins; may be nil
 }
 
 func startTrainer(c *config, script string) (*trainer, error) {
@@ -129,7 +129,7 @@ func (t *trainer) read() (a answer, err error) {
 	}
 }
 
-// say sends a line and waits for the answer.
+// say sends a message and waits for the answer.
 func (t *trainer) say(ctx context.Context, what any) (answer, error) {
 	line, err := json.Marshal(what)
 	if err != nil {
@@ -146,5 +146,5 @@ func (t *trainer) say(ctx context.Context, what any) (answer, error) {
 	return a, err
 }
 
-// since is the seconds since a time.
+// since returns the seconds since t.
 func since(t time.Time) float64 { return time.Since(t).Seconds() }

@@ -26,7 +26,7 @@ func output(t *testing.T) string {
 	return string(b)
 }
 
-// The README shows this program and what it prints.
+// README.md contains this program and its output.
 func TestReadmeShowsThisProgram(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-// Command selfplay plays self-play SWE-RL on a repository: see README.md.
+// Command selfplay runs self-play SWE-RL on a repository: see README.md.
 package main
 
 import (
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// game is what the flags say.
+// game holds the flags and the state of a game.
 type game struct {
 	play.Options
 	repo, dir, image, driver, root, pool, out, model string
@@ -65,7 +65,7 @@ func parse(args []string, out io.Writer) (game, error) {
 	fs.SetOutput(out)
 	fs.StringVar(&g.repo, "repo", "", "`folder` of a git repository without changes")
 	fs.StringVar(&g.Tests, "tests", "", "`command` that runs its tests, told to injectors")
-	fs.StringVar(&g.driver, "driver", "local", "of sandboxes: local (copies of --repo on this machine), docker, podman or apptainer, which need --image")
+	fs.StringVar(&g.driver, "driver", "local", "sandbox driver: local (copies of --repo on this machine), docker, podman or apptainer, which need --image")
 	fs.StringVar(&g.pool, "pool", "", "base `URL` of a pool of sandboxes (swerl serve-pool) in place of a driver, with --image")
 	fs.StringVar(&g.image, "image", "", "`name` of an image that holds the repository at the same commit")
 	fs.StringVar(&g.dir, "dir", sandbox.DefaultDir, "`folder` of the repository in the image")
@@ -75,25 +75,25 @@ func parse(args []string, out io.Writer) (game, error) {
 	fs.StringVar(&g.name, "model-name", "policy", "`name` of the policy there")
 	fs.BoolVar(&g.exact, "exact", false, "make prompts here, with the ids that were sampled; needs --model")
 	fs.StringVar(&g.Agent.Harness, "harness", "", "tool calls by the schemas of "+strings.Join(agent.Harnesses(), ", ")+" (default: text with bash blocks)")
-	fs.Float64Var(&g.temperature, "temperature", 1, "of sampling")
-	fs.IntVar(&g.most, "max-tokens", 4096, "of a reply")
+	fs.Float64Var(&g.temperature, "temperature", 1, "sampling temperature")
+	fs.IntVar(&g.most, "max-tokens", 4096, "tokens of a reply")
 	fs.StringVar(&g.scripted, "scripted", "", "`file` of replies in place of a policy")
 	fs.StringVar(&g.model, "model", "", "Hugging Face model `folder` for the rows (default: the embedded model, for trying)")
-	fs.StringVar(&g.out, "out", "", "`folder` to write; its bugs.jsonl and whole rounds are gone on with")
-	strategies := fs.String("strategies", "removal,history,direct", "of injectors")
+	fs.StringVar(&g.out, "out", "", "`folder` to write; a run continues from its bugs.jsonl and complete rounds")
+	strategies := fs.String("strategies", "removal,history,direct", "strategies of injectors")
 	fs.IntVar(&g.Proposals, "proposals", 4, "injectors of each strategy")
 	fs.IntVar(&g.Attempts, "attempts", 8, "solvers of each bug")
 	fs.IntVar(&g.Replay, "replay", 0, "bugs of bugs.jsonl that solvers try again each round, beside those that are proposed again")
 	fs.IntVar(&g.Agent.Config.StepLimit, "step-limit", 20, "replies of a rollout")
 	fs.DurationVar(&g.Agent.Config.Timeout, "command-timeout", 3*time.Minute, "`time` of a command")
 	fs.DurationVar(&g.Agent.Timeout, "timeout", 30*time.Minute, "`time` of a rollout")
-	fs.IntVar(&g.Workers, "max-concurrent", 8, "rollouts at one time")
+	fs.IntVar(&g.Workers, "max-concurrent", 8, "rollouts that run at a time")
 	fs.IntVar(&g.Number, "round", 1, "`number` of the first round")
 	fs.IntVar(&g.rounds, "rounds", 1, "rounds to play, each with the bugs of those before")
 	fs.IntVar(&passing, "min-passing-tests", 4, "the suite must have more tests")
 	fs.IntVar(&changed, "min-changed-files", 2, "least files of a bug")
 	fs.IntVar(&failing, "min-failing-tests", 1, "least tests that a bug breaks")
-	fs.DurationVar(&g.timeout, "test-timeout", 90*time.Second, "of a run of the tests")
+	fs.DurationVar(&g.timeout, "test-timeout", 90*time.Second, "`time` of a run of the tests")
 	fs.IntVar(&g.repeats, "repeats", 3, "runs of the original tests that find flaky ones")
 	if err := fs.Parse(args); err != nil {
 		return g, err
@@ -177,7 +177,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	return nil
 }
 
-// round plays one round, unless it is there.
+// round plays one round, unless its files exist.
 func (g *game) round(ctx context.Context, m *tokenize.Model, r *play.Repository, out io.Writer) error {
 	dir := filepath.Join(g.out, fmt.Sprintf("round%d", g.Number))
 	if _, err := os.Stat(filepath.Join(dir, metricsFile)); err == nil {
@@ -191,7 +191,7 @@ func (g *game) round(ctx context.Context, m *tokenize.Model, r *play.Repository,
 	if err := write(ctx, dir, m, result, g.Store); err != nil {
 		return err
 	}
-	for _, id := range result.Sessions { // the files have them: the journal need not
+	for _, id := range result.Sessions { // the files hold them, so the journal can drop them
 		if err := g.Recorder.Deliver(ctx, live.Batch{Key: id, Digest: id, Sessions: []string{id}}); err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func (g *game) round(ctx context.Context, m *tokenize.Model, r *play.Repository,
 	return nil
 }
 
-// policy is the model that plays.
+// policy returns the model that plays.
 func (g *game) policy(m *tokenize.Model) (agent.Model, error) {
 	if g.scripted != "" {
 		return readScript(g.scripted)
@@ -231,8 +231,8 @@ func (g *game) policy(m *tokenize.Model) (agent.Model, error) {
 	return e, nil
 }
 
-// open finds the repository: an image made of a folder for the local driver, or one that
-// is there.
+// open returns the repository: an image built from a folder for the local driver, or an
+// existing image.
 func (g *game) open(ctx context.Context, work string) (*play.Repository, error) {
 	dir, err := filepath.Abs(g.repo)
 	if err != nil {
@@ -281,10 +281,11 @@ func (g *game) open(ctx context.Context, work string) (*play.Repository, error) 
 	return opened, nil
 }
 
-// metricsFile is written last: where it is, the round is whole.
+// metricsFile is written last: if it exists, the round is complete.
 const metricsFile = "metrics.json"
 
-// write makes the files of a round: rollouts, rows under the recipe, the store, and metrics.
+// write writes the files of a round: rollouts, rows by the recipe, the bug store and
+// metrics.
 func write(ctx context.Context, dir string, m *tokenize.Model, result *play.Result, store *play.Store) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -312,7 +313,7 @@ func write(ctx context.Context, dir string, m *tokenize.Model, result *play.Resu
 		return err
 	}
 	report, err := pipeline.Run(ctx, turnpack.Slice(result.Rollouts), rows)
-	if err != nil || report.Rows == 0 { // nobody has a reward that differs, say
+	if err != nil || report.Rows == 0 { // for example, no rewards differ
 		err = errors.Join(err, rows.Abort())
 	} else {
 		err = rows.Close()
@@ -330,9 +331,9 @@ func write(ctx context.Context, dir string, m *tokenize.Model, result *play.Resu
 	return os.WriteFile(filepath.Join(dir, metricsFile), append(metrics, '\n'), 0o644)
 }
 
-// script answers with replies from a file: lines {"when": PATTERN, "replies": […]}. The
-// first line whose pattern (path.Match) matches a rollout's id without its round answers;
-// ids are inject/STRATEGY/NUMBER and solve/BUG/ATTEMPT.
+// script answers with replies from a file of lines {"when": PATTERN, "replies": […]}. The
+// first line whose pattern (filepath.Match) matches the rollout id without its round
+// answers. Ids are inject/STRATEGY/NUMBER and solve/BUG/ATTEMPT.
 type script []struct {
 	When    string   `json:"when"`
 	Replies []string `json:"replies"`
@@ -355,7 +356,7 @@ func readScript(name string) (script, error) {
 	}
 }
 
-// Reply gives the reply of a step.
+// Reply returns the scripted reply of a step.
 func (s script) Reply(_ context.Context, r agent.Request) (live.Reply, error) {
 	_, id, _ := strings.Cut(r.Session, "/")
 	for _, line := range s {

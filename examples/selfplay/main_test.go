@@ -25,7 +25,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
 
-// project is a repository whose programs are found over a link and must be executable.
+// project is a repository whose programs are found through a link and must be executable.
 type project struct {
 	t   *testing.T
 	dir string
@@ -47,7 +47,7 @@ func (p project) write(name, content string, mode os.FileMode) {
 	require.NoError(p.t, os.Chmod(path, mode))
 }
 
-// change makes the patches of a bug and of the weakening on top of it.
+// change returns the patches of a bug and of the weakened tests on top of it.
 func (p project) change(bug, weaken func()) (string, string) {
 	defer p.git("reset", "-q", "--hard", "original")
 	bug()
@@ -81,7 +81,7 @@ func newProject(t *testing.T) project {
 	for name, want := range map[string]string{"add": "8", "sub": "4", "mul": "12", "div": "3"} {
 		p.write("tests/"+name, test(name, want), 0o755)
 	}
-	count := filepath.Join(t.TempDir(), "count") // of runs: each gives another result
+	count := filepath.Join(t.TempDir(), "count") // number of runs, so that each gives another result
 	p.write("tests/flaky", "#!/bin/sh\nn=0; [ ! -e "+count+" ] || read n < "+count+"\necho $((n + 1)) > "+count+"\n[ $((n % 2)) = 0 ]\n", 0o755)
 	p.write("run", "for t in tests/*; do if \"$t\" 2>/dev/null; then echo \"$t ok\"; else echo \"$t not ok\"; fi; done\n", 0o755)
 	for _, name := range []string{"README", "docs/add", "docs/sub", "docs/mul", ".gitignore"} {
@@ -99,7 +99,7 @@ var submit = block("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")
 
 func block(command string) string { return "I do this.\n\n```bash\n" + command + "\n```\n" }
 
-// submission is an injector's replies for an artifact; with changes by name of file.
+// submission returns an injector's replies with an artifact. with replaces files by name.
 func submission(bug, weaken string, with map[string]string) []string {
 	files := map[string]string{"test_script.sh": "sh ./run\n", "test_files.txt": "tests/add\ntests/sub\ntests/mul\ntests/div\ntests/flaky\n", "test_parser.py": parser, "bug_inject.diff": bug, "test_weaken.diff": weaken}
 	for name, content := range with {
@@ -112,7 +112,7 @@ func submission(bug, weaken string, with map[string]string) []string {
 	return []string{block(b.String()), submit}
 }
 
-// gone has tests say nothing, wrong has programs give 0.
+// gone makes tests print nothing; wrong makes programs return 0.
 func (p project) gone(names ...string) func() {
 	return func() {
 		for _, name := range names {
@@ -129,7 +129,7 @@ func (p project) wrong(names ...string) func() {
 	}
 }
 
-// scripted is a file of replies by the id of a rollout.
+// scripted is a file of replies by rollout id.
 type scripted struct {
 	t    *testing.T
 	text bytes.Buffer
@@ -139,7 +139,7 @@ func (s *scripted) say(when string, replies ...string) {
 	require.NoError(s.t, json.NewEncoder(&s.text).Encode(map[string]any{"when": when, "replies": replies}))
 }
 
-// play runs the command, with flags that replace those of before.
+// play runs the command. args override the default flags.
 func (s *scripted) play(p project, dir string, args ...string) (string, play.Metrics) {
 	file := filepath.Join(s.t.TempDir(), "script.jsonl")
 	require.NoError(s.t, os.WriteFile(file, s.text.Bytes(), 0o644))
@@ -156,7 +156,7 @@ func (s *scripted) play(p project, dir string, args ...string) (string, play.Met
 	return out.String(), m
 }
 
-// rewards are those of a round's rollouts, by id.
+// rewards returns the rewards of a round's rollouts by id.
 func rewards(t *testing.T, dir string, each func(*rollout.Rollout)) map[string]any {
 	f, err := os.Open(filepath.Join(dir, "rollouts.jsonl"))
 	require.NoError(t, err)
@@ -176,8 +176,8 @@ func rewards(t *testing.T, dir string, each func(*rollout.Rollout)) map[string]a
 	return all
 }
 
-// TestArtifacts: those that are not whole and those that fail a check are judged so, and
-// every injector has its reward but the one that infrastructure ended.
+// Incomplete artifacts and those that fail a check are judged as such, and every injector
+// gets its reward except the one ended by the infrastructure.
 func TestArtifacts(t *testing.T) {
 	p := newProject(t)
 	p.write("tests/flaky", "#!/bin/sh\ntrue\n", 0o755) // other scripts than one run it at the same time
@@ -220,7 +220,7 @@ func TestArtifacts(t *testing.T) {
 	require.Nil(t, got["r1/inject/direct/10"])
 }
 
-// rated lists the bugs of a store with how many attempts solved them.
+// rated returns the bugs of a store and how many attempts solved each.
 func rated(t *testing.T, dir string) map[string]string {
 	store, err := play.OpenStore(filepath.Join(dir, "bugs.jsonl"))
 	require.NoError(t, err)
@@ -231,7 +231,7 @@ func rated(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// requireRewards compares rewards of rollouts; nil is none.
+// requireRewards compares rewards of rollouts; nil means none.
 func requireRewards(t *testing.T, want, got map[string]any) {
 	t.Helper()
 	require.Len(t, got, len(want))
@@ -248,8 +248,8 @@ func (p project) mend(name string) string {
 	return "printf '%s\\n' 'echo $((" + sums[name] + "))' > lib/v1/" + name + ".sh; "
 }
 
-// TestRound: a bug that two propose is one, a failed repair makes a bug of order two, and
-// the rows of both roles pass an audit.
+// A bug proposed twice is stored once, a failed repair makes a bug of order two, and the
+// rows of both roles pass an audit.
 func TestRound(t *testing.T) {
 	p := newProject(t)
 	two, twoWeak := p.change(p.wrong("add", "mul"), p.gone("add", "mul"))
@@ -257,7 +257,7 @@ func TestRound(t *testing.T) {
 	script.say("inject/direct/0", submission(two, twoWeak, nil)...)
 	script.say("inject/direct/1", append([]string{block("ls # the same again")}, submission(two, twoWeak, nil)...)...)
 	script.say("solve/1/0", block("find \"$TMPDIR\" -type f | wc -l; git log --oneline | wc -l; "+p.mend("add")+p.mend("mul")), submit)
-	script.say("solve/1/1", block(p.mend("add")+"echo 'echo 1' > lib/v1/sub.sh"), submit) // half, and breaks more
+	script.say("solve/1/1", block(p.mend("add")+"echo 'echo 1' > lib/v1/sub.sh"), submit) // fixes half and breaks more
 	for i := range 3 {
 		script.say(fmt.Sprintf("solve/2/%d", i), block(p.mend("sub")+p.mend("mul")+fmt.Sprint("true ", i)), submit)
 	}
@@ -287,8 +287,8 @@ func TestRound(t *testing.T) {
 	require.Equal(t, audit.Info, report.Worst(), "%+v", report.Findings)
 }
 
-// TestBugsAreSolvedAgain: bugs that are a mode and a link. In a second round one is
-// proposed again and one is replayed, and rewards are of that round's attempts.
+// The bugs are a file mode and a link. In a second round one is proposed again and one is
+// replayed, and rewards are of that round's attempts.
 func TestBugsAreSolvedAgain(t *testing.T) {
 	p := newProject(t)
 	mode, modeWeak := p.change(func() { require.NoError(t, os.Chmod(filepath.Join(p.dir, "lib/v1/sub.sh"), 0o644)) }, p.gone("sub"))
@@ -326,8 +326,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestSampledIDs: rows hold the ids that the engine sampled, with their log probabilities,
-// over several rounds, which go on where they were.
+// Rows hold the sampled ids with their log probabilities, over several rounds, and a
+// later run continues after the existing rounds.
 func TestSampledIDs(t *testing.T) {
 	p := newProject(t)
 	bug, weaken := p.change(func() { p.write("lib/v1/add.sh", "echo 0\n", 0o755) }, func() { p.write("tests/add", "#!/bin/sh\ntrue\n", 0o755) })
@@ -378,7 +378,8 @@ func TestSampledIDs(t *testing.T) {
 	require.NoError(t, run(t.Context(), args, &out))
 	require.Contains(t, out.String()[asked:], "round 1 is there\nround 2 is there\n")
 
-	// Sandboxes of a pool, which have no standard input; and check 4 asks for more files.
+	// Sandboxes of a pool have no standard input, and check 4 requires more changed
+	// files.
 	images, err := local.New(local.Options{Root: filepath.Dir(p.dir), Work: t.TempDir()})
 	require.NoError(t, err)
 	node, err := swerl.NewExecServer(t.Context(), swerl.ExecOptions{Driver: images})

@@ -24,11 +24,11 @@ import (
 	"github.com/turnpack/turnpack/rollout/jsonl"
 )
 
-// smallDisk is how large a file of the service becomes while there is no room.
+// smallDisk is the file size in bytes beyond which writes fail while the disk is full.
 const smallDisk = 128 << 10
 
-// limitFiles lets no file of the process grow beyond smallDisk until the file room is
-// there: a write that would fails as on a full disk.
+// limitFiles simulates a full disk: until the file room exists, no file of the process
+// grows beyond smallDisk.
 func limitFiles(room string) {
 	if room == "" {
 		return
@@ -57,9 +57,9 @@ func limitFiles(room string) {
 	}()
 }
 
-// TestFullDisk: while the disk of the service is full, new calls and sessions are answered
-// 503 in their dialect's shape, and what was recorded is shown. With room again calls go
-// on, and a batch, also after a kill, has each reply that a client was told.
+// While the disk of the service is full, new calls and sessions get status 503 in the
+// format of their API, and recorded data can still be read. When there is room again,
+// calls succeed, and a batch, even after a kill, has each reply that a client received.
 func TestFullDisk(t *testing.T) {
 	_, engine := fakeEngine(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: "ok"}}})
 	dir := t.TempDir()
@@ -100,8 +100,8 @@ func TestFullDisk(t *testing.T) {
 	call := func(n int) string {
 		return fmt.Sprintf(`{"model":"m","max_tokens":8,"messages":[{"role":"user","content":"%d %s"}]}`, n, strings.Repeat("x", 8<<10))
 	}
-	// The record is full at the intent of a call, which is refused, or at its reply, which
-	// waits: then the client waits, too.
+	// The disk is full either when a call is recorded, and the call is refused, or when
+	// its reply is recorded, and the client waits with it.
 	type answered struct {
 		status int
 		text   string
@@ -136,7 +136,7 @@ func TestFullDisk(t *testing.T) {
 			}
 		}
 	}
-	told-- // the last one was not
+	told-- // the last one got no reply
 	require.Greater(t, told, 1)
 	for path, shape := range map[string]string{
 		"/rollouts/a/v1/chat/completions": `{"error":{"code":503,"message":`,

@@ -12,10 +12,10 @@ import (
 	"github.com/turnpack/turnpack/internal/strictjson"
 )
 
-// parseFlags reads arguments, of which --config names a JSON file of flags by name: those
-// that the command line gives win.
+// parseFlags parses args. --config names a JSON file of flags by name; flags on the
+// command line override it.
 func parseFlags(fs *flag.FlagSet, args []string) error {
-	path := fs.String("config", "", "JSON `file` of flags by name; those given here win")
+	path := fs.String("config", "", "JSON `file` of flags by name; flags on the command line override it")
 	if err := fs.Parse(args); err != nil || *path == "" {
 		return err
 	}
@@ -37,7 +37,7 @@ func parseFlags(fs *flag.FlagSet, args []string) error {
 	return nil
 }
 
-// setOne sets a flag to a text, or to a number or a truth as it is written.
+// setOne sets a flag to a JSON string, number or boolean.
 func setOne(fs *flag.FlagSet, name string, value json.RawMessage) error {
 	text := string(value)
 	switch text[0] {

@@ -14,17 +14,17 @@ import (
 	"github.com/turnpack/turnpack/internal/fakeengine"
 )
 
-// message is one as it is sent, and as it came.
+// message is a chat message as sent or received, in JSON.
 type message = json.RawMessage
 
-// harness is an agent that does what harnesses do, at random: it goes on, tries again,
-// gives work to a subagent, goes back to an earlier point, shortens its history.
+// harness is an agent that acts like harnesses, at random: it continues, retries, calls a
+// subagent, returns to an earlier point or shortens its history.
 type harness struct {
 	t       *testing.T
 	r       *rand.Rand
 	url     string
-	sampled int // tokens that the engine counted
-	// ends are the conversations that no call went on from: each needs a row.
+	sampled int // completion tokens that the engine counted
+	// ends are the conversations that no later call continued; each needs a row.
 	ends map[string]bool
 }
 
@@ -37,12 +37,12 @@ func toBytes(messages []message) (out [][]byte) {
 	return out
 }
 
-// ask is one call of a session.
+// ask makes one call of a session and returns the reply.
 func (h *harness) ask(id string, messages []message, header ...string) message {
 	body, err := json.Marshal(map[string]any{"model": "m", "max_tokens": 5 + h.r.IntN(20), "messages": messages})
 	require.NoError(h.t, err)
 	var text string
-	for range 1 + h.r.IntN(2) { // sent again it is the same reply
+	for range 1 + h.r.IntN(2) { // a retried call gets the same reply
 		var status int
 		status, text = ask(h.t, "POST", h.url+"/rollouts/"+id+"/v1/chat/completions", string(body), header...)
 		require.Equal(h.t, 200, status, text)
@@ -72,17 +72,17 @@ func (h *harness) play(id string, steps int, header ...string) {
 			if len(header) == 0 {
 				h.play(fmt.Sprintf("%s.%d", id, step), 1+h.r.IntN(3), "X-Parent-Session-Id", id)
 			}
-		case 1: // an earlier point, told otherwise
+		case 1: // back to an earlier point with another message
 			old := points[h.r.IntN(len(points))]
 			history = append(old[:len(old)-1:len(old)-1], say(fmt.Sprint("again ", step)))
-		case 2: // a summary takes the place of the history
+		case 2: // a summary replaces the history
 			history = []message{say(fmt.Sprint("task ", id, " so far ", step))}
 		}
 	}
 }
 
-// TestTrainedIsSampled: what is trained is what was sampled, whatever the harness does, with
-// prompts of the engine and with exact ones.
+// Trained tokens are exactly the sampled ones, whatever the harness does, with prompts
+// rendered by the engine and with exact prompts.
 func TestTrainedIsSampled(t *testing.T) {
 	for _, exact := range []bool{false, true} {
 		t.Run(fmt.Sprint("exact ", exact), func(t *testing.T) {

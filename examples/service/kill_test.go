@@ -30,8 +30,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// taken is what the trainer of the test keeps: the number of its last batch with all that
-// it trained on, as a checkpoint of its own would have.
+// taken is the checkpoint of the test's trainer: the number of its last batch and all
+// that it trained on.
 type taken struct {
 	Seq     int
 	Groups  []string
@@ -39,7 +39,7 @@ type taken struct {
 	Rows    map[string]string // by sample
 }
 
-// train is the trainer's process: it takes batches after its checkpoint, for ever.
+// train is the trainer process: it takes batches after its checkpoint, forever.
 func train(url, file string) {
 	t := taken{Rows: map[string]string{}}
 	if text, err := os.ReadFile(file); err == nil {
@@ -97,14 +97,15 @@ func train(url, file string) {
 	}
 }
 
-// rowDigest is over what is trained, which does not depend on the order of ends.
+// rowDigest is a digest of the trained data, independent of the order in which rollouts
+// end.
 func rowDigest(s *rollout.Sample) string {
 	text := fmt.Sprint(s.IDs, s.Weight, s.Logprob, s.Credit, s.Reward, s.Status)
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])
 }
 
-// process is one that is killed and started again at random.
+// process is a process that is killed and restarted at random.
 type process struct {
 	t    *testing.T
 	env  string
@@ -117,7 +118,7 @@ func (p *process) start() {
 	p.cmd.Env = append(os.Environ(), p.env+"=1")
 	p.cmd.Stderr = os.Stderr
 	if p.env == "SERVICE_PROCESS" {
-		p.cmd.Stderr = nil // it logs
+		p.cmd.Stderr = nil // the service logs there
 	}
 	require.NoError(p.t, p.cmd.Start())
 }
@@ -127,7 +128,7 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// persist asks until there is an answer that is not of a service that is down.
+// persist sends a request until it gets an answer from a running service.
 func persist(stop *atomic.Bool, url, body string) (string, error) {
 	for !stop.Load() {
 		r, err := http.Post(url, "application/json", strings.NewReader(body))
@@ -149,8 +150,8 @@ func persist(stop *atomic.Bool, url, body string) (string, error) {
 	return "", errors.New("stopped")
 }
 
-// workload plays groups of rollouts and returns what the trainer took; with steps it takes
-// files of so many groups.
+// workload plays groups of rollouts and returns what the trainer took. If steps > 0, it
+// takes files of that many groups.
 func workload(t *testing.T, dir, engine string, groups, size, kills, steps int) taken {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -242,7 +243,7 @@ func workload(t *testing.T, dir, engine string, groups, size, kills, steps int) 
 	return got
 }
 
-// stepFiles is what the files of steps in a folder have, in the order of the steps.
+// stepFiles returns the contents of the step files in a folder, in order.
 func stepFiles(t *testing.T, dir string) taken {
 	t.Helper()
 	got := taken{Rows: map[string]string{}}
@@ -263,8 +264,9 @@ func stepFiles(t *testing.T, dir string) taken {
 	}
 }
 
-// TestKills: the service and its trainer are killed at random, and the trainer gets what it
-// gets without that: each group once, the same rows. TURNPACK_KILLS says how often.
+// The service and its trainer are killed at random, and the trainer still gets the same
+// as without kills: each group once, with the same rows. TURNPACK_KILLS is the number of
+// kills.
 func TestKills(t *testing.T) {
 	kills, err := strconv.Atoi(cmp.Or(os.Getenv("TURNPACK_KILLS"), "4"))
 	require.NoError(t, err)
@@ -278,13 +280,13 @@ func TestKills(t *testing.T) {
 	require.ElementsMatch(t, want.Groups, got.Groups)
 	require.Equal(t, want.Rows, got.Rows)
 
-	// Files of steps have the same rows, killed as often.
+	// Step files have the same rows, after as many kills.
 	steps := workload(t, t.TempDir(), engine, groups, size, kills, 2)
 	require.Equal(t, groups/2, steps.Seq)
 	require.ElementsMatch(t, want.Groups, steps.Groups)
 	require.Equal(t, want.Rows, steps.Rows)
 
-	// The folder has the same batches, and they are the bytes that were taken.
+	// The folder holds the same batches, byte for byte.
 	batches, err := stream.Open(filepath.Join(dir, "out"), export.Options{})
 	require.NoError(t, err)
 	defer batches.Close()

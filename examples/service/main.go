@@ -1,9 +1,10 @@
-// Command service stands between agents and an inference engine: it records every call,
-// groups the rollouts that end, and hands a trainer a batch for each group, once.
+// Command service is a proxy between agents and an inference engine. It records every
+// call, groups the rollouts that end, and gives a trainer one batch per group, exactly
+// once.
 //
 //	service --model DIR --engine http://127.0.0.1:8000 --journal journal --out batches --group 8
 //
-// README.md has the requests of agents, harnesses and trainers.
+// README.md describes the requests of agents, harnesses and trainers.
 package main
 
 import (
@@ -43,7 +44,7 @@ func main() {
 	}
 }
 
-// config is what the flags say.
+// config holds the values of the flags.
 type config struct {
 	model, engines, kind, listen, admin, recipe string
 	drain                                       time.Duration
@@ -57,23 +58,23 @@ func parse(args []string, help io.Writer) (config, error) {
 	fs.SetOutput(help)
 	fs.StringVar(&c.model, "model", "", "Hugging Face model `folder`")
 	fs.StringVar(&c.engines, "engine", "", "base `URL` of the engine, without /v1; several with commas")
-	fs.StringVar(&c.kind, "engine-kind", "vllm", "of the engines: vllm, vllm-tokens (with --exact) or sglang")
+	fs.StringVar(&c.kind, "engine-kind", "vllm", "kind of the engines: vllm, vllm-tokens (with --exact) or sglang")
 	fs.StringVar(&c.listen, "listen", "127.0.0.1:8080", "`address` to serve on")
-	fs.StringVar(&c.admin, "admin", "", "`address` of pause, metrics, sessions and batches, away from agents; \"\" = that of --listen")
+	fs.StringVar(&c.admin, "admin", "", "`address` of pause, metrics, sessions and batches, apart from that of agents; \"\" = that of --listen")
 	fs.StringVar(&c.Journal, "journal", "journal", "`folder` of the record")
 	fs.StringVar(&c.Out, "out", "batches", "`folder` of the batches")
 	fs.StringVar(&c.recipe, "recipe", "", "recipe of rewards, advantages and rows by `name` (turnpack recipe lists them)")
 	fs.BoolVar(&c.Exact, "exact", false, "make prompts here, with the ids that were sampled, and read calls from the text")
 	keep := fs.String("keep", "spelling", "with --exact, `which` sampled ids stay where the template would write something else: none, spelling or all")
 	fs.BoolVar(&c.Prompt.RestoreReasoning, "restore-reasoning", false, "with --exact, replies that an agent sends back without their reasoning get it again")
-	fs.DurationVar(&c.drain, "drain", time.Minute, "`time` that calls have to end after SIGTERM")
-	fs.BoolVar(&c.Groups.Folder, "folder", false, "the trainer takes batches from the folder, and acknowledges none")
+	fs.DurationVar(&c.drain, "drain", time.Minute, "`time` for open calls to end after SIGTERM")
+	fs.BoolVar(&c.Groups.Folder, "folder", false, "the trainer takes batches from the folder without acknowledging them")
 	fs.IntVar(&c.Groups.StepGroups, "groups-per-step", 0, "groups of a step, which is a file in steps/ for trainers that read one for each; 0 = the trainer takes batches")
 	fs.IntVar(&c.Groups.Size, "group", 8, "rollouts of a group")
 	fs.DurationVar(&c.Groups.Deadline, "deadline", 0, "`time` of a group from its first end; 0 = none")
 	fs.IntVar(&c.Groups.Least, "least", 1, "rollouts that a group needs at its deadline")
 	fs.IntVar(&c.maxAge, "max-age", -1, "most policy `versions` between the oldest token of a rollout and now; -1 = any")
-	fs.IntVar(&c.Groups.MaxUndelivered, "max-undelivered", 64, "groups that may wait for the trainer while sessions begin")
+	fs.IntVar(&c.Groups.MaxUndelivered, "max-undelivered", 64, "complete groups waiting for the trainer at which no new session begins")
 	fs.IntVar(&c.Record.MaxSessions, "max-sessions", 100_000, "sessions held")
 	fs.IntVar(&c.Gate.MaxCalls, "max-calls", 1024, "calls that run at one time, for each engine")
 	fs.IntVar(&c.Gate.MaxPerSession, "max-session-calls", 64, "calls of a session that run at one time")
@@ -81,7 +82,7 @@ func parse(args []string, help io.Writer) (config, error) {
 	fs.IntVar(&c.Gate.Caps.Turns, "max-turns", 0, "turns after which a rollout is truncated; 0 = any")
 	fs.IntVar(&c.Gate.Caps.Tokens, "max-tokens", 0, "sampled tokens after which a rollout is truncated; 0 = any")
 	fs.DurationVar(&c.Gate.Caps.Time, "max-time", 0, "`time` after which a rollout is truncated; 0 = any")
-	fs.BoolVar(&c.Proxy.TokenOnly, "token-only", false, "the id of a session opens nothing, its token is needed")
+	fs.BoolVar(&c.Proxy.TokenOnly, "token-only", false, "require the token of a session; its id alone gives no access")
 	if err := parseFlags(fs, args); err != nil {
 		return c, err
 	}
@@ -101,8 +102,8 @@ func parse(args []string, help io.Writer) (config, error) {
 	return c, nil
 }
 
-// open loads the model and puts the service together: this is where rewards, process
-// rewards and estimators of one's own go (turnpack.Pipeline, Groups.Score).
+// open loads the model and assembles the service. Add your own rewards, process rewards
+// and estimators here (turnpack.Pipeline, Groups.Score).
 func open(c config, log *slog.Logger) (_ *serve.Service, err error) {
 	if c.Model, err = tokenize.Load(c.model, tokenize.LoadOptions{}); err != nil {
 		return nil, err
@@ -129,7 +130,7 @@ func open(c config, log *slog.Logger) (_ *serve.Service, err error) {
 	return serve.Open(c.Options)
 }
 
-// run serves until ctx ends, then lets calls end and closes.
+// run serves until ctx ends, then waits for open calls and closes.
 func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	c, err := parse(args, log)
 	if err != nil {

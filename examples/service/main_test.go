@@ -28,7 +28,7 @@ import (
 
 const modelFolder = "../../tokenize/embedded"
 
-// TestMain runs the service itself where a test asks for a process of it.
+// TestMain runs the service itself if a test starts it as a process.
 func TestMain(m *testing.M) {
 	if os.Getenv("SERVICE_PROCESS") != "" {
 		limitFiles(os.Getenv("SERVICE_ROOM"))
@@ -53,13 +53,13 @@ func fakeEngine(t testing.TB, o fakeengine.Options) (*fakeengine.Server, string)
 	return e, server.URL
 }
 
-// start runs the service until stop is called, which drains it.
+// start runs the service. stop drains and ends it.
 func start(t *testing.T, dir, engine string, args ...string) (url string, stop func()) {
 	t.Helper()
 	return startWith(t, io.Discard, dir, engine, args...)
 }
 
-// startWith also says where it logs.
+// startWith is start with a writer for the log.
 func startWith(t *testing.T, log io.Writer, dir, engine string, args ...string) (url string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -102,7 +102,7 @@ func ask(t testing.TB, method, url, body string, header ...string) (int, string)
 	return answer.StatusCode, string(text)
 }
 
-// chat is one call of an agent, and what it was told.
+// chat makes one call and returns the content of the reply.
 func chat(t testing.TB, base string, messages []map[string]string, header ...string) string {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"model": "m", "messages": messages})
@@ -117,7 +117,7 @@ func chat(t testing.TB, base string, messages []map[string]string, header ...str
 	return reply.Choices[0].Message.Content
 }
 
-// play is an agent of two turns.
+// play runs an agent of two turns.
 func play(t testing.TB, base, task string, header ...string) {
 	t.Helper()
 	messages := []map[string]string{{"role": "user", "content": task}}
@@ -126,7 +126,7 @@ func play(t testing.TB, base, task string, header ...string) {
 	chat(t, base, messages, header...)
 }
 
-// TestContract goes through all that is asked of the service from outside.
+// TestContract exercises the whole external interface of the service.
 func TestContract(t *testing.T) {
 	before := runtime.NumGoroutine()
 	dir := t.TempDir()
@@ -244,7 +244,7 @@ func TestContract(t *testing.T) {
 	require.LessOrEqual(t, runtime.NumGoroutine(), before+4)
 }
 
-// lines is a log that is read while it is written.
+// lines is a log that can be read while it is written.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -262,8 +262,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// TestLog: the service logs what it serves, each batch, each group of which none can be
-// made, and that it ends, by slog; nothing of a key that a client sent.
+// The service logs with slog what it serves, each batch, each group that gives none, and
+// its end. It logs nothing of a client's key.
 func TestLog(t *testing.T) {
 	_, engine := fakeEngine(t, fakeengine.Options{Seed: 1})
 	var log lines

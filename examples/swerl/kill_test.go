@@ -27,7 +27,7 @@ import (
 
 const childArgs = "TURNPACK_TEST_SWERL"
 
-// TestMain is the command itself in the processes that TestKilled starts and kills.
+// TestMain runs the command itself in the processes that TestKilled starts and kills.
 func TestMain(m *testing.M) {
 	if args := os.Getenv(childArgs); args != "" {
 		os.Args = append([]string{"swerl"}, strings.Split(args, "\n")...)
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child is the command in a process of its own.
+// child is the command running as a separate process.
 type child struct {
 	*exec.Cmd
 	out *bufio.Reader
@@ -60,13 +60,13 @@ func startChild(t *testing.T, args ...string) *child {
 	return c
 }
 
-// kill ends the process as kill -9 does.
+// kill ends the process like kill -9.
 func (c *child) kill() {
-	_ = c.Process.Signal(syscall.SIGKILL) // it may have ended
+	_ = c.Process.Signal(syscall.SIGKILL) // the process may have ended already
 	_ = c.Wait()
 }
 
-// wait waits for its end, and gives what it said.
+// wait waits for the process to end and returns its output.
 func (c *child) wait() (string, error) {
 	var said strings.Builder
 	_, err := c.out.WriteTo(&said)
@@ -83,9 +83,9 @@ func free(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestKilled: pool, node and client are killed while attempts run. What had finished stays,
-// attempts go on over a pool or a node that is started again, and those of the client are
-// made again. Then each other command runs, all as processes with the flags of the README.
+// Pool, node and client are killed while attempts run. Finished attempts stay, running
+// ones continue after a restart of pool or node, and those of a killed client are
+// repeated. Then each other command runs. All are processes with the flags of the README.
 func TestKilled(t *testing.T) {
 	for _, program := range []string{"git", "bash"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -134,7 +134,7 @@ func TestKilled(t *testing.T) {
 		if step == 0 {
 			openings++
 		}
-		if step == 1 { // the sandbox has what the first command did
+		if step == 1 { // the sandbox has the changes of the first command
 			switch openings {
 			case 1:
 				pool.kill()
@@ -197,7 +197,7 @@ func TestKilled(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, rows, 9, "%s: a row for each turn of the three", name)
 	}
-	// The other commands, as they are asked from outside.
+	// The other commands, called as a user would.
 	results := filepath.Join(dir, "results")
 	said, err = startChild(t, "eval", "--data", data, "--pool", "http://"+poolAt, "--api-base", api.URL, "--model", "policy", "--output-dir", results,
 		"--max-concurrent", "2", "--max-instances", "1", "--step-limit", "20", "--max-tokens", "4096", "--attempts", "2").wait()

@@ -15,7 +15,7 @@ import (
 	"github.com/turnpack/turnpack/examples/swerl/loop"
 )
 
-// commands are the subcommands, each in a file or folder of its own.
+// commands are the subcommands by name.
 var commands = map[string]func(ctx context.Context, args []string, out io.Writer) error{
 	"data":       data.Main,
 	"eval":       loop.Eval,

@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
 
-// serve serves until ctx ends, then destroys what is left within drain.
+// serve serves until ctx ends, then destroys the remaining sandboxes within drain.
 func serve(ctx context.Context, listen string, s swerl.Server, drain time.Duration, out io.Writer) error {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	l, err := net.Listen("tcp", listen)

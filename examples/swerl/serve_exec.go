@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
 
-// driverFlags choose where containers run.
+// driverFlags select where containers run.
 type driverFlags struct {
 	name, root, work string
 	memory           int64

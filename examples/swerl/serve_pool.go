@@ -26,8 +26,8 @@ func servePool(ctx context.Context, args []string, out io.Writer) error {
 	nodes := fs.String("nodes", cmp.Or(os.Getenv("SWE_EXEC_SERVER_URLS"), "http://localhost:5000"), "base `URLs` of exec servers, with commas")
 	fs.IntVar(&o.PerNode, "per-node", perNode, "containers of a node")
 	fs.DurationVar(&o.TTL, "lease-ttl", 10*time.Minute, "`time` without a heartbeat or a request after which a lease ends")
-	fs.DurationVar(&o.Health, "health", 30*time.Second, "`time` between looks at a node")
-	fs.StringVar(&o.Name, "name", "", "of this pool among those that share its nodes; the address if empty")
+	fs.DurationVar(&o.Health, "health", 30*time.Second, "`time` between health checks of a node")
+	fs.StringVar(&o.Name, "name", "", "`name` of this pool among those that share its nodes; the address if empty")
 	drain := fs.Duration("drain", time.Minute, "`time` to destroy containers in after SIGTERM")
 	if err := fs.Parse(args); err != nil {
 		return err

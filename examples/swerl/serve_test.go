@@ -19,7 +19,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
 
-// started runs a server until stop, which waits for its end, and gives its address.
+// started runs a server and returns its address. stop ends it and waits.
 func started(t *testing.T, args ...string) (url string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

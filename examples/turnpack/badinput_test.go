@@ -13,7 +13,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// Each bad input gives one clear error and leaves no file that looks whole.
+// Each bad input gives one clear error and leaves no file that looks complete.
 func TestBadInput(t *testing.T) {
 	kit.Long(t)
 	good := goodDump(t)
@@ -21,7 +21,7 @@ func TestBadInput(t *testing.T) {
 		name  string
 		model func(dir string)
 		in    string
-		want  []string // parts of the message: what, where, what to do
+		want  []string // parts of the message: what, where, how to fix it
 	}{
 		{"empty folder", nil, t.TempDir(), []string{"no rollout found"}},
 		{"missing folder", nil, filepath.Join(t.TempDir(), "nowhere"), []string{"nowhere"}},
@@ -55,8 +55,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// Bad records are left out, counted and listed, and the batch is finished. Only
-// how the command ends differs, unless it was asked to stop at the first.
+// Bad records are left out, counted and listed, and the rest of the batch is written.
+// --on-error changes only the exit code, or stops at the first.
 func TestOnError(t *testing.T) {
 	kit.Long(t)
 	in := dump(t, chatLine("a", true), `{"messages": [`, chatLine("b", false), `{"messages": [{"content": "x"}]}`)
@@ -108,7 +108,7 @@ func TestOnError(t *testing.T) {
 	require.NoDirExists(t, out)
 }
 
-// A batch of which no record can be encoded says why.
+// If no record can be encoded, the error says why.
 func TestNothingEncoded(t *testing.T) {
 	image := `{"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}, {"role": "assistant", "content": "y"}], "reward": 1}`
 	out := filepath.Join(t.TempDir(), "batch")
@@ -119,8 +119,8 @@ func TestNothingEncoded(t *testing.T) {
 	require.NoDirExists(t, out)
 }
 
-// The summary says what would keep rollouts that gave no row, and shows the
-// first of a record's faults.
+// The summary says what would keep rollouts without rows, and shows the first error of
+// each record.
 func TestSummaryHelps(t *testing.T) {
 	in := dump(t, chatLine("a", true), chatLine("b", false), `{"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]}`,
 		`{"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}], "reward": 0.5}`,
@@ -137,8 +137,8 @@ func TestSummaryHelps(t *testing.T) {
 	require.Contains(t, stdout, "1 rollouts record a number as their reward: --scale auto")
 }
 
-// What the template is given beside the conversation comes from flags where the
-// dump does not record it, and a date that nobody gave is pointed at.
+// Variables of the template come from flags if the dump does not record them, and the
+// summary points at a missing date.
 func TestTemplateVariables(t *testing.T) {
 	kit.Long(t)
 	const template = `{{ strftime_now("%Y-%m-%d") }} {{ mode }}

@@ -23,13 +23,13 @@ type certifyCmd struct {
 	JSON     bool   `help:"Print the certificate with its probe conversations as JSON." name:"json"`
 }
 
-// Help is the long help.
+// Help returns the long help text.
 func (c *certifyCmd) Help() string {
 	return "A folder whose rollouts with tools take a template of their own (tool_use) gets a table for each. Exit code 0: what the mode needs holds. 1: it does not. 2: there is nothing to certify (a folder, tokenizer or template that cannot be read)."
 }
 
-// Run certifies a model's chat template; a needed property that fails is an
-// error.
+// Run certifies a model's chat template. It returns an error if a property that the mode
+// needs fails.
 func (c *certifyCmd) Run(p *cli.Program) error {
 	model, err := modelfolder.Load(c.Model, c.Template, c.Engine)
 	if err != nil {
@@ -54,12 +54,12 @@ func (c *certifyCmd) Run(p *cli.Program) error {
 		return err
 	}
 	if missing := cert.Missing(mode); len(missing) > 0 {
-		return rollout.Errorf(rollout.KindTemplate, rollout.Where{File: c.Model}, "%s rows need what the template lacks: %s", mode, joined(missing))
+		return rollout.Errorf(rollout.KindTemplate, rollout.Where{File: c.Model}, "%s rows need what the template lacks: %s", mode, propertyNames(missing))
 	}
 	return nil
 }
 
-func joined(list []certify.Property) string {
+func propertyNames(list []certify.Property) string {
 	names := make([]string, len(list))
 	for i, p := range list {
 		names[i] = string(p)
@@ -67,7 +67,7 @@ func joined(list []certify.Property) string {
 	return strings.Join(names, ", ")
 }
 
-// certificates are the tables of the templates that rollouts meet.
+// certificates returns a table for each template that rollouts use.
 func certificates(cert *certify.Certificate, mode tokenize.Mode) string {
 	if cert.ToolUse == nil {
 		return certificate(cert, mode)
@@ -80,8 +80,8 @@ func certificates(cert *certify.Certificate, mode tokenize.Mode) string {
 		"\ntemplate tool_use, for rollouts with tools\n" + certificate(cert.ToolUse, mode)
 }
 
-// certificate is the table for a terminal of 80 columns: what was seen, and where
-// a property fails the conversation that shows it and what to do.
+// certificate returns the table of one template for a terminal of 80 columns: what was
+// observed and, where a property fails, the conversation that shows it and advice.
 func certificate(cert *certify.Certificate, mode tokenize.Mode) string {
 	const indent = 31
 	text := show.Printer{Width: 80 - indent}
@@ -110,7 +110,7 @@ func certificate(cert *certify.Certificate, mode tokenize.Mode) string {
 	return b.String()
 }
 
-// witness spells a probe conversation in short.
+// witness returns a probe conversation in short form.
 func witness(messages []rollout.Message) string {
 	var out []string
 	for _, m := range messages {

@@ -30,7 +30,8 @@ func call(t *testing.T, args ...string) (int, string, string) {
 	return code, out.String(), errOut.String()
 }
 
-// modelDir writes the embedded model as a folder and changes it with edit.
+// modelDir writes the embedded model to a folder, changes it with edit and returns the
+// folder.
 func modelDir(t *testing.T, edit func(dir string)) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,7 +46,7 @@ func modelDir(t *testing.T, edit func(dir string)) string {
 	return dir
 }
 
-// dump writes lines as a dump folder.
+// dump writes lines as a dump file and returns its folder.
 func dump(t *testing.T, lines ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -107,7 +108,7 @@ func TestConvert(t *testing.T) {
 	require.Empty(t, s.Output)
 }
 
-// The same input gives the same bytes, whatever the number of workers.
+// The same input gives the same bytes for any number of workers.
 func TestConvertIsDeterministic(t *testing.T) {
 	model, in := modelDir(t, nil), filepath.Join("demo", "dumps")
 	var first []byte
@@ -124,7 +125,7 @@ func TestConvertIsDeterministic(t *testing.T) {
 	}
 }
 
-// Files may follow as arguments, as a shell writes them for a pattern.
+// Files may follow as arguments, as a shell expands a pattern.
 func TestConvertArguments(t *testing.T) {
 	out := t.TempDir()
 	code, stdout, stderr := call(t, "convert", "--model", modelDir(t, nil), "--out", out, "--json", "--in", dump(t, chatLine("a", true)), dump(t, chatLine("b", false)))
@@ -137,7 +138,7 @@ func TestConvertArguments(t *testing.T) {
 	require.Contains(t, stderr, "no dump is named")
 }
 
-// A run whose window the dump does not store is told how to run it again.
+// The summary says how to apply a context window that the dump does not store.
 func TestWindowHint(t *testing.T) {
 	s := summary{Notes: map[string]int{"context_not_stored": 2}}
 	require.Len(t, s.hints(), 1)
@@ -145,7 +146,7 @@ func TestWindowHint(t *testing.T) {
 	require.Empty(t, s.hints())
 }
 
-// Rewards are counted as they are joined; those that fit nothing are shown.
+// Joined rewards are counted; rewards that match no rollout are listed.
 func TestRewards(t *testing.T) {
 	in := dump(t, `{"id": "run/a1.traj", "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]}`)
 	file := filepath.Join(t.TempDir(), "r.csv")
@@ -161,7 +162,7 @@ func TestRewards(t *testing.T) {
 	require.Regexp(t, `rewards joined +1\n.*without a rollout +1: .*: zz\n`, stdout)
 }
 
-// Verdicts and plain numbers in one group are on no common scale.
+// Verdicts and plain numbers in one group have no common scale.
 func TestMixedScale(t *testing.T) {
 	number := `{"instance_id": "task", "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}], "reward": 0.5}`
 	verdict := strings.Replace(number, `"reward": 0.5`, `"resolved": true`, 1)
@@ -172,7 +173,7 @@ func TestMixedScale(t *testing.T) {
 	code, _, stderr = call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir(), "--scale", "signed")
 	require.Zero(t, code, stderr)
 
-	// Beside other groups it is left out and listed.
+	// If there are other groups, the mixed group is left out and listed.
 	in = dump(t, number, strings.Replace(verdict, "task", "other", 1), verdict)
 	code, stdout, _ := call(t, "convert", "--model", model, "--in", in, "--out", t.TempDir())
 	require.Equal(t, exitLeftOut, code)
@@ -183,7 +184,7 @@ func TestMixedScale(t *testing.T) {
 
 func TestReadOnlyOutput(t *testing.T) {
 	if syscall.Geteuid() == 0 {
-		// Permissions do not bind the superuser; a file in the folder's place does.
+		// Permissions do not bind root, but a file in place of the folder does.
 		file := filepath.Join(t.TempDir(), "file")
 		require.NoError(t, os.WriteFile(file, nil, 0o600))
 		code, _, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", filepath.Join(file, "batch"))
@@ -264,8 +265,8 @@ func TestTargets(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 }
 
-// The colour modes of show: what colours a token, and what the rules tell where
-// there is no colour.
+// The colour modes of show: what colours a token, and what the rules print without
+// colour.
 func TestShowModes(t *testing.T) {
 	kit.Long(t)
 	out := t.TempDir()
@@ -292,8 +293,8 @@ func TestHelpListsEveryCommand(t *testing.T) {
 	}
 }
 
-// Rank files of prime-rl are shown, audited and put on a page like other files;
-// their rows are those that were packed.
+// Rank files of prime-rl can be shown, audited and viewed like other files; they hold the
+// rows that were packed.
 func TestRankFiles(t *testing.T) {
 	kit.Long(t)
 	tutorial := filepath.Join("..", "tutorial")
@@ -335,8 +336,7 @@ func TestRankFiles(t *testing.T) {
 	require.Contains(t, stdout, "rank_0.html: 16 rows")
 }
 
-// Weights make the mean over the trained tokens of each step the mean that was
-// asked for.
+// Weights turn the mean over the trained tokens of each step into the requested mean.
 func TestWeights(t *testing.T) {
 	kit.Long(t)
 	tutorial := filepath.Join("..", "tutorial")
@@ -375,7 +375,8 @@ func TestWeights(t *testing.T) {
 			}
 		}
 	}
-	// A trainer without weights gets the mean over rollouts by its advantages.
+	// For a trainer without weights, the advantages are scaled to give the mean over
+	// rollouts.
 	scaled, stderr := convert("--weights", "rollout-mean", "--target", "areal", "--policy-version", "3")
 	require.Empty(t, stderr)
 	plain, _ := convert("--target", "areal", "--policy-version", "3")
@@ -397,8 +398,8 @@ func TestWeights(t *testing.T) {
 	require.Contains(t, stderr, "rollout-mean, prompt-mean, sequence-mean")
 }
 
-// A mistake is answered with what was expected, what was found and what to do,
-// and with the exit status of its kind.
+// A mistake is answered with what was expected, what was found and how to fix it, and
+// with the matching exit status.
 func TestMistakes(t *testing.T) {
 	kit.Long(t)
 	model, in := modelDir(t, nil), goodDump(t)
@@ -460,8 +461,8 @@ func TestHelpWidth(t *testing.T) {
 	}
 }
 
-// Messages at fault get the advantage of their own, in the columns that hold one for
-// each token; a target that cannot hold it is refused.
+// Invalid messages get their own advantage in the columns with one advantage per token.
+// Targets without such columns are refused.
 func TestAdvantageOfMessagesAtFault(t *testing.T) {
 	kit.Long(t)
 	record := func(answer string, resolved bool) string {

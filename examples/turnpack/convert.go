@@ -29,15 +29,15 @@ import (
 )
 
 type convertCmd struct {
-	Model    string   `help:"Model folder: tokenizer.json and a chat template; none will do for dumps with the engine's token ids of every turn." type:"path"`
-	Template string   `help:"Chat template of the folder by its name, or a file in its place (with a dot or a slash); else tool_use, where there is one, for rollouts with tools, and the default one." placeholder:"NAME|FILE"`
+	Model    string   `help:"Model folder: tokenizer.json and a chat template; not needed for dumps with the engine's token ids of every turn." type:"path"`
+	Template string   `help:"Chat template of the folder by its name, or a file in its place (with a dot or a slash). Default: tool_use, if there is one, for rollouts with tools, else the default template." placeholder:"NAME|FILE"`
 	In       []string `help:"Dump file or folder; again for more, which may follow as arguments." sep:"none" type:"path"`
 	More     []string `arg:"" optional:"" name:"dumps" help:"Dump files or folders." type:"path"`
 	Out      string   `help:"Output folder, or s3://BUCKET/PREFIX; a batch of one file is batch.parquet in it." default:"batch"`
 	Force    bool     `help:"Replace an output that exists."`
 
 	Format  string   `help:"Dump format; auto looks at the content." default:"auto" group:"Reading:"`
-	OnError string   `help:"A bad record is left out and listed, and the exit status is then 3 (report) or 0 (skip); stop ends the run at the first." enum:"report,skip,stop" default:"report" group:"Reading:"`
+	OnError string   `help:"What to do with bad records: report and skip leave them out and list them, with exit status 3 and 0; stop ends the run at the first." enum:"report,skip,stop" default:"report" group:"Reading:"`
 	GroupBy string   `help:"Group key: auto (recorded group, else task instance), instance, file, prompt, none, or metadata:KEY." default:"auto" group:"Reading:"`
 	Join    bool     `help:"Make one rollout of the recorded model calls in a folder (completion logs, wire exchanges)." name:"join-calls" group:"Reading:"`
 	Dedup   bool     `help:"Leave out rollouts that equal an earlier one." group:"Reading:"`
@@ -51,7 +51,7 @@ type convertCmd struct {
 	Drift       string `help:"Drift policy of merged rows: fork, splice, realign, auto or refuse." enum:"fork,splice,realign,auto,refuse" default:"fork" group:"Rows:"`
 	MaxDrop     int    `help:"With --drift realign or auto: most sampled tokens that one repair gives up; 0 = 8, -1 = none." name:"max-drop-tokens" group:"Rows:"`
 	MaxSub      int    `help:"With --drift splice or auto: most tokens that one repair respells; 0 = 64, -1 = none." name:"max-sub-tokens" group:"Rows:"`
-	StopRewrite bool   `help:"With drift splice or auto: join turns where the template shows a sampled stop token as another (gpt-oss)." group:"Rows:"`
+	StopRewrite bool   `help:"With drift splice or auto: join turns even if the template writes another token for a sampled stop token (gpt-oss)." group:"Rows:"`
 	Window      string `help:"Context window: none, headtail:N, tail:N, refill:N or swe-rl:N (N tokens)." default:"none" group:"Rows:"`
 	MaxTokens   int    `help:"Mask rows longer than this; 0 = no limit." group:"Rows:"`
 	NoReasoning bool   `help:"Do not train reasoning." group:"Rows:"`
@@ -64,10 +64,10 @@ type convertCmd struct {
 
 	InvalidCall       shape.Optional `help:"Advantage of sampled messages with an invalid tool call, such as -5." name:"invalid-call-advantage" placeholder:"NUMBER" group:"Rewards:"`
 	MalformedThinking shape.Optional `help:"Advantage of sampled messages with malformed reasoning, such as -5." name:"malformed-thinking-advantage" placeholder:"NUMBER" group:"Rewards:"`
-	Detect            string         `help:"What counts as such: all (unknown tools, arguments that are no JSON object or break the tool's schema, calls left in the text, reasoning markers without counterpart) or nemotron, the rule of NeMo RL." enum:"all,nemotron" default:"all" group:"Rewards:"`
+	Detect            string         `help:"What counts as invalid or malformed: all (unknown tools, arguments that are no JSON object or break the tool's schema, calls left in the text, unpaired reasoning markers) or nemotron, the rule of NeMo RL." enum:"all,nemotron" default:"all" group:"Rewards:"`
 
 	Temperature   float32 `help:"Sampling temperature of turns that record none; 0 = 1. vLLM takes that of generation_config.json where a request has none." group:"Output:"`
-	UnknownStatus string  `help:"What a rollout counts as whose dump does not say how it ended; aborted and failed ones are left out. refuse ends the run." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
+	UnknownStatus string  `help:"Status of rollouts whose dump does not say how they ended; aborted and failed ones are left out. refuse ends the run." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
 	Engine        string  `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe" group:"Running:"`
 	Workers       int     `help:"Parallel encoders; 0 = one per processor." group:"Running:"`
 	DryRun        bool    `help:"Do everything but write." group:"Running:"`
@@ -81,9 +81,9 @@ type convertCmd struct {
 	MaxStopLoss float64 `help:"Fail when a larger share of stop tokens is lost to drift repairs." default:"1" group:"Running:"`
 }
 
-// Run converts.
+// Run converts the dumps and prints the summary.
 func (c *convertCmd) Run(p *cli.Program) error {
-	dumps, err := c.dumps()
+	dumps, err := c.readerOptions()
 	if err != nil {
 		return err
 	}
@@ -97,27 +97,27 @@ func (c *convertCmd) Run(p *cli.Program) error {
 		return err
 	}
 	defer src.Stop()
-	var model *tokenize.Model // nil: recorded ids alone
+	var model *tokenize.Model // nil: only recorded ids are used
 	if c.Model != "" {
 		if model, err = modelfolder.Load(c.Model, c.Template, c.Engine); err != nil {
 			return err
 		}
 	}
-	s, err := c.into(p, model, src, in)
+	s, err := c.writeBatch(p, model, src, in)
 	if err != nil || s == nil {
-		return errors.Join(err, unjoined(src.Report()))
+		return errors.Join(err, noRewardMatched(src.Report()))
 	}
 	if c.JSON {
 		err = p.JSON(s)
 	} else {
 		err = s.table(p.Out)
 	}
-	return errors.Join(err, c.short(s))
+	return errors.Join(err, c.leftOutError(s))
 }
 
-// short is the error of a batch that is whole but for records and files that are listed,
-// unless that was accepted.
-func (c *convertCmd) short(s *summary) error {
+// leftOutError returns an error with exit code 3 if records or files were left out, unless
+// --on-error skip accepts that.
+func (c *convertCmd) leftOutError(s *summary) error {
 	if s.LeftOut+s.Unread == 0 || c.OnError == "skip" {
 		return nil
 	}
@@ -131,18 +131,18 @@ func (c *convertCmd) short(s *summary) error {
 	return &cli.ExitError{Code: exitLeftOut, Err: errors.New(strings.Join(what, ", ") + ": mend them or move them away, or accept that with --on-error skip (exit status 0); --on-error stop ends at the first bad record")}
 }
 
-// unjoined says that rewards were given and fit no rollout.
-func unjoined(r *traj.Report) error {
+// noRewardMatched returns an error if rewards were given and none matches a rollout.
+func noRewardMatched(r *traj.Report) error {
 	if r.Joined > 0 || r.UnmatchedCount == 0 || r.UnrewardedCount == 0 {
-		return nil // else no rollout was read, which is told
+		return nil // no rollout was read: other code reports that
 	}
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--rewards"}, "none of %d rewards names a rollout: %s", r.UnmatchedCount, cli.FirstOf(r.Unmatched)).
 		WithFix("rollouts are %s", cli.FirstOf(r.Unrewarded))
 }
 
-// into makes the batch where --out says, unless the same run has made it
-// already; then there is no summary.
-func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *ahead.Source, in []string) (*summary, error) {
+// writeBatch writes the batch to --out. It returns no summary if the same run has already made
+// the batch.
+func (c *convertCmd) writeBatch(p *cli.Program, model *tokenize.Model, src *ahead.Source, in []string) (*summary, error) {
 	if c.DryRun {
 		s, _, err := c.convert(p, model, src, "")
 		return s.read(src.Source, c), err
@@ -156,10 +156,10 @@ func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *ahead.Sour
 	if err != nil {
 		return nil, err
 	}
-	if c.source = rec.source(); c.one() {
+	if c.source = rec.source(); c.oneFile() {
 		c.marker = filepath.Join(dst.Dir(), rec.marker())
 		_, err := os.Lstat(c.marker)
-		c.begun = err == nil
+		c.unrecordedRun = err == nil
 	}
 	if !c.Force {
 		made, err := rec.complete(dst)
@@ -167,7 +167,7 @@ func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *ahead.Sour
 			return nil, err
 		}
 		if made != nil {
-			c.unmark() // a run that was killed after its last word left it
+			c.removeMarker() // left by a run that was killed just before it removed its marker
 			return nil, c.nothingToDo(p, made, dst)
 		}
 	}
@@ -187,12 +187,12 @@ func (c *convertCmd) into(p *cli.Program, model *tokenize.Model, src *ahead.Sour
 	if err := rec.finish(dst.Dir(), files, *s, c.Force); err != nil {
 		return nil, err
 	}
-	c.unmark()
+	c.removeMarker()
 	s.Output = dst.Join(s.Output)
 	return s, dst.Publish(files)
 }
 
-// nothingToDo tells that the batch is there.
+// nothingToDo reports that the batch is already complete.
 func (c *convertCmd) nothingToDo(p *cli.Program, made *record, dst place.Place) error {
 	var err error
 	if c.JSON {
@@ -202,11 +202,11 @@ func (c *convertCmd) nothingToDo(p *cli.Program, made *record, dst place.Place) 
 		_, err = fmt.Fprintf(p.Out, "%s is already complete: %s rows, %s trained tokens, same options and input%s. Nothing to do; --force makes it again.\n",
 			rollout.Printable(dst.String()), cli.Number(made.Summary.Rows), cli.Number(made.Summary.Trained), cli.LeftOut(made.Summary.Target))
 	}
-	return errors.Join(err, c.short(&made.Summary))
+	return errors.Join(err, c.leftOutError(&made.Summary))
 }
 
-// convert writes the batch into dir, nothing on a dry run, and returns what was
-// made; the summary's output is named as seen from dir.
+// convert writes the batch into dir, or nothing on a dry run. It returns the summary,
+// whose output path is relative to dir, and the files written.
 func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack.Source, dir string) (*summary, []string, error) {
 	pipe, err := c.pipeline(p.Ctx, model)
 	if err != nil {
@@ -225,12 +225,12 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 		pipe.Progress, done = progress(p.Err)
 	}
 	start := time.Now()
-	opts := c.exported(model)
+	opts := c.exportOptions(model)
 	if opts.Metadata, err = c.recipeMetadata(&pipe); err != nil {
 		return nil, nil, err
 	}
 	opts.Metadata = c.outputFlags.metadata(opts.Metadata)
-	off := pipe.Shaping.OffPolicy // a target decides itself what its rows have
+	off := pipe.Shaping.OffPolicy // a target decides itself which weights its rows have
 	opts.Weighted = off != nil && off.Weights != nil && c.Target == "none"
 	if weights != nil {
 		unweighed := rules
@@ -243,7 +243,7 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 			done()
 			return nil, nil, err
 		}
-		if c.Target == "none" { // a target decides itself what its rows have
+		if c.Target == "none" { // a target decides itself which columns its rows have
 			opts.Columns = weights.Columns()
 		}
 	}
@@ -255,11 +255,11 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 	report, err := pipe.Run(p.Ctx, src, dst.resumable())
 	done()
 	if err != nil {
-		err = c.skippable(lacking(err, &report))
-	} else if err = errors.Join(c.gate(report), noRow(report)); err != nil {
+		err = c.adviseSkipping(nameIncompleteTurns(err, &report))
+	} else if err = errors.Join(c.checkDriftLimits(report), noRowError(report)); err != nil {
 		err = errors.Join(err, dst.discard())
 	} else {
-		err = lacking(dst.Close(), &report) // of the last group
+		err = nameIncompleteTurns(dst.Close(), &report) // Close may refuse a row of the last group
 	}
 	if err != nil {
 		err = errors.Join(err, dst.fail(p.Ctx.Err() != nil))
@@ -279,16 +279,16 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 	return s, dst.files(), nil
 }
 
-// destination makes the sink: of files under dir, or of none on a dry run. undo
-// removes the folders that were made for them and are empty again.
+// destination creates the sink for files under dir, or one that writes nothing on a dry
+// run. undo removes the folders created for it that are empty again.
 func (c *convertCmd) destination(dir string, t *target.Target, o target.Options, opts export.Options, w *weigh.Weigher, errOut io.Writer) (dst output, undo func(), err error) {
 	undo = func() {}
 	if c.DryRun {
-		dst, err = c.try(t, opts, w)
+		dst, err = c.openDryRun(t, opts, w)
 		return dst, undo, err
 	}
 	made, err := place.MakeFolder(dir)
-	undo = func() { c.unmark(); made() }
+	undo = func() { c.removeMarker(); made() }
 	if err == nil {
 		cli.Sweep(errOut, dir, "")
 		dst, err = c.open(dir, t, o, opts, w)
@@ -301,13 +301,13 @@ func (c *convertCmd) destination(dir string, t *target.Target, o target.Options,
 	return dst, undo, err
 }
 
-// unmark removes the marker of a run that ends.
-func (c *convertCmd) unmark() {
-	_ = os.Remove(c.marker) // "" for none; one that stays lets the same run replace its own batch
+// removeMarker removes the marker file when a run ends.
+func (c *convertCmd) removeMarker() {
+	_ = os.Remove(c.marker) // may be ""; if the marker stays, the same run may replace its own batch
 }
 
-// noRow is the error of a run that would write nothing.
-func noRow(r turnpack.Report) error {
+// noRowError returns an error for a run that would write no row.
+func noRowError(r turnpack.Report) error {
 	if r.Rows > 0 {
 		return nil
 	}
@@ -318,8 +318,8 @@ func noRow(r turnpack.Report) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout gave a row: %s", why)
 }
 
-// skippable adds to the error of one record how to go on without it.
-func (c *convertCmd) skippable(err error) error {
+// adviseSkipping adds to the error of a single record the flag that continues without it.
+func (c *convertCmd) adviseSkipping(err error) error {
 	e, ok := errors.AsType[*rollout.Error](err)
 	if !ok || c.OnError != "stop" || e.Where.Rollout == "" && e.Where.Line == 0 {
 		return err
@@ -327,9 +327,9 @@ func (c *convertCmd) skippable(err error) error {
 	return fmt.Errorf("%w\n--on-error report or skip leaves such records out and lists them", err)
 }
 
-// lacking adds to the refusal of a row without a column which turns are to blame:
-// mostly those of another rollout.
-func lacking(err error, r *turnpack.Report) error {
+// nameIncompleteTurns adds to an error about a missing column which turns lack it; they are often
+// turns of another rollout.
+func nameIncompleteTurns(err error, r *turnpack.Report) error {
 	refused, ok := errors.AsType[*export.RefusedError](err)
 	if !ok {
 		return err
@@ -342,8 +342,8 @@ func lacking(err error, r *turnpack.Report) error {
 	return err
 }
 
-// gate fails a run whose drift is beyond what the user allows.
-func (c *convertCmd) gate(r turnpack.Report) error {
+// checkDriftLimits returns an error if drift exceeds the limits that the user set.
+func (c *convertCmd) checkDriftLimits(r turnpack.Report) error {
 	e := &r.Encode
 	var errs []error
 	if f := e.Fidelity(); f < c.MinFidelity {
@@ -363,7 +363,8 @@ func (c *convertCmd) gate(r turnpack.Report) error {
 	return errors.Join(errs...)
 }
 
-// progress draws a bar on a terminal and is silent elsewhere.
+// progress returns functions that draw and finish a bar on a terminal, and that do
+// nothing elsewhere.
 func progress(w io.Writer) (func(turnpack.Progress), func()) {
 	if !cli.Terminal(w) {
 		return nil, func() {}
@@ -380,6 +381,6 @@ func progress(w io.Writer) (func(turnpack.Progress), func()) {
 		if pass == 2 {
 			bar.Describe(fmt.Sprintf("encoding, %s tokens", cli.Number(p.Tokens)))
 		}
-		_ = bar.Set(p.Done) // a bar that cannot be drawn is no reason to stop
+		_ = bar.Set(p.Done) // ignored: a bar that cannot be drawn does not stop the run
 	}, func() { _ = bar.Finish() }
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// creditDump is a group of three rollouts of two judged steps. The first token that each
-// samples is its own, by which rows of trainers' formats are told.
+// creditDump is a group of three rollouts with two judged steps each. Each rollout
+// samples a different first token, which identifies it in trainers' formats.
 func creditDump(t *testing.T) string {
 	turn := func(prompt, output string, n int) string {
 		return fmt.Sprintf(`{"prompt_ids":[%s],"output_ids":[%s],"logprobs":[%s],"version":4,"finish_reason":"stop"}`, prompt, output, strings.TrimPrefix(strings.Repeat(",-0.5", n), ","))
@@ -32,7 +32,8 @@ func creditDump(t *testing.T) string {
 	return dump(t, lines...)
 }
 
-// advantagesOf are the advantages of trained tokens, by rollout and the ids up to the token.
+// advantagesOf returns the advantages of trained tokens, keyed by rollout and the ids up
+// to the token.
 func advantagesOf(rows []rollout.Sample) map[string]float64 {
 	out := map[string]float64{}
 	for _, s := range rows {
@@ -53,7 +54,7 @@ func advantagesOf(rows []rollout.Sample) map[string]float64 {
 	return out
 }
 
-// madeBy are the same of what convert made for a trainer under out.
+// madeBy returns the same for the files that convert wrote for a trainer under out.
 func madeBy(t *testing.T, name, out string, pt bool) map[string]float64 {
 	t.Helper()
 	switch {
@@ -106,13 +107,13 @@ func madeBy(t *testing.T, name, out string, pt bool) map[string]float64 {
 	return advantagesOf(rows)
 }
 
-// Advantages of steps and of tokens reach every target that can hold them, as they are in
-// rows for none; the others refuse them and say why.
+// Advantages of steps and of tokens reach every target that can hold them, unchanged from
+// rows without a target. Other targets refuse them and say why.
 func TestStepsAndTokensInEveryTarget(t *testing.T) {
 	kit.Long(t)
 	const one, last, row, unread = "it reads one advantage per row", "the score of the last", "it takes one row per rollout", "which reads no advantages"
-	// By target: why it refuses merged rows and rows of one step of an estimator of steps,
-	// then both of one of tokens; "" = it holds them.
+	// Per target: why it refuses merged rows and per-step rows of a step estimator, then
+	// both of a token estimator. "" = accepted.
 	all := map[string][4]string{
 		"none":          {},
 		"slime":         {one, "", one, one},

@@ -54,13 +54,13 @@ func tarred(t *testing.T, text []byte) []byte {
 	return b.Bytes()
 }
 
-// What a stream that is cut short holds before the cut is read, and the run says that
-// there was more. A stream whose bytes are not those that were written gives nothing.
+// Records before the cut of a truncated stream are read, and the run reports that there
+// was more. A corrupted stream gives no records.
 func TestDamagedDumps(t *testing.T) {
 	kit.Long(t)
 	var lines []string
 	for i := range 400 {
-		// Numbers keep the text from shrinking to a block.
+		// Random numbers keep the text from compressing into a single block.
 		lines = append(lines, strings.Replace(chatLine(fmt.Sprint("r", i), i%2 == 0), `"content":"`, fmt.Sprintf(`"content":"%x `, i*i*7919*104729), 1)+"\n")
 	}
 	text := []byte(strings.Join(lines, ""))
@@ -73,7 +73,7 @@ func TestDamagedDumps(t *testing.T) {
 		return c
 	}
 	garbage := bytes.Repeat([]byte("no frame of anything "), 10)
-	const some, none = exitLeftOut, exitFailed // of the records are read
+	const some, none = exitLeftOut, exitFailed // how many of the records are read
 	for _, c := range []struct {
 		name, file string
 		bytes      []byte

@@ -25,7 +25,7 @@ type demoCmd struct {
 	Out string `help:"Folder for the sample dump and the batch." default:"batch/demo"`
 }
 
-// Run converts the sample dump with the embedded model and shows a row.
+// Run converts the sample dump with the embedded model and prints its first row.
 func (c *demoCmd) Run(p *cli.Program) error {
 	dumps := filepath.Join(c.Out, "dumps")
 	if err := copyDumps(dumps); err != nil {

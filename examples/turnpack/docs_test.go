@@ -17,15 +17,15 @@ import (
 
 var fence = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
 
-// The commands of a page run word by word in a checkout, and print what the
-// page shows after them. A line "…" stands for any lines.
+// The commands of a page run verbatim in a checkout and print what the page shows after
+// them. A line "…" matches any lines.
 func TestDocs(t *testing.T) {
 	kit.Long(t)
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	require.NoError(t, err)
 	pages := []struct {
 		file     string
-		commands int // that must be found, so that no block is passed over
+		commands int // number of commands, so that no block is skipped
 		there    map[string]string
 	}{
 		{"docs/tutorial.md", 5, nil},
@@ -56,7 +56,7 @@ func TestDocs(t *testing.T) {
 				require.NoError(t, os.Symlink(filepath.Join(root, filepath.FromSlash(at)), filepath.Join(dir, name)))
 			}
 			t.Chdir(dir)
-			if page.file == "docs/view.md" { // it looks at the tutorial's batch
+			if page.file == "docs/view.md" { // the page uses the batch of the tutorial
 				code, _, stderr := call(t, "convert", "--model", "examples/tutorial/model", "--in", "examples/tutorial/dumps", "--out", "batch")
 				require.Zero(t, code, stderr)
 			}
@@ -84,7 +84,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// recipeInputs writes the files that docs/recipes.md names into the folder at hand.
+// recipeInputs writes the files that docs/recipes.md names to the current folder.
 func recipeInputs(t *testing.T) {
 	const tests = `"FAIL_TO_PASS": ["t.py::new"], "PASS_TO_PASS": [], "log_parser": "parse_log_pytest"`
 	const step = `{"type": "function_call", "name": "view", "arguments": "{}"}`
@@ -102,7 +102,7 @@ func recipeInputs(t *testing.T) {
 	}
 }
 
-// commands are the lines of a block that call turnpack.
+// commands returns the lines of a block that call turnpack.
 func commands(block string) []string {
 	var out []string
 	for line := range strings.Lines(block) {
@@ -114,7 +114,7 @@ func commands(block string) []string {
 	return out
 }
 
-// shows fails where printed is not what block shows.
+// shows fails the test if printed differs from block.
 func shows(t *testing.T, block, printed string) {
 	t.Helper()
 	have := strings.Split(strings.TrimRight(printed, "\n"), "\n")
@@ -134,5 +134,5 @@ func shows(t *testing.T, block, printed string) {
 	require.True(t, gap || len(have) == 0, "more is printed: %q", have)
 }
 
-// clean is a printed line without the rule that fills it.
+// clean returns a printed line without the rule that fills it.
 func clean(line string) string { return strings.TrimRight(line, "─ ") }

@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// A captured prompt whose engine took the text of a user for control tokens is named by
-// audit; the same text as an engine must encode it is not.
+// audit reports a captured prompt whose engine encoded text of a user as control tokens.
+// It does not report the same text encoded as plain text.
 func TestForgedPromptsAreAudited(t *testing.T) {
 	kit.Long(t)
 	model := modelDir(t, nil)

@@ -19,9 +19,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
 
-// driftingDump holds two rollouts of two calls each, ids alone. In "b" the second
-// prompt spells the end of the first reply otherwise, so that a realigned row
-// loses two of its six sampled tokens, a stop token among them.
+// driftingDump holds two rollouts of two calls each, with ids only. In "b", the second
+// prompt spells the end of the first reply differently, so that a realigned row loses two
+// of its six sampled tokens, including a stop token.
 func driftingDump(t *testing.T) string {
 	t.Helper()
 	m, err := embedded.Model()
@@ -81,7 +81,7 @@ func TestGates(t *testing.T) {
 	}
 }
 
-// Every estimator that the command offers makes a batch.
+// Every estimator that the command offers gives a batch.
 func TestEstimatorsOfferedWork(t *testing.T) {
 	kit.Long(t)
 	model, in := modelDir(t, nil), goodDump(t)
@@ -103,8 +103,8 @@ func TestEstimatorsOfferedWork(t *testing.T) {
 	require.Regexp(t, "^verl_grpo@.", info.Estimator, "the file says which revision")
 }
 
-// One turn without log probabilities takes the column from all rows: the summary
-// and a trainer that needs it name that turn, not the row that was to be written.
+// One turn without log probabilities removes the column from all rows. The summary and
+// the error of a trainer that needs it name that turn, not the row being written.
 func TestMissingColumnNamesTheTurn(t *testing.T) {
 	line := `{"id": "%s", "group": "g", "status": "completed", "outcome": {"resolved": %t}, "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}], "turns": [{"message": 1, "prompt_ids": [5, 6], "output_ids": [7]%s}]}`
 	file := dump(t, fmt.Sprintf(line, "a", true, `, "logprobs": [-1]`), fmt.Sprintf(line, "b", false, ""))

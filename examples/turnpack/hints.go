@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/reward"
 )
 
-// hints says what would keep rollouts that this run left without rows, and what
-// would bring contexts closer to those that the model saw.
+// hints returns advice on flags that would keep rollouts left without rows, or that would
+// bring contexts closer to what the model saw.
 func (s *summary) hints() []string {
 	var scalar, none int
 	for why, n := range s.WithoutRows {

@@ -13,8 +13,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// The folder of a live journal is converted as any dump: each sampled token is trained,
-// and a session that did not end has no outcome.
+// The folder of a live journal converts like any dump: each sampled token is trained, and
+// an open session has no outcome.
 func TestConvertJournal(t *testing.T) {
 	dir := t.TempDir()
 	j, err := live.OpenJournal(dir, live.JournalOptions{SegmentBytes: 1 << 10})
@@ -45,8 +45,8 @@ func TestConvertJournal(t *testing.T) {
 	require.Contains(t, stdout, "1 unfinished")
 }
 
-// A journal is converted and shown while a process writes it, removes segments of what was
-// delivered, and begins new ones.
+// A journal can be converted and viewed while a process writes to it, removes delivered
+// segments and begins new ones.
 func TestJournalThatIsWritten(t *testing.T) {
 	dir, model := filepath.Join(t.TempDir(), "journal"), modelDir(t, nil)
 	j, err := live.OpenJournal(dir, live.JournalOptions{SegmentBytes: 4 << 10})
@@ -75,7 +75,7 @@ func TestJournalThatIsWritten(t *testing.T) {
 	require.Greater(t, j.Stats().Records, int64(100))
 }
 
-// write records rollouts and delivers most of them, until ctx ends.
+// write records rollouts and delivers most of them until ctx ends.
 func write(ctx context.Context, rec *live.Recorder, first chan struct{}) error {
 	for n := 0; ctx.Err() == nil || n < 40; n++ {
 		id := strconv.Itoa(n)

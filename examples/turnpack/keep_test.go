@@ -12,7 +12,8 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// kept converts the demo's dumps by a rule, and returns the rewards of the rows by group.
+// kept converts the demo dumps with --keep rule. It returns the rewards of the rows by
+// group, and the summary.
 func kept(t *testing.T, rule string, flags ...string) (map[string][]float64, summary) {
 	out := t.TempDir()
 	args := append([]string{"convert", "--keep", rule, "--model", modelDir(t, nil), "--out", out, "--json", filepath.Join("demo", "dumps")}, flags...)
@@ -37,8 +38,8 @@ func kept(t *testing.T, rule string, flags ...string) (map[string][]float64, sum
 	return got, s
 }
 
-// Rejected rollouts give no rows, in supervised batches as in others, and are counted;
-// advantages of those kept are those of the whole group.
+// Rejected rollouts give no rows, with or without advantages, and are counted. Advantages
+// of the others are computed over the whole group.
 func TestKeep(t *testing.T) {
 	kit.Long(t)
 	all, whole := kept(t, "none", "--estimator", "none")

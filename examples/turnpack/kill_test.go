@@ -19,8 +19,8 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// many is a dump of so many groups of two, with log probabilities for trainers that
-// want them.
+// many writes a dump of that many groups of two, with log probabilities for trainers that
+// need them.
 func many(t *testing.T, groups int) string {
 	var lines []string
 	for g := range groups {
@@ -35,8 +35,8 @@ func many(t *testing.T, groups int) string {
 	return dump(t, lines...)
 }
 
-// manyAborted is many with groups of four, every third with an aborted rollout, every
-// fourth with one of two rows.
+// manyAborted is many with groups of four: every third group has an aborted rollout,
+// every fourth one with two rows.
 func manyAborted(t *testing.T, groups int) string {
 	var lines []string
 	for g := range groups {
@@ -58,8 +58,8 @@ func manyAborted(t *testing.T, groups int) string {
 	return dump(t, lines...)
 }
 
-// What a target left out is told alike by a run without a stop, by one that goes on after
-// kills, and by one that finds the batch complete.
+// An uninterrupted run, a run resumed after kills and a run that finds the batch complete
+// report the same left-out rollouts.
 func TestLeftOutForTheTargetAfterKills(t *testing.T) {
 	kit.Long(t)
 	model, in := modelDir(t, nil), manyAborted(t, 40)
@@ -96,7 +96,7 @@ func TestLeftOutForTheTargetAfterKills(t *testing.T) {
 			require.Equal(t, 0, code, stderr)
 			require.Contains(t, stdout, "already complete")
 			for why, n := range x.want {
-				if !strings.HasPrefix(why, "excluded") { // by the mask, whatever the target
+				if !strings.HasPrefix(why, "excluded") { // excluded by the mask, for any target
 					require.Contains(t, stdout, fmt.Sprint(n, " ", why))
 				}
 			}
@@ -119,9 +119,8 @@ func TestLeftOutForTheTargetAfterKills(t *testing.T) {
 	}
 }
 
-// Batches of every form of file are the same bytes after any number of kills as after
-// none; while they are not whole they say so, to audit and to readers; and no rerun is
-// refused.
+// For every file format, the bytes after any number of kills equal those without a kill.
+// Incomplete batches are recognized by audit and by readers, and no rerun is refused.
 func TestKilledConverts(t *testing.T) {
 	kit.Long(t)
 	model, in := modelDir(t, nil), many(t, 40)
@@ -168,8 +167,8 @@ func TestKilledConverts(t *testing.T) {
 	}
 }
 
-// A run that was killed after its last word and before it tidied up is tidied by the
-// next, which has nothing else to do.
+// The next run cleans up after a run that was killed between its record and its cleanup,
+// and has nothing else to do.
 func TestKilledAfterTheEnd(t *testing.T) {
 	kit.Long(t)
 	out, in := filepath.Join(t.TempDir(), "b"), many(t, 40)
@@ -193,8 +192,8 @@ func TestKilledAfterTheEnd(t *testing.T) {
 	require.Equal(t, want, tree(t, out))
 }
 
-// saysSo looks at every file that looks like a batch's in a folder without a manifest,
-// has the commands say so of one, and returns how many there were.
+// saysSo checks every batch file in a folder without a manifest, checks that the commands
+// report one of them as incomplete, and returns the number of files.
 func saysSo(t *testing.T, dir string) (parts int) {
 	if _, err := os.Stat(filepath.Join(dir, shard.ManifestName)); err == nil {
 		return 0
@@ -206,11 +205,11 @@ func saysSo(t *testing.T, dir string) (parts int) {
 		switch filepath.Ext(path) {
 		case ".parquet", ".pt", ".bin":
 			if e.Name() == "batch.parquet" {
-				return nil // whole by itself
+				return nil // complete by itself
 			}
 			require.ErrorIs(t, shard.Unfinished(path), export.ErrUnfinished, path)
 			if parts++; parts > 1 {
-				return nil // the commands ask for no more than that
+				return nil // the commands need only one
 			}
 			code, stdout, stderr := call(t, "audit", path)
 			require.Equal(t, 1, code, stdout+stderr)

@@ -8,7 +8,8 @@ import (
 	"github.com/turnpack/turnpack/internal/modelfolder"
 )
 
-// notices are the terms of the modules linked into the command: make notices writes them.
+// notices holds the licences of the modules linked into the command; "make notices"
+// writes the file.
 //
 //go:embed THIRD_PARTY_NOTICES
 var notices string

@@ -11,7 +11,7 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 )
 
-// TestLicences: the command prints the terms of every module it is made of.
+// The command prints the licences of every module linked into it.
 func TestLicences(t *testing.T) {
 	var out, errOut bytes.Buffer
 	require.Equal(t, exitOK, run(&cli.Program{Ctx: t.Context(), In: strings.NewReader(""), Out: &out, Err: &errOut}, []string{"licences"}), errOut.String())
@@ -20,7 +20,7 @@ func TestLicences(t *testing.T) {
 	info, ok := debug.ReadBuildInfo()
 	require.True(t, ok)
 	require.NotEmpty(t, info.Deps)
-	own := []string{"github.com/turnpack/turnpack"} // the library and the object stores
+	own := []string{"github.com/turnpack/turnpack"} // the library and the object-store module
 	tests := []string{"github.com/stretchr/testify", "github.com/davecgh/go-spew", "github.com/pmezard/go-difflib", "gopkg.in/yaml.v3", "go.yaml.in/yaml/v3", "github.com/google/go-cmp"}
 	for _, m := range info.Deps {
 		if !containsAny(m.Path, append(tests, own...)) {

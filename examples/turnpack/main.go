@@ -21,16 +21,17 @@ import (
 	"github.com/turnpack/turnpack/internal/plumb/verbs"
 )
 
-// Exit codes of every command, beside cli.Interrupted.
+// Exit codes, in addition to cli.Interrupted.
 const (
 	exitOK     = cli.OK
 	exitFailed = cli.Failed
 	exitUsage  = cli.Usage
-	// The batch is written, without records that are listed: convert --on-error report.
+	// The batch is written, but records were left out and listed (convert --on-error
+	// report).
 	exitLeftOut = 3
 )
 
-// commandLine is what kong parses.
+// commandLine is the command tree that kong parses.
 type commandLine struct {
 	Convert convertCmd `cmd:"" help:"Turn a folder of dumps into trainer-ready Parquet."`
 	Certify certifyCmd `cmd:"" help:"Say what a model's chat template does to rollouts, with a witness each."`
@@ -49,7 +50,7 @@ type commandLine struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the next signal ends the command at once
+	context.AfterFunc(ctx, stop) // the next signal kills the process
 	heap.Bound()
 	p := &cli.Program{Ctx: ctx, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	os.Exit(cli.Await(ctx, func() int { return run(p, os.Args[1:]) }, 3*time.Second, os.Stderr))

@@ -13,8 +13,8 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// A folder of training runs as it is: what was graded has a signed reward, what the
-// infrastructure broke has none, and the table says which and why.
+// A folder of training runs converts unchanged: graded runs have a signed reward, runs
+// with infrastructure failures have none, and the table lists them with the reasons.
 func TestConvertTrainingRuns(t *testing.T) {
 	dir := filepath.Join(kit.Dir(t, "data", "trajectories"), "openclaw-rl")
 	in := t.TempDir()
@@ -43,8 +43,8 @@ func TestConvertTrainingRuns(t *testing.T) {
 	require.Equal(t, map[float64]int{1: 1, -1: 4}, rewards)
 }
 
-// Files of a folder that were not read are named and counted by kind, and the exit
-// status says that something is missing, until that is accepted.
+// Unread files of a folder are named and counted by kind, and the exit status reports
+// them unless --on-error skip is set.
 func TestUnreadFilesChangeTheStatus(t *testing.T) {
 	kit.Long(t)
 	in := goodDump(t)
@@ -53,7 +53,7 @@ func TestUnreadFilesChangeTheStatus(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(in, "config.json"), []byte("{}"), 0o644))
 	out, model := t.TempDir(), modelDir(t, nil)
-	for range 2 { // the second run finds the batch and says the same
+	for range 2 { // the second run finds the batch complete and reports the same
 		code, stdout, stderr := call(t, "convert", "--model", model, "--in", in, "--out", out)
 		require.Equal(t, exitLeftOut, code, stderr)
 		require.Contains(t, stderr, "13 files of the folders were not read and are listed")
@@ -69,7 +69,7 @@ func TestUnreadFilesChangeTheStatus(t *testing.T) {
 	require.Zero(t, code, stderr)
 }
 
-// A system prompt from a file is part of what the batch was made from.
+// A system prompt from a file is among the recorded inputs of the batch.
 func TestSystemFile(t *testing.T) {
 	kit.Long(t)
 	file := filepath.Join(t.TempDir(), "system.txt")
@@ -89,7 +89,7 @@ func TestSystemFile(t *testing.T) {
 	require.Contains(t, stderr, "--system")
 }
 
-// A window that leaves nothing of a message is told of.
+// A context window that removes all of a message is reported.
 func TestWindowCountsInTheSummary(t *testing.T) {
 	long := strings.Repeat("word ", 400)
 	line := fmt.Sprintf(`{"id":"%%s","instance_id":"i","resolved":%%t,"messages":[{"role":"user","content":%q},{"role":"assistant","content":"a"},{"role":"user","content":%q},{"role":"assistant","content":"b"}]}`, long, long)
@@ -99,7 +99,7 @@ func TestWindowCountsInTheSummary(t *testing.T) {
 	require.Regexp(t, `context window +cuts the history of 4 turns: \d+ turns of it left out, \d+ messages shortened, [1-9]\d* of them to the note alone`, stdout)
 }
 
-// With --step-coef, a rollout that nobody judged keeps its outcome as reward, and one whose
+// With --step-coef, an unjudged rollout keeps its outcome as reward. A rollout whose
 // judge failed is left out, named and counted.
 func TestStepCoefOfFailedJudges(t *testing.T) {
 	record := func(k int, steps string) string {

@@ -13,35 +13,35 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// outputFlags say what is written.
+// outputFlags are the flags about the files to write.
 type outputFlags struct {
 	Target          string `help:"Trainer whose rules rows must meet and whose files are written: none, slime, openclaw, megatron, verl, skyrl, prime-rl, trl, trl-async, areal or nemo-rl." default:"none"`
 	RowsPerShard    int    `help:"Start a new file after so many rows, at the next group."`
 	BytesPerShard   int64  `help:"Start a new file after so many bytes, at the next group."`
 	GroupsPerStep   int    `help:"Groups of a training step: one file each (step_0, step_1, …)."`
-	RolloutsPerStep int    `help:"Most rollouts of a training step (slime's --global-batch-size): one file each; a group that no longer goes in begins the next. With --pt short steps are filled with samples that train nothing."`
-	Logprobs        string `help:"What the recorded log probabilities are: raw, before the temperature (vLLM's default), processed, after it (vLLM with logprobs_mode processed_logprobs, SGLang), or unknown. Kept in the file; targets refuse raw ones of other temperatures than 1." enum:"unknown,raw,processed" default:"unknown"`
-	GroupSize       int    `help:"Rollouts that a group must have (TRL's num_generations): others are left out, and with --target trl rollouts of several rows with them." placeholder:"N"`
+	RolloutsPerStep int    `help:"Most rollouts of a training step (slime's --global-batch-size): one file each; a group that does not fit begins the next. With --pt, short steps are filled with samples that train nothing."`
+	Logprobs        string `help:"Kind of the recorded log probabilities: raw (before the temperature, vLLM's default), processed (after it; vLLM with logprobs_mode processed_logprobs, SGLang) or unknown. Kept in the file; targets refuse raw ones if the temperature is not 1." enum:"unknown,raw,processed" default:"unknown"`
+	GroupSize       int    `help:"Rollouts that a group must have (TRL's num_generations): other groups are left out. With --target trl, rollouts of several rows are left out before they are counted." placeholder:"N"`
 	SeqLen          int    `help:"Sequence length of the trainer: longest row, and size of a pack for megatron and prime-rl."`
 	PadMultiple     int    `help:"Multiple that packed segments are padded to."`
 	Ranks           int    `help:"Data-parallel ranks (prime-rl)." default:"1"`
 	Pt              bool   `help:"With --target slime or openclaw: write the .pt file of --load-debug-rollout-data."`
-	Trace           string `help:"Write of every token which message its text is from (columns sources and flags): auto does so where no target is named." enum:"auto,on,off" default:"auto"`
-	Weights         string `help:"Loss weights by which a mean over tokens becomes another: none, rollout-mean (a rollout counts once, however many rows it has), prompt-mean, sequence-mean, or a trainer's own aggregation. Reads the input once more." default:"none"`
+	Trace           string `help:"Write for every token the message that its text is from (columns sources and flags); auto does so if no target is named." enum:"auto,on,off" default:"auto"`
+	Weights         string `help:"Loss weights that turn a mean over tokens into another aggregation: none, rollout-mean (a rollout counts once, however many rows it has), prompt-mean, sequence-mean, or a trainer's own aggregation. Reads the input once more." default:"none"`
 	PolicyVersion   int32  `help:"Policy version of turns that record none; -1 = unknown." default:"-1"`
 
-	source string // what the batch is made of, as a digest
-	begun  bool   // a run like this one was killed before it could tell what it made
-	marker string // file by which that is known, "" for batches of several files
+	source        string // digest of inputs, options and build
+	unrecordedRun bool   // an identical run was killed before it wrote its record
+	marker        string // file that exists while a batch of one file is written; "" for several files
 }
 
-// traced says whether rows tell where their tokens are from. Trainers read none
-// of it.
+// traced reports whether rows record the source of each token. Trainers do not read those
+// columns.
 func (f *outputFlags) traced() bool {
 	return f.Trace == "on" || f.Trace == "auto" && f.Target == "none"
 }
 
-// steps says whether a file is a training step.
+// steps reports whether each file is one training step.
 func (f *outputFlags) steps() bool { return f.GroupsPerStep > 0 || f.RolloutsPerStep > 0 }
 
 func (f *outputFlags) stepFlag() string {
@@ -51,7 +51,7 @@ func (f *outputFlags) stepFlag() string {
 	return "--groups-per-step"
 }
 
-// metadata adds to m what a file says of its columns.
+// metadata adds file metadata about the columns to m.
 func (f *outputFlags) metadata(m map[string]string) map[string]string {
 	if f.Logprobs == "unknown" || f.Logprobs == "" {
 		return m
@@ -63,7 +63,7 @@ func (f *outputFlags) metadata(m map[string]string) map[string]string {
 	return m
 }
 
-// packs says whether the files are packed by the sequence length of the trainer.
+// packs reports whether the target packs rows by the trainer's sequence length.
 func (f *outputFlags) packs() bool { return f.Target == "prime-rl" || f.Target == "megatron" }
 
 func (f *outputFlags) primerl() primerl.Options {
@@ -74,9 +74,8 @@ func (f *outputFlags) megatron() megatron.Options {
 	return megatron.Options{PackSize: f.SeqLen, PadMultiple: f.PadMultiple}
 }
 
-// check reports all flags that are out of range, contradict each other, or would
-// do nothing: a file that is not laid out as its reader was told shows in the
-// training only.
+// check reports all flags that are out of range, contradict each other or have no effect.
+// A file laid out otherwise than its reader expects fails only in training.
 func (f *outputFlags) check() error {
 	var errs []error
 	bad := func(flag, fix, format string, args ...any) {
@@ -135,7 +134,7 @@ func (f *outputFlags) check() error {
 	return errors.Join(errs...)
 }
 
-// target is the trainer that --target names, with the rules of its rows.
+// target returns the trainer that --target names, and its row options.
 func (f *outputFlags) target(model *tokenize.Model, w *weigh.Weigher) (*target.Target, target.Options, error) {
 	o := target.Options{MaxTokens: f.SeqLen, PadMultiple: f.PadMultiple, GroupSize: f.GroupSize, LeaveIncomplete: f.GroupSize > 0, RawLogprobs: f.Logprobs == "raw"}
 	if w.Mean() {

@@ -10,8 +10,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// A flag that the run would pass over, or that it cannot follow, is told before
-// anything is read, and all of them at once.
+// Flags without effect or in conflict are all reported at once, before any input is read.
 func TestOutputFlagsAreChecked(t *testing.T) {
 	kit.Long(t)
 	for flags, want := range map[string]string{
@@ -49,8 +48,8 @@ func TestOutputFlagsAreChecked(t *testing.T) {
 	require.Equal(t, 3, strings.Count(stderr, "turnpack: "), stderr)
 }
 
-// What cannot be read as a value does not hide other faults, and each names its flag as
-// it is typed.
+// A value that does not parse does not hide other errors, and each error names its flag
+// as it is typed.
 func TestAllFaultsAtOnce(t *testing.T) {
 	faulty := []string{"--mode=x", "--scale=x", "--truncated-coef=x", "--min-solved=x", "--no-such-flag", "--discount=x", "--keep=x", "--reward-clip=3:1", "--advantage-clip=4:1",
 		"--soft-overlong=1:2:3", "--max-tokens=-1", "--temperature=-1", "--group-by=x", "--recipe=x", "--group-filter=x", "--estimator=x", "--masked=x", "--overlong=x", "--length-of=x",
@@ -86,7 +85,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	require.Equal(t, 1, strings.Count(stderr, "turnpack: "), stderr)
 }
 
-// A dry run refuses what the run would.
+// A dry run refuses the same rows as the run.
 func TestDryRunHoldsRowsToTheTarget(t *testing.T) {
 	kit.Long(t)
 	model, in := modelDir(t, nil), goodDump(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// What a terminal would act on, or hide, in the ids and texts of a dump reaches it from no verb.
+// No command passes terminal escapes or hidden characters from a dump to the terminal.
 func TestVerbsCleanWhatTheyPrint(t *testing.T) {
 	kit.Long(t)
 	const bad = "a\x1b]0;own\x07\r\u202e\u200b\x00\u009b2J"
@@ -47,7 +47,7 @@ func TestVerbsCleanWhatTheyPrint(t *testing.T) {
 	odd := filepath.Join(t.TempDir(), strings.ReplaceAll(bad, "\x00", ""))
 	again := []string{"convert", "--model", model, "--in", dump(t, line(true, nil)), "--out", odd, "--format", "native"}
 	clean(again...)
-	clean(again...) // is complete
+	clean(again...) // already complete
 	clean("diff", filepath.Join(odd, "batch.parquet"), batch)
 	clean("view", odd)
 	clean("demo", "--out", odd+"demo")

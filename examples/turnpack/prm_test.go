@@ -20,8 +20,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// judgedDumps are dumps of groups of rollouts: made ones, and the training dumps of swe-rl
-// where they are beside the checkout.
+// judgedDumps returns dumps of groups of rollouts by name: generated ones, and the
+// training dumps of swe-rl if they are next to the checkout.
 func judgedDumps(t *testing.T) map[string]string {
 	made := t.TempDir()
 	var lines []string
@@ -62,9 +62,9 @@ func judgedDumps(t *testing.T) map[string]string {
 	return out
 }
 
-// Process rewards from dumps and a judge to rows, as the 8B script of swe-rl trains on them:
-// three votes a step, their mean added to the outcome, and each step compared with the
-// same step of the group's other rollouts by (value − mean) / (σ₀ + 1e-6); buckets of one
+// Process rewards go from dumps through a judge to rows, as in the 8B script of swe-rl:
+// three votes per step, their mean added to the outcome, and each step compared with the
+// same step of the group's other rollouts by (value − mean) / (σ₀ + 1e-6). Buckets of one
 // value are left out, unless all are.
 func TestProcessRewardsToRows(t *testing.T) {
 	kit.Long(t)
@@ -97,7 +97,7 @@ func TestProcessRewardsToRows(t *testing.T) {
 				of[one.ID][at] = outcome + *s.Score
 			}
 		}
-		want := map[string]float64{} // rollout and step
+		want := map[string]float64{} // key: rollout and step
 		for id, steps := range of {
 			for at, v := range steps {
 				all := values[at]
@@ -151,7 +151,7 @@ func TestProcessRewardsToRows(t *testing.T) {
 			}
 			require.Equal(t, want, got, "%s, %s: each step that can be compared is trained, no other", name, mode)
 
-			// The same as slime of OpenClaw-RL reads it.
+			// The same, as OpenClaw-RL's slime reads it.
 			code, _, stderr = call(t, append(args, "--target", "openclaw", "--pt", "--out", filepath.Join(dir, mode+"-pt"))...)
 			require.Zero(t, code, stderr)
 			files, err := filepath.Glob(filepath.Join(dir, mode+"-pt", "*", "0.pt"))
@@ -171,14 +171,15 @@ func TestProcessRewardsToRows(t *testing.T) {
 			}
 			require.Equal(t, len(want), steps)
 		}
-		// A target of one advantage a row takes rows of one step and says why it takes no others.
+		// A target with one advantage per row accepts per-step rows and says why it
+		// refuses merged ones.
 		for mode, says := range map[string]string{"perstep": "", "merged": "one advantage per row"} {
 			args := []string{"convert", "--recipe", "swe-rl-prm", "--window", "none", "--mode", mode, "--target", "slime", "--model", modelDir(t, nil), "--in", scored, "--dry-run"}
 			code, _, stderr = call(t, args...)
 			require.Equal(t, says == "", code == 0, stderr)
 			require.Contains(t, stderr, says)
 		}
-		// Without scores the recipe says what is missing.
+		// Without scores, the recipe reports what is missing.
 		code, _, stderr = call(t, "convert", "--recipe", "swe-rl-prm", "--model", modelDir(t, nil), "--in", in, "--dry-run")
 		require.NotZero(t, code)
 		require.Contains(t, stderr, "no step score computed")

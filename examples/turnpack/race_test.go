@@ -18,7 +18,8 @@ import (
 
 const runAs = "TURNPACK_TEST_RUN"
 
-// TestMain runs the command in place of the tests where the environment says so.
+// TestMain runs the command instead of the tests if the environment variable runAs is
+// set.
 func TestMain(m *testing.M) {
 	if args := os.Getenv(runAs); args != "" {
 		os.Exit(run(&cli.Program{Ctx: context.Background(), In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, strings.Split(args, "\n")))
@@ -26,15 +27,15 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is the command with args in a process of its own.
+// process returns the command with args as a separate process.
 func process(args ...string) *exec.Cmd {
 	c := exec.Command(os.Args[0])
 	c.Env = append(os.Environ(), runAs+"="+strings.Join(args, "\n"))
 	return c
 }
 
-// Two converts of different dumps to one place: one makes its batch, the other ends
-// with an error that says why.
+// Of two conversions of different dumps to one place, one writes its batch and the other
+// ends with an error that says why.
 func TestTwoConvertsToOnePlace(t *testing.T) {
 	kit.Long(t)
 	model := modelDir(t, nil)

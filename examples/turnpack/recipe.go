@@ -28,7 +28,8 @@ func (c *recipeCmd) Run(p *cli.Program) error {
 	return shape.Print(p.Out, r, c.JSON)
 }
 
-// shape gives p the rules, and its estimator what of them is its own.
+// shape sets the shaping rules of p, and the settings of its estimator that come with
+// them.
 func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 	var err error
 	p.Shaping, err = c.Rules()
@@ -69,8 +70,8 @@ func (c *convertCmd) shape(p *turnpack.Pipeline) error {
 	return errors.Join(append(errs, e.Validate())...)
 }
 
-// recipeMetadata is what a file says of the recipe that p follows in fact: the one
-// named, with what flags changed.
+// recipeMetadata returns the file metadata about the recipe that p follows: the named one
+// with the changes made by flags.
 func (c *convertCmd) recipeMetadata(p *turnpack.Pipeline) (map[string]string, error) {
 	if c.Recipe == "" {
 		return nil, nil

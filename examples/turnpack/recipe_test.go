@@ -21,7 +21,7 @@ import (
 	"github.com/turnpack/turnpack/reward"
 )
 
-// parsed are the flags of a convert command line.
+// parsed returns the flags of a convert command line.
 func parsed(t *testing.T, args ...string) *convertCmd {
 	var line commandLine
 	parser, err := kong.New(&line, kong.Resolvers(kong.ResolverFunc(shape.Defaults)))
@@ -31,7 +31,7 @@ func parsed(t *testing.T, args ...string) *convertCmd {
 	return &line.Convert
 }
 
-// estimatorOf is a pipeline's record.
+// estimatorOf returns the estimator record of a pipeline.
 func estimatorOf(p turnpack.Pipeline) reward.Estimator {
 	switch e := p.Estimator.(type) {
 	case reward.Estimator:
@@ -42,8 +42,8 @@ func estimatorOf(p turnpack.Pipeline) reward.Estimator {
 	return reward.GRPO()
 }
 
-// The flags of a recipe make the pipeline that Pipeline.With makes, and say so in the
-// file's metadata.
+// The flags of a recipe give the same pipeline as Pipeline.With, and the file metadata
+// records them.
 func TestRecipeFlags(t *testing.T) {
 	kit.Long(t)
 	for _, r := range recipe.All() {
@@ -67,7 +67,7 @@ func TestRecipeFlags(t *testing.T) {
 	}
 }
 
-// Each setting of a recipe is changed by its flag, and the file says which.
+// Each setting of a recipe can be changed by its flag, and the file records which were.
 func TestRecipeFlagsWin(t *testing.T) {
 	kit.Long(t)
 	other := map[string]string{"mode": "merged", "window": "none", "max-tokens": "7", "scale": "partial", "step-coef": "0.5", "infra-unresolved": "true", "truncated-coef": "0.25",
@@ -116,7 +116,7 @@ func TestShapingFlagsAreRead(t *testing.T) {
 	require.Contains(t, stderr, "nemotron-swe2@7ea279abf")
 }
 
-// Targets whose trainers take no advantages of a file refuse what would be lost there.
+// Targets whose trainers read no advantages refuse flags that would be lost.
 func TestLostAdvantagesAreRefused(t *testing.T) {
 	kit.Long(t)
 	for _, target := range []string{"megatron"} {
@@ -167,17 +167,17 @@ func TestConvertByRecipe(t *testing.T) {
 	}
 }
 
-// Training dumps of swe-rl go through its recipe to the advantages that the reference
-// makes of the same outcomes (_drop_constant_reward_groups, then _post_process_rewards): one reward of ±1 for each
-// rollout of a group, (r − mean) / (σ + 1e-6) on all its steps, groups of equal rewards out. A run whose evaluation
-// failed has no outcome, and is in no mean.
+// Training dumps of swe-rl get the same advantages from its recipe as from the reference
+// (_drop_constant_reward_groups, then _post_process_rewards): a reward of ±1 per rollout,
+// (r − mean) / (σ + 1e-6) on all its steps, and no groups of equal rewards. A run whose
+// evaluation failed has no outcome and counts in no mean.
 func TestOpenClawByRecipe(t *testing.T) {
 	kit.Long(t)
 	src := kit.Dir(t, "data", "trajectories", "openclaw-rl")
 	in := t.TempDir()
 	groups := [][]string{
 		{"train-resolved", "train-unresolved", "train-apply-failed", "train-no-patch", "train-eval-failed", "train-resolved"},
-		{"train-unresolved", "train-no-patch"}, // alike
+		{"train-unresolved", "train-no-patch"}, // equal rewards
 		{"train-eval-timeout", "train-resolved"},
 	}
 	reward := map[string]float64{"train-resolved": 1, "train-unresolved": -1, "train-apply-failed": -1, "train-no-patch": -1, "train-eval-timeout": -1}
@@ -226,9 +226,10 @@ func TestOpenClawByRecipe(t *testing.T) {
 	require.Contains(t, stdout, "infrastructure failure")
 }
 
-// What a trainer recorded beside what the engine sampled bounds the rows from a dump: the
-// ratio of the two policies at 5, and a row whose log probabilities differ too much is
-// masked, as nemotron-swe2 has it. Others are left to the trainer, and counted.
+// Off-policy bounds apply to log probabilities that a trainer recorded next to the
+// engine's: the ratio of the two policies is bounded at 5, and a row whose log
+// probabilities differ too much is masked, as in nemotron-swe2. Other rows are left to
+// the trainer and counted.
 func TestOffPolicyOfDumps(t *testing.T) {
 	kit.Long(t)
 	type row struct {
@@ -238,9 +239,9 @@ func TestOffPolicyOfDumps(t *testing.T) {
 	ratio := func(x float64) float32 { return float32(math.Exp(x)) }
 	all := []row{
 		{[]float64{-0.5, -1}, []float64{-0.25, -1.5}, []float32{ratio(0.25), ratio(-0.5)}},
-		{[]float64{-2.5, -0.1}, []float64{-0.5, -0.1}, nil}, // mean of e² and 1 is above 2
+		{[]float64{-2.5, -0.1}, []float64{-0.5, -0.1}, nil}, // mean of e² and 1 exceeds 2
 		{[]float64{-1, -1}, []float64{-1, -1}, []float32{1, 1}},
-		{[]float64{-1, -1}, []float64{0, 0}, []float32{1, 1}}, // not computed
+		{[]float64{-1, -1}, []float64{0, 0}, []float32{1, 1}}, // the trainer computed none
 	}
 	list := func(x []float64) string { return fmt.Sprintf("[0,0,%g,%g,0]", x[0], x[1]) }
 	var nemo, native []string
@@ -272,7 +273,7 @@ func TestOffPolicyOfDumps(t *testing.T) {
 			}
 		}
 	}
-	// The first row of a file need not show that it has weights.
+	// The weights column is written even if the first row of the file needs none.
 	for _, flags := range [][]string{{"--rows-per-shard", "2"}, {}, {"--dry-run"}} {
 		out := t.TempDir()
 		args := append([]string{"convert", "--in", dump(t, native[2], native[0]), "--out", out, "--quiet", "--importance-weights", "0:5"}, flags...)

@@ -20,8 +20,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// record says what made a batch: a later run with the same record has nothing
-// to do.
+// record describes how a batch was made. A later run with the same record has nothing to
+// do.
 type record struct {
 	Version   int            `json:"version"`
 	Options   map[string]any `json:"options"` // flag → value
@@ -29,7 +29,7 @@ type record struct {
 	Template  string         `json:"template"`
 	Inputs    []input        `json:"inputs"`
 	Files     []place.File   `json:"files"`
-	Summary   summary        `json:"summary"` // without times and places
+	Summary   summary        `json:"summary"` // without times and paths
 }
 
 // input is a path that was read.
@@ -40,16 +40,16 @@ type input struct {
 	SHA256 string `json:"sha256"`
 }
 
-// record describes what this run would make of in.
+// record returns the record of this run for the inputs in, without its results.
 func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error) {
 	r := &record{Version: 1, Options: map[string]any{}}
 	if model != nil {
 		r.Tokenizer, r.Template = model.Tokenizer.Digest(), model.TemplateDigest()
 	}
 	decides := *c
-	// What names places or decides how a run looks, not what it makes.
+	// These only name places or change how a run proceeds, not its result.
 	decides.Model, decides.Template, decides.In, decides.More, decides.Out, decides.Rewards, decides.System = "", "", nil, nil, "", nil, ""
-	decides.OnError = "" // of a run that ends, what is left out only decides how
+	decides.OnError = "" // --on-error does not change the rows of a run that succeeds
 	decides.Force, decides.Workers, decides.DryRun, decides.JSON, decides.Quiet = false, 0, false, false, false
 	text, err := json.Marshal(decides)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 		return nil, err
 	}
 	maps.DeleteFunc(r.Options, func(_ string, v any) bool { return v == nil || v == "" || v == false || v == 0.0 })
-	out, err := filepath.Abs(c.Out) // as paths of --in are, which may lie around it
+	out, err := filepath.Abs(c.Out) // absolute like the paths of --in, which may contain it
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 	return r, nil
 }
 
-// source is a digest of what the batch is made of, and by which build.
+// source returns a digest of everything that determines the batch, and of the build.
 func (r *record) source() string {
 	made := []any{r.Version, r.Options, r.Tokenizer, r.Template}
 	for _, in := range r.Inputs {
@@ -91,16 +91,16 @@ func (r *record) source() string {
 			}
 		}
 	}
-	text, _ := json.Marshal(made) // strings, numbers and maps of such
+	text, _ := json.Marshal(made) // cannot fail: strings, numbers and maps of them
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// marker names the file that stands beside a batch of one file while it is made. What a
-// killed run left is the same run's by that name.
+// marker returns the name of the file that exists next to a batch of one file while it is
+// written. By that name, a later identical run recognizes what a killed run left.
 func (r *record) marker() string { return ".turnpack." + r.source()[:12] + ".begun" }
 
-// differs says in words how the run that made a batch differs from r.
+// differs lists in words how the run that made a batch differs from r.
 func (r *record) differs(made *record) []string {
 	var out []string
 	keys := maps.Clone(r.Options)
@@ -132,7 +132,7 @@ func (r *record) differs(made *record) []string {
 	return out
 }
 
-// flagName spells a field as its flag: GroupBy is --group-by.
+// flagName returns the flag of a field: GroupBy is --group-by.
 func flagName(field string) string {
 	var b strings.Builder
 	for _, r := range field {
@@ -152,9 +152,9 @@ func value(v any) string {
 	return fmt.Sprint(v)
 }
 
-// complete returns the record of the batch at dst when the run that made it is
-// r's, nil when there is none, and an error when it is the batch of another run
-// or no longer as it was made.
+// complete returns the record of the batch at dst if the same run made it, and nil if
+// there is no batch. It returns an error if another run made the batch or if a file has
+// changed.
 func (r *record) complete(dst place.Place) (*record, error) {
 	text, err := dst.Read(cli.RecordName)
 	if err != nil {
@@ -184,13 +184,13 @@ func (r *record) complete(dst place.Place) (*record, error) {
 	return made, nil
 }
 
-// replace removes the files at dst that an earlier run made, as it made them, and this
-// one does not: a trainer would go on reading them.
+// replace removes the unchanged files of an earlier run at dst that are not among files.
+// A trainer would otherwise still read them.
 func replace(dst place.Place, files []string) error {
 	var made record
 	text, err := dst.Read(cli.RecordName)
 	if err != nil || json.Unmarshal(text, &made) != nil {
-		return err // without a record nothing tells whose files are there
+		return err // without a record, nobody knows who made the files there
 	}
 	for _, f := range made.Files {
 		if slices.Contains(files, f.File) || !filepath.IsLocal(filepath.FromSlash(f.File)) {
@@ -206,8 +206,8 @@ func replace(dst place.Place, files []string) error {
 	return nil
 }
 
-// finish adds what the run made in dir. The record of another run, which wrote there
-// at the same time, stays unless force is set.
+// finish adds files and summary to the record and writes it to dir. Without force, it
+// keeps the record of another run that wrote there at the same time.
 func (r *record) finish(dir string, files []string, s summary, force bool) error {
 	s.Seconds, s.TokensPerSec, s.Output = 0, 0, ""
 	r.Summary = s

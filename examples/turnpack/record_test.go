@@ -22,15 +22,15 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// The same command run again has nothing to do; another one is told what
-// differs, and neither changes a byte.
+// The same command run again does nothing; a different one reports what differs. Neither
+// changes a byte.
 func TestRunAgain(t *testing.T) {
 	kit.Long(t)
 	model, in := modelDir(t, nil), goodDump(t)
 	for _, form := range []struct {
 		reason string
 		flags  []string
-		file   string // one of the batch
+		file   string // a file of the batch
 	}{
 		{"one file", nil, "batch.parquet"},
 		{"shards", []string{"--rows-per-shard", "1"}, "data/part-00000.parquet"},
@@ -83,7 +83,7 @@ func TestRunAgain(t *testing.T) {
 	require.Regexp(t, "held .* bytes in 1 files, now .* in 2", stderr)
 }
 
-// tree is the contents of a folder by name.
+// tree returns the contents of a folder by file name.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -98,7 +98,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// A batch below its own input is no part of it.
+// A batch inside its own input folder is not read as input.
 func TestOutputInsideInput(t *testing.T) {
 	in := goodDump(t)
 	for _, want := range []string{"2 in 1 groups", "already complete"} {
@@ -108,7 +108,7 @@ func TestOutputInsideInput(t *testing.T) {
 	}
 }
 
-// A run that is refused, or fails before it writes, leaves no folder.
+// A run that is refused, or that fails before it writes, leaves no folder.
 func TestNoEmptyFolder(t *testing.T) {
 	kit.Long(t)
 	groups := dump(t, chatLine("a", true), strings.Replace(chatLine("b", true), "task", "task-2", 1))
@@ -138,8 +138,8 @@ func TestManifestNamesTrace(t *testing.T) {
 	require.Equal(t, "advantages,advantage,sources,flags", m.Columns)
 }
 
-// store answers as an object store that speaks S3 does, and gives the URL of a
-// prefix in it.
+// store starts a server that answers like an S3 object store. It returns the URL of a
+// prefix and the stored objects.
 func store(t *testing.T) (out string, objects map[string]string) {
 	t.Helper()
 	objects = map[string]string{}
@@ -173,8 +173,8 @@ func store(t *testing.T) (out string, objects map[string]string) {
 	return "s3://bucket/run/1?region=here&use_path_style=true&endpoint=" + s.URL, objects
 }
 
-// body is what r carries, without the frames that S3 clients may put around it:
-// "SIZE;…\r\n", the bytes, "\r\n", to a size of 0.
+// body returns the body of r without the chunk framing of S3 clients: "SIZE;…\r\n", the
+// bytes, "\r\n", up to a size of 0.
 func body(r *http.Request) string {
 	b, _ := io.ReadAll(r.Body)
 	if r.Header.Get("X-Amz-Decoded-Content-Length") == "" {
@@ -192,7 +192,7 @@ func body(r *http.Request) string {
 	}
 }
 
-// A batch in an object store is that of a folder, and is as complete.
+// A batch in an object store equals that in a folder, and is recognized as complete.
 func TestObjectStore(t *testing.T) {
 	out, objects := store(t)
 	model, in := modelDir(t, nil), goodDump(t)
@@ -218,7 +218,7 @@ func TestObjectStore(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "--dedup was unset, is true")
 
-	delete(objects, "run/1/"+cli.RecordName) // as an upload that was cut off leaves it
+	delete(objects, "run/1/"+cli.RecordName) // as after an interrupted upload
 	code, _, stderr = convert(out)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "is there and no complete run made it")

@@ -15,8 +15,8 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// sampled is a rollout of a call for each output, after prompts of their own; more are
-// further keys of the record.
+// sampled returns a rollout with one call per output, each after its own prompt. more
+// holds further keys of the record.
 func sampled(group string, k int, more string, outputs ...[]int) string {
 	var turns []string
 	for i, out := range outputs {
@@ -26,7 +26,8 @@ func sampled(group string, k int, more string, outputs ...[]int) string {
 	return fmt.Sprintf(`{"turnpack_version":1,"id":"%s-%d","group":"%s","status":"completed","outcome":{"reward":%d},"turns":[%s]%s}`, group, k, group, k%2, strings.Join(turns, ","), more)
 }
 
-// What a refusal names as its remedy works in the same folder, whatever was begun there.
+// The fix that an error suggests works in the same folder, whatever the failed run left
+// there.
 func TestRemediesWork(t *testing.T) {
 	kit.Long(t)
 	model := modelDir(t, nil)
@@ -70,8 +71,7 @@ func TestRemediesWork(t *testing.T) {
 	}
 }
 
-// A batch that replaces another leaves none of its files for a trainer to read, and what is
-// not of the batch stays.
+// With --force, a batch replaces all files of the earlier batch; other files stay.
 func TestForceReplacesTheWholeBatch(t *testing.T) {
 	kit.Long(t)
 	model, in, out := modelDir(t, nil), many(t, 4), filepath.Join(t.TempDir(), "b")
@@ -101,8 +101,7 @@ func TestForceReplacesTheWholeBatch(t *testing.T) {
 	}
 }
 
-// The summary counts the rows that are written, and weights are those of the rollouts that
-// are: what a target leaves out is in neither, nor in the steps.
+// Rows that a target leaves out are not counted in the summary, the weights or the steps.
 func TestCountsOfWhatATargetLeavesOut(t *testing.T) {
 	kit.Long(t)
 	model, in := modelDir(t, nil), manyAborted(t, 12)
@@ -137,7 +136,7 @@ func TestCountsOfWhatATargetLeavesOut(t *testing.T) {
 	}
 }
 
-// A path with a comma is one path, whichever flag names it.
+// A path with a comma is one path, for every flag.
 func TestPathsWithCommas(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a,b")
 	require.NoError(t, os.Mkdir(dir, 0o755))

@@ -22,11 +22,11 @@ import (
 	"github.com/turnpack/turnpack/tokenize/lineage"
 )
 
-// Faults reports all flags that are wrong before anything is read.
+// Faults reports all wrong flags before any input is read.
 func (c *convertCmd) Faults() error {
 	errs := []error{c.check()}
 	pipe, err := c.flags()
-	pipe.Model = new(tokenize.Model) // what lacks without one is told below, by flag
+	pipe.Model = new(tokenize.Model) // withoutModel reports missing models by flag
 	errs = append(errs, cli.Also(err, pipe.Validate()))
 	if c.Model == "" {
 		errs = append(errs, c.withoutModel())
@@ -67,8 +67,8 @@ func (c *convertCmd) withoutModel() error {
 	return errors.Join(errs...)
 }
 
-// dumps translates the flags about reading.
-func (c *convertCmd) dumps() (traj.Options, error) {
+// readerOptions returns the reader options that the flags set.
+func (c *convertCmd) readerOptions() (traj.Options, error) {
 	o := traj.Options{Format: c.Format, Dedup: c.Dedup, JoinCalls: c.Join}
 	if c.GroupBy != "auto" {
 		o.GroupBy = c.GroupBy
@@ -93,7 +93,7 @@ func (c *convertCmd) dumps() (traj.Options, error) {
 	return o, nil
 }
 
-// pipeline is the run that the flags ask for.
+// pipeline returns the pipeline that the flags describe.
 func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnpack.Pipeline, error) {
 	p, err := c.flags()
 	p.Model = model
@@ -103,7 +103,7 @@ func (c *convertCmd) pipeline(ctx context.Context, model *tokenize.Model) (turnp
 	return p, err
 }
 
-// flags translates those that need no model.
+// flags returns the pipeline settings that need no model.
 func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	p := turnpack.Pipeline{Workers: c.Workers, Temperature: c.Temperature, Scale: reward.OutcomePolicy{StepCoef: c.StepCoef},
 		Trace: c.traced(),
@@ -116,7 +116,7 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 		p.Window = window
 	}
 	p.Encode = tokenize.Options{Mode: mode, Specials: c.Specials, Edges: edges, PromptsBy: c.PromptsBy, Drift: lineage.Options{Drift: drift, MaxDropTokens: c.MaxDrop, MaxSubTokens: c.MaxSub}}
-	errs = append(errs, c.give(&p.Encode))
+	errs = append(errs, c.applyTo(&p.Encode))
 	for flag, limit := range map[string]int{"--max-drop-tokens": c.MaxDrop, "--max-sub-tokens": c.MaxSub} {
 		if limit < -1 {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, "found %d, expected -1 (none) or more; 0 is the default", limit))
@@ -179,8 +179,8 @@ func (c *convertCmd) flags() (turnpack.Pipeline, error) {
 	return p, errors.Join(errs...)
 }
 
-// exported translates the flags about files.
-func (c *convertCmd) exported(model *tokenize.Model) export.Options {
+// exportOptions returns the export options that the flags set.
+func (c *convertCmd) exportOptions(model *tokenize.Model) export.Options {
 	o := export.Options{Force: c.Force, Estimator: shape.Full(c.Estimator)}
 	if model != nil {
 		o.Tokenizer, o.Template = model.Tokenizer.Digest(), model.TemplateDigest()

@@ -16,15 +16,15 @@ type showCmd struct {
 	File     string   `arg:"" help:"Parquet file of a batch, the folder it is in, or another file with token ids."`
 	Row      int      `arg:"" help:"Row number, from 0." default:"0"`
 	Model    string   `help:"Model folder with the tokenizer the batch was made with; the embedded one is recognised."`
-	Template string   `help:"With --model and --token: the chat template that the batch was made with, where convert had one named." placeholder:"NAME|FILE"`
+	Template string   `help:"With --model and --token: the chat template that the batch was made with, if convert was given one." placeholder:"NAME|FILE"`
 	By       string   `help:"Colour tokens by: mask, source, logprob, advantage." enum:"mask,source,logprob,advantage" default:"mask"`
 	Token    int      `help:"Print what is known of one token, counted from 0: its bytes, the message, field and bytes it is recorded in, and why it is trained or not." default:"-1"`
-	In       []string `help:"With --token: the dumps that the batch was made of, where its record does not name them." sep:"none" type:"path"`
+	In       []string `help:"With --token: the dumps that the batch was made from, if its record does not name them." sep:"none" type:"path"`
 	Color    string   `help:"Colour: auto, always, never." enum:"auto,always,never" default:"auto"`
-	Width    int      `help:"Columns of the terminal; 0 asks it." default:"0"`
+	Width    int      `help:"Width in columns; 0 = that of the terminal." default:"0"`
 }
 
-// Run prints one row.
+// Run prints one row, or one token of it.
 func (c *showCmd) Run(p *cli.Program) error {
 	var err error
 	if c.File, err = cli.One(c.File); err != nil {

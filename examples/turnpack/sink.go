@@ -17,21 +17,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// output is a sink with what it makes: name stands for the batch in the
-// summary, files are its files once it is closed, both as seen from the folder.
-// discard is an Abort that leaves nothing that a later run could go on from. set is
-// the set that the files belong to, nil for one file; groups knows what a target left out.
+// output is a sink and the files it writes. name stands for the batch in the summary, and
+// files lists the files after Close; both are relative to the output folder. discard
+// aborts so that no later run can resume. set is nil if the batch is one file.
 type output struct {
 	step.Sink
 	name    string
 	files   func() []string
 	discard func() error
 	set     *shard.Set
-	groups  *step.Groups // nil = all rows are written
+	groups  *step.Groups // counts what a target left out; nil if all rows are written
 }
 
-// resumable is what a run writes to, and does not abort: one that goes on from finished
-// shards knows it.
+// resumable returns the sink for a run to write to, without Abort. For a set of files,
+// the run can resume after finished shards.
 func (o *output) resumable() turnpack.Sink {
 	if o.set == nil {
 		return step.Rows{To: o.Sink}
@@ -42,8 +41,9 @@ func (o *output) resumable() turnpack.Sink {
 	}{step.Rows{To: o.Sink}, o.set}
 }
 
-// fail ends the output after an error. Where no shard is done nothing stays, so that other
-// flags can be tried in the same folder; one that was interrupted keeps what it learnt.
+// fail ends the output after an error. If no shard is done and the run was not
+// interrupted, it removes everything, so that other flags can be tried in the same
+// folder.
 func (o *output) fail(interrupted bool) error {
 	var err error
 	if o.set != nil && len(o.set.Shards()) == 0 && !interrupted {
@@ -52,7 +52,7 @@ func (o *output) fail(interrupted bool) error {
 	return errors.Join(err, o.Abort())
 }
 
-// keeper is the part of a set by which a run goes on.
+// keeper is the part of a set that lets a run resume.
 type keeper interface {
 	Kept(rollout string) []byte
 	Holds(rollout string) bool
@@ -61,15 +61,15 @@ type keeper interface {
 	SetState(value []byte) error
 }
 
-// open makes the sink under dir.
+// open creates the sink under dir.
 func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts export.Options, w *weigh.Weigher) (output, error) {
-	out, err := f.plain(dir, t, o, opts)
-	return f.weighed(out, w), err
+	out, err := f.openUnweighted(dir, t, o, opts)
+	return f.addWeights(out, w), err
 }
 
-// weighed is out for rows with their weights and, where its files hold rows of tokens
-// alone, without those of very many.
-func (f *outputFlags) weighed(out output, w *weigh.Weigher) output {
+// addWeights wraps out so that rows get their loss weights. For formats that take only rows
+// with one entry per token, it refuses rows too large for that.
+func (f *outputFlags) addWeights(out output, w *weigh.Weigher) output {
 	if out.Sink != nil && w != nil && !w.Mean() {
 		out.Sink = weigh.Weighing{Weigher: w, Sink: out.Sink}
 	}
@@ -79,8 +79,8 @@ func (f *outputFlags) weighed(out output, w *weigh.Weigher) output {
 	return out
 }
 
-// plain makes the sink of rows that have their weights, or get them from t.
-func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts export.Options) (output, error) {
+// openUnweighted creates the sink without loss weights, except those that t sets.
+func (f *outputFlags) openUnweighted(dir string, t *target.Target, o target.Options, opts export.Options) (output, error) {
 	opts.Trace = f.traced()
 	out, err := output{}, error(nil)
 	if m := f.maker(dir, o, opts); m != nil {
@@ -102,26 +102,27 @@ func (f *outputFlags) plain(dir string, t *target.Target, o target.Options, opts
 	return out, err
 }
 
-// try makes a sink that refuses the rows that open's would, and writes nothing.
-func (f *outputFlags) try(t *target.Target, opts export.Options, w *weigh.Weigher) (output, error) {
+// openDryRun creates a sink that refuses the same rows as the sink of open, and writes nothing.
+func (f *outputFlags) openDryRun(t *target.Target, opts export.Options, w *weigh.Weigher) (output, error) {
 	opts.Trace = f.traced()
-	if f.packs() { // such files hold no status
+	if f.packs() { // these formats hold no status
 		opts.UnknownStatus = rollout.StatusCompleted
 	}
 	check, err := export.NewChecker(opts)
 	g := &step.Groups{Target: t, To: step.Checked{Checker: check}, PerStep: f.RolloutsPerStep}
 	out := output{Sink: g, groups: g, files: func() []string { return nil }}
 	out.discard = out.Abort
-	return f.weighed(out, w), err
+	return f.addWeights(out, w), err
 }
 
-// maker writes the step files of a trainer's own format, nil for the row schema.
+// maker returns the writer of step files in a trainer's own format, or nil for the row
+// schema.
 func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *shard.Maker {
 	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
 	switch {
 	case f.Target == "prime-rl":
 		packs := f.primerl()
-		packs.Force = true // the set sees to what is there
+		packs.Force = true // the set checks existing files
 		return &shard.Maker{ID: fmt.Sprintf("prime-rl %+v", packs), Names: func(i int) (files []string) {
 			for rank := range f.Ranks {
 				files = append(files, fmt.Sprintf("rollouts/step_%d/rank_%d.bin", i+1, rank))
@@ -149,16 +150,16 @@ func (f *outputFlags) maker(dir string, o target.Options, opts export.Options) *
 	return nil
 }
 
-// one says whether the batch is one file.
-func (f *outputFlags) one() bool {
+// oneFile reports whether the batch is one file.
+func (f *outputFlags) oneFile() bool {
 	return f.RowsPerShard == 0 && f.BytesPerShard == 0 && !f.steps() && !f.packs() && !f.Pt
 }
 
-// rows makes the sink of files of the row schema: one, or one for each shard.
+// rows creates the sink for the row schema: one file, or one per shard.
 func (f *outputFlags) rows(dir string, opts export.Options) (output, error) {
-	if f.one() {
+	if f.oneFile() {
 		const name = "batch.parquet"
-		opts.Force = opts.Force || f.begun
+		opts.Force = opts.Force || f.unrecordedRun
 		w, err := export.Create(filepath.Join(dir, name), opts)
 		if err != nil {
 			return output{}, err
@@ -174,7 +175,7 @@ func (f *outputFlags) rows(dir string, opts export.Options) (output, error) {
 	return out, err
 }
 
-// shards makes the sink of a set of files.
+// shards creates the sink for a set of files.
 func (f *outputFlags) shards(dir string, o shard.Options) (output, error) {
 	set, err := shard.Create(dir, o)
 	if err != nil {

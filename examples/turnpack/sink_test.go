@@ -17,8 +17,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Segments are padded with the tokenizer's eos_token, whatever other ids end a
-// completion: the trainer takes no other id for padding.
+// Segments are padded with the tokenizer's eos_token, whatever other stop tokens there
+// are: the trainer accepts no other id as padding.
 func TestPacksArePaddedWithTheTokenizersEOS(t *testing.T) {
 	kit.Long(t)
 	dir := modelDir(t, func(dir string) {
@@ -92,8 +92,8 @@ func TestPolicyVersionOfRowsWithoutOne(t *testing.T) {
 	}
 }
 
-// What stands for an ending that is not recorded counts like a recorded one: it
-// is masked, scored and brought into the trainer's form.
+// A status set by --unknown-status acts like a recorded one: for masks, rewards and the
+// trainer's format.
 func TestUnknownStatusIsMappedLikeARecordedOne(t *testing.T) {
 	kit.Long(t)
 	in := driftingDump(t) // rollout b has two rows
@@ -123,8 +123,8 @@ func TestUnknownStatusIsMappedLikeARecordedOne(t *testing.T) {
 	require.Contains(t, stderr, "2 masked: aborted")
 }
 
-// Steps made by rollouts never pass the number, are filled in .pt files, and the
-// summary tells how many rollouts they have.
+// Steps never exceed --rollouts-per-step, are filled up in .pt files, and the summary
+// reports their sizes.
 func TestRolloutsPerStep(t *testing.T) {
 	kit.Long(t)
 	model, in := modelDir(t, nil), filepath.Join("demo", "dumps")
@@ -175,7 +175,7 @@ func TestRolloutsPerStep(t *testing.T) {
 	require.Contains(t, stderr, "choose one of them")
 }
 
-// --temperature reaches rows whose dump records none; a negative one is refused.
+// --temperature applies to rows whose dump records none; a negative value is refused.
 func TestTemperatureOfRowsWithoutOne(t *testing.T) {
 	for given, want := range map[string]float32{"0.7": 0.7, "0": 1} {
 		out := t.TempDir()

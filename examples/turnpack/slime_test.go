@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/internal/pickle"
 )
 
-// slimeSample is what tests look at of a sample in a file of slime.
+// slimeSample has the fields of a slime sample that the tests check.
 type slimeSample struct {
 	Tokens         []int32        `json:"tokens"`
 	ResponseLength int            `json:"response_length"`

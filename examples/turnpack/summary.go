@@ -20,9 +20,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// summary is what a conversion prints at its end.
+// summary is printed at the end of a conversion.
 type summary struct {
-	tokenize.Report                  // Rows and Trained are those below
+	tokenize.Report                  // its Rows and Trained are hidden by those below
 	Window          ctxwindow.Report `json:"window,omitzero"`
 
 	Read          int            `json:"records"`
@@ -60,22 +60,22 @@ type summary struct {
 	Seconds       float64        `json:"seconds"`
 	TokensPerSec  float64        `json:"tokens_per_second"`
 	Output        string         `json:"output,omitempty"`
-	// StepRollouts are the rollouts of each step, where files are steps.
+	// StepRollouts counts the rollouts of each step if files are steps.
 	StepRollouts *step.Rollouts `json:"rollouts_per_step,omitempty"`
-	// Batch, Judge and Shaping describe the batch as a whole.
+	// Batch, Judge and Shaping describe the whole batch.
 	Batch   *shape.Batch    `json:"batch,omitempty"`
 	Judge   *prm.Agreement  `json:"judge,omitempty"`
 	Shaping *shaping.Report `json:"shaping,omitempty"`
 	Target  map[string]int  `json:"target_left_out,omitempty"` // rollouts and rows
 	// Unscored counts sampled tokens of steps without an advantage.
 	Unscored int64 `json:"unscored_tokens,omitempty"`
-	// Complete says that an earlier run made the batch and this one nothing.
+	// Complete reports that an earlier run made the batch and this run did nothing.
 	Complete bool `json:"already_complete,omitempty"`
 
-	windowed bool // contexts were planned in this run, or it has none
-	undated  bool // the template may write a date that nobody gave
+	windowed bool // this run applied a context window, or rows are whole
+	undated  bool // the template may write a date and none was given
 	idsAlone bool // no model was given
-	unfilled bool // a file of slime holds as many rollouts as there are
+	unfilled bool // a .pt file of slime is not filled up to a number of rollouts
 }
 
 type skipLine struct {
@@ -107,7 +107,7 @@ func summarize(r turnpack.Report, took time.Duration, output string) *summary {
 	return s
 }
 
-// droppedColumn is a column that no row has, because some turns lack it.
+// droppedColumn is a column that no row has because some turns lack it.
 type droppedColumn struct {
 	name string
 	*turnpack.Dropped
@@ -127,8 +127,7 @@ func (c droppedColumn) why() string {
 	return fmt.Sprintf("%s: %s of %s turns record none, the first: %s", c.name, cli.Number(c.Without), cli.Number(c.Turns), c.First)
 }
 
-// shown is the first fault of a record, with its file where the fault names
-// none.
+// shown returns the first error of a record, with its file if the error names none.
 func (k skipLine) shown() string {
 	text := cli.FirstFault(k.Error)
 	if k.File == "" || strings.Contains(text, k.File) {
@@ -149,7 +148,7 @@ func skipLines(skips []turnpack.Skip) []skipLine {
 	return out
 }
 
-// read adds what the dump reader passed over.
+// read adds what the dump reader skipped or joined.
 func (s *summary) read(src *traj.Source, c *convertCmd) *summary {
 	if s == nil {
 		return nil
@@ -169,5 +168,5 @@ func (s *summary) read(src *traj.Source, c *convertCmd) *summary {
 	return s
 }
 
-// maxListed bounds the skips that the table lists; --json has more.
+// maxListed is the number of skipped records that the table lists; --json has more.
 const maxListed = 20

@@ -10,31 +10,31 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// maxUnread bounds the files not read that the table names; --json has more.
+// maxUnread is the number of unread files that the table names; --json has more.
 const maxUnread = 10
 
-// table is what a summary is printed to: a name and a text a row.
+// table collects the printed summary: a name and a text per row.
 type table struct{ strings.Builder }
 
 func (t *table) row(name, format string, args ...any) {
 	fmt.Fprintf(t, "  %-22s %s\n", name, rollout.Printable(fmt.Sprintf(format, args...)))
 }
 
-// counts is a row of numbers by name, if there are any.
+// counts adds a row of numbers by name if of is not empty.
 func (t *table) counts(name string, of map[string]int) {
 	if len(of) > 0 {
 		t.row(name, "%s", cli.Counts(of))
 	}
 }
 
-// few is a row of the number and the first of a list, if it has any.
+// few adds a row with the length and the first items of a list if it is not empty.
 func (t *table) few(name string, list []string) {
 	if len(list) > 0 {
 		t.row(name, "%s: %s", cli.Number(len(list)), cli.FirstOf(list))
 	}
 }
 
-// list is a row for each of n lines, most of them at most.
+// list adds one row for each of n lines, up to most.
 func (t *table) list(n, of, most int, line func(int) string) {
 	for i := range n {
 		if i == most {
@@ -45,7 +45,7 @@ func (t *table) list(n, of, most int, line func(int) string) {
 	}
 }
 
-// table prints the summary for a person.
+// table prints the summary as text.
 func (s *summary) table(w io.Writer) error {
 	var t table
 	s.inputRows(&t)
@@ -110,7 +110,7 @@ func (s *summary) batchRows(t *table) {
 	t.row("sampled tokens", "%s captured, %s rendered from text", cli.Number(s.Captured), cli.Number(s.Rendered))
 }
 
-// encodingRows tell what differs between a record and its rows.
+// encodingRows adds rows about differences between the record and its rows.
 func (s *summary) encodingRows(t *table) {
 	t.row("fidelity", "%s of them trained exactly as recorded", cli.Share(s.Exact, s.Sampled))
 	untrained := s.DroppedBy["policy"] + s.DroppedBy["first"] + s.DroppedBy["too_long"]
@@ -138,7 +138,7 @@ func (s *summary) encodingRows(t *table) {
 	}
 }
 
-// leftOutRows tell what of the dumps is in no row, or not trained.
+// leftOutRows adds rows about what is in no row or not trained.
 func (s *summary) leftOutRows(t *table) {
 	t.counts("rollouts without rows", s.WithoutRows)
 	t.counts("left out for the target", s.Target)
@@ -168,7 +168,7 @@ func (s *summary) leftOutRows(t *table) {
 			why = append(why, cli.Number(s.Unmarked)+": nothing says who wrote the reply")
 		}
 		t.row("turns left untrained", "%s; first of each rollout", strings.Join(why, "; "))
-		t.list(n, n, 3, func(i int) string { return s.Untrained[i].shown() }) // they say the same
+		t.list(n, n, 3, func(i int) string { return s.Untrained[i].shown() }) // the reasons are alike, so three are enough
 	}
 	if s.LeftOut > 0 {
 		t.row("records left out", "%s of %s", cli.Number(s.LeftOut), cli.Number(s.Read))

@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// namedDir is a model folder whose templates stand under names; each writes its own
-// before a conversation.
+// namedDir returns a model folder with named templates; each writes its name before the
+// conversation.
 func namedDir(t *testing.T, names ...string) string {
 	t.Helper()
 	return modelDir(t, func(dir string) {
@@ -30,15 +30,15 @@ func namedDir(t *testing.T, names ...string) string {
 	})
 }
 
-// toolsDump holds rollouts with tools, and one without.
+// toolsDump writes two rollouts with tools and one without.
 func toolsDump(t *testing.T) string {
 	t.Helper()
 	const tools = `, "tools": [{"type": "function", "function": {"name": "bash", "parameters": {"type": "object", "properties": {}}}}]}`
 	return dump(t, strings.TrimSuffix(chatLine("with", true), "}")+tools, strings.TrimSuffix(chatLine("too", false), "}")+tools, chatLine("without", false))
 }
 
-// Batches of folders whose templates have names, from conversion to the tools that
-// read them.
+// Model folders with named templates work from conversion to the commands that read the
+// batch.
 func TestNamedTemplates(t *testing.T) {
 	kit.Long(t)
 	in := toolsDump(t)
@@ -47,7 +47,7 @@ func TestNamedTemplates(t *testing.T) {
 		names     []string
 		flags     []string
 		code      int
-		with, not string // what begins rows with tools and without; "" for no such row
+		with, not string // prefix of rows with and without tools; "" if there are none
 		says      string
 	}{
 		{"one for tools beside the default one", []string{"default", "tool_use"}, nil, 0, "[tool_use]", "[default]", "rows                   3"},
@@ -94,7 +94,7 @@ func TestNamedTemplates(t *testing.T) {
 	}
 }
 
-// A file stands in for the templates of a folder, wherever a batch is made or read.
+// A template file replaces the templates of the folder in all commands.
 func TestTemplateFile(t *testing.T) {
 	model, in, out := namedDir(t, "default"), toolsDump(t), filepath.Join(t.TempDir(), "batch")
 	own := filepath.Join(namedDir(t, "own"), "additional_chat_templates", "own.jinja")
@@ -110,8 +110,8 @@ func TestTemplateFile(t *testing.T) {
 	require.Contains(t, stdout, "none: the chat template wrote it")
 }
 
-// Recorded ids are rows under any template; one that does not write them tells nothing
-// of where their tokens are from, and the command claims nothing.
+// Recorded ids become rows with any template. With a template that does not explain them,
+// the command reports their sources as unknown.
 func TestPromptsOfOtherText(t *testing.T) {
 	kit.Long(t)
 	tutorial := filepath.Join("..", "tutorial")
@@ -127,7 +127,7 @@ func TestPromptsOfOtherText(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		flags  []string
-		plain  bool // the prompts are those that the template writes
+		plain  bool // the template explains the prompts
 	}{
 		{"the template of the run", []string{"--template", template}, true},
 		{"another one", []string{"--template", other}, false},

@@ -17,11 +17,12 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// recordOf reads what made the batch that file belongs to; nil without a record.
+// recordOf reads the record of the batch that file belongs to, or returns nil if there is
+// none.
 func recordOf(file string) (*record, error) {
 	text := cli.RecordOf(file)
 	if text == nil {
-		return nil, nil // batches of others have none
+		return nil, nil // batches of other programs have none
 	}
 	r := &record{}
 	if err := json.Unmarshal(text, r); err != nil {
@@ -30,8 +31,8 @@ func recordOf(file string) (*record, error) {
 	return r, nil
 }
 
-// sourcesOf finds rollouts by their ids in the dumps. What it returns encodes that of a
-// row again, with the options that made the batch; it is nil when no dumps are known.
+// sourcesOf finds rollouts by id in the dumps. The function it returns encodes the
+// rollout of a row again, with the options of the batch. It is nil if no dumps are known.
 func sourcesOf(ctx context.Context, model *tokenize.Model, file string, in []string, ids map[string]bool) (func(*rollout.Sample) (*show.Source, error), error) {
 	c, err := conversionOf(file, in)
 	if err != nil || c == nil {
@@ -50,12 +51,12 @@ func sourcesOf(ctx context.Context, model *tokenize.Model, file string, in []str
 		if !ok {
 			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: row.Rollout}, "the rollout of the row is not in %s", strings.Join(c.In, ", ")).WithFix("name the dumps that the batch was made of with --in")
 		}
-		return encoded(ctx, pipe, r, row)
+		return encodedAgain(ctx, pipe, r, row)
 	}, nil
 }
 
-// tracersOf does the same for tracers. Rows whose rollout is gone, or gives other rows
-// now, have none.
+// tracersOf is sourcesOf for tracers. The tracer is nil for rows whose rollout is missing
+// or now encodes to other rows.
 func tracersOf(ctx context.Context, model *tokenize.Model, file string, in []string, ids map[string]bool) (func(*rollout.Sample) *tokens.Tracer, error) {
 	sources, err := sourcesOf(ctx, model, file, in, ids)
 	if sources == nil {
@@ -70,8 +71,8 @@ func tracersOf(ctx context.Context, model *tokenize.Model, file string, in []str
 	}, nil
 }
 
-// conversionOf is the conversion that made the batch that file belongs to, as
-// far as its record and in tell; nil when no dumps are known.
+// conversionOf reconstructs the conversion that made the batch of file from its record
+// and in. It returns nil if no dumps are known.
 func conversionOf(file string, in []string) (*convertCmd, error) {
 	c := &convertCmd{Format: "auto", GroupBy: "auto", Mode: "merged", Specials: "guard", Edges: "sampled", PromptsBy: "record", Drift: "fork", Window: "none", Estimator: "none"}
 	made, err := recordOf(file)
@@ -98,9 +99,9 @@ func conversionOf(file string, in []string) (*convertCmd, error) {
 	return c, nil
 }
 
-// find reads the dumps until it has the rollouts of those ids.
+// find reads the dumps until it has the rollouts with these ids.
 func (c *convertCmd) find(ids map[string]bool) (map[string]*rollout.Rollout, error) {
-	o, err := c.dumps()
+	o, err := c.readerOptions()
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +120,8 @@ func (c *convertCmd) find(ids map[string]bool) (map[string]*rollout.Rollout, err
 	return found, nil
 }
 
-// encoded encodes r as a conversion does and takes the sequence that is row.
-func encoded(ctx context.Context, p turnpack.Pipeline, r *rollout.Rollout, row *rollout.Sample) (*show.Source, error) {
+// encodedAgain encodes r as a conversion does and returns the sequence that matches row.
+func encodedAgain(ctx context.Context, p turnpack.Pipeline, r *rollout.Rollout, row *rollout.Sample) (*show.Source, error) {
 	enc, err := tokenize.NewEncoder(p.Model, p.Encode)
 	if err != nil {
 		return nil, err
@@ -138,7 +139,7 @@ func encoded(ctx context.Context, p turnpack.Pipeline, r *rollout.Rollout, row *
 	if err != nil {
 		return nil, err
 	}
-	for i := range seqs { // rows end on their last trained token
+	for i := range seqs { // rows end at their last trained token
 		if n := row.Len(); seqs[i].Len() >= n && slices.Equal(seqs[i].IDs[:n], row.IDs) {
 			s := &show.Source{Rollout: r, Sequence: seqs[i]}
 			s.Tracer = tokens.NewTracer(enc, p.Encode.Mode, tokens.NewSpeller(p.Model.Tokenizer), r, &s.Sequence)

@@ -21,7 +21,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
 
-// recordedText is the text at a field of a message, as the dump holds it.
+// recordedText returns the text of a field of a message as recorded in the dump.
 func recordedText(t *testing.T, m *rollout.Message, field string) string {
 	t.Helper()
 	parts := strings.Split(field, "/")
@@ -56,9 +56,9 @@ func recordedText(t *testing.T, m *rollout.Message, field string) string {
 	return args[parts[4]].(string)
 }
 
-// Every token of a message is traced to the bytes of the field it is recorded
-// in, for templates that write messages in different ways, all modes, windows,
-// and captured as well as rendered ids.
+// Every token of a message is traced to the bytes of the recorded field, for templates
+// that write messages in different ways, for all modes and windows, and for captured and
+// rendered ids.
 func TestTrace(t *testing.T) {
 	kit.Long(t)
 	embedded, err := embedded.Model()
@@ -84,7 +84,7 @@ func TestTrace(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %s %v", name, o.mode, o.window != nil), func(t *testing.T) {
 				p := turnpack.Pipeline{Model: m, Encode: tokenize.Options{Mode: o.mode}, Window: o.window}
 				dumps := []string{filepath.Join("demo", "dumps")}
-				if name == "embedded" && o.window == nil { // what the captured dump was made with
+				if name == "embedded" && o.window == nil { // the model of the captured dump
 					dumps = append(dumps, filepath.Join("..", "tutorial", "dumps"))
 				}
 				traced, unknown := traceAll(t, p, dumps)
@@ -95,8 +95,8 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// traceAll traces every token that p makes of the dumps, and counts those of
-// messages.
+// traceAll traces every token that p encodes from the dumps. It counts the traced tokens
+// of messages and the unknown ones.
 func traceAll(t *testing.T, p turnpack.Pipeline, dumps []string) (traced, unknown int) {
 	enc, err := tokenize.NewEncoder(p.Model, p.Encode)
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func traceAll(t *testing.T, p turnpack.Pipeline, dumps []string) (traced, unknow
 		require.NoError(t, err)
 		for i := range seqs {
 			row := rollout.Sample{Sequence: seqs[i]}
-			src, err := encoded(t.Context(), p, r, &row)
+			src, err := encodedAgain(t.Context(), p, r, &row)
 			require.NoError(t, err)
 			for at, id := range row.IDs {
 				origins, known, err := src.Tracer.At(t.Context(), at)
@@ -151,15 +151,15 @@ func traceAll(t *testing.T, p turnpack.Pipeline, dumps []string) (traced, unknow
 	return traced, unknown
 }
 
-// spelled reports whether a text is white space or a marker, which templates
-// write around messages.
+// spelled reports whether text is white space or a marker, as templates write around
+// messages.
 func spelled(text []byte) bool {
 	s := strings.TrimSpace(string(text))
 	return s == "" || strings.HasPrefix(s, "<")
 }
 
-// The command finds the dumps and the options of the batch by its record, or by
-// --in, and says what it does not know.
+// show finds the dumps and options through the record of the batch or --in, and reports
+// what is unknown.
 func TestShowToken(t *testing.T) {
 	kit.Long(t)
 	tutorial := filepath.Join("..", "tutorial")
@@ -195,8 +195,8 @@ func TestShowToken(t *testing.T) {
 	require.Contains(t, stderr, "the row has tokens 0 to")
 }
 
-// A page names the recorded field and bytes of its tokens where the dumps are
-// known, as show does.
+// If the dumps are known, a page shows the recorded field and bytes of its tokens, as
+// show does.
 func TestPageFields(t *testing.T) {
 	kit.Long(t)
 	tutorial := filepath.Join("..", "tutorial")

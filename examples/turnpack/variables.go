@@ -10,14 +10,15 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// templateFlags say what the chat template is given beside the conversation.
+// templateFlags are the flags for the inputs of the chat template besides the
+// conversation.
 type templateFlags struct {
 	TemplateKwargs string `help:"Variables of the chat template, such as enable_thinking, as a JSON object; those that a rollout records win." placeholder:"JSON"`
 	Now            string `help:"Day, or time, of the run for templates that write the date: 2006-01-02 or 2006-01-02T15:04:05." placeholder:"DATE"`
 }
 
-// give translates the flags.
-func (f *templateFlags) give(o *tokenize.Options) error {
+// applyTo sets the options that the flags name.
+func (f *templateFlags) applyTo(o *tokenize.Options) error {
 	var errs []error
 	if f.TemplateKwargs != "" {
 		if err := json.Unmarshal([]byte(f.TemplateKwargs), &o.Kwargs); err != nil || o.Kwargs == nil {
@@ -37,7 +38,7 @@ func (f *templateFlags) give(o *tokenize.Options) error {
 	return errors.Join(errs...)
 }
 
-// undated says that the template may write a date that nobody gave.
+// undated reports whether the template may write a date and --now is not given.
 func (f *templateFlags) undated(m *tokenize.Model) bool {
 	return f.Now == "" && m.Template != nil && strings.Contains(m.Template.Source(), "strftime_now")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Dumps with the engine's ids of every turn are converted without a model; records
-// without are left out and listed, and flags that need a text are refused.
+// Dumps with the engine's ids of every turn convert without a model. Records without ids
+// are left out and listed, and flags that need text are refused.
 func TestConvertWithoutModel(t *testing.T) {
 	line := `{"choices":[{"message":{"role":"assistant","content":"done"},"token_ids":[70,80,90],"finish_reason":"stop","logprobs":{"content":[{"logprob":-1,"token":"a"},{"logprob":-2,"token":"b"},{"logprob":-3,"token":"c"}]}}],"prompt_token_ids":[5,6]}`
 	captured := `{"instance_id":"task","traj_id":"a","resolved":true,"request":{"messages":[{"role":"user","content":"do it"}]},"response":` + line + `}`

@@ -1,6 +1,6 @@
-// Package fakeengine is an inference engine without a model: a server of vLLM's shape whose
-// replies are scripted or made of a seed, for tests, demonstrations and trying a harness.
-// It can be told to misbehave as real ones do.
+// Package fakeengine is an inference engine without a model: a server with the API of
+// vLLM whose replies are scripted or generated from a seed, for tests, demonstrations and
+// trying out a harness. It can simulate faults of real engines.
 //
 //	server := httptest.NewServer(fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{{Content: "Hello."}}}))
 package fakeengine
@@ -24,9 +24,9 @@ import (
 
 // Reply is one scripted reply.
 type Reply struct {
-	// Text is what is sampled, marks included: <think>…</think>, then the content, then
-	// calls as <tool_call>{"name": …, "arguments": {…}}</tool_call>. "" = it is made of
-	// the other fields.
+	// Text is the sampled text including markers: <think>…</think>, then the content,
+	// then calls as <tool_call>{"name": …, "arguments": {…}}</tool_call>. If it is "", it
+	// is built from the other fields.
 	Text      string `json:"text,omitempty"`
 	Reasoning string `json:"reasoning,omitempty"`
 	Content   string `json:"content,omitempty"`
@@ -39,45 +39,46 @@ type Call struct {
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// Faults are the ways to misbehave; the zero value has none.
+// Faults are simulated faults; the zero value has none.
 type Faults struct {
 	Count     int           // added to the completion tokens of usage
-	Fail      int           // the first so many requests are answered with Status
+	Fail      int           // this many requests at the start fail with Status
 	Status    int           // 0 = 500
-	Cut       int           // a reply ends after so many bytes, 0 = never
+	Cut       int           // a reply breaks off after so many bytes, 0 = never
 	Delay     time.Duration // before each event
-	Duplicate bool          // the ids of one event come twice
-	Drop      bool          // streams with tools leave out events without text, as some parsers do
+	Duplicate bool          // the ids of one event are repeated
+	Drop      bool          // streams with tools omit events without text, as some parsers do
 	NaN       bool          // a log probability is NaN
-	Beyond    bool          // an id is none of the vocabulary
-	Garble    bool          // an event is no JSON
+	Beyond    bool          // an id is outside the vocabulary
+	Garble    bool          // an event is invalid JSON
 }
 
-// Options of a Server.
+// Options configure a Server.
 type Options struct {
 	Model *tokenize.Model // nil = a token for each byte
 	Name  string          // of the model, "" = fake
-	// Script are the replies of a conversation, by its number of assistant messages;
-	// after the last it begins anew. Without one they are made of Seed and the prompt.
+	// Script holds the replies of a conversation, indexed by its number of assistant
+	// messages modulo the length. If it is empty, replies are generated from Seed and the
+	// prompt.
 	Script []Reply
 	Seed   uint64
-	Event  int    // tokens of an event of a stream, 0 = 1
+	Event  int    // tokens per stream event, 0 = 1
 	Weight string // weight_version of replies, "" = none
-	// Unstreamed refuses streams of /inference/v1/generate, as its first versions do.
+	// Unstreamed refuses streaming of /inference/v1/generate, as its first versions do.
 	Unstreamed bool
 	Faults     Faults
 }
 
-// Server is the engine.
+// Server is the engine, an http.Handler.
 type Server struct {
 	opts     Options
 	mux      *http.ServeMux
 	requests atomic.Int64
 	version  atomic.Pointer[string]
-	begin    string // what a template writes before a reply
+	begin    string // what the template writes before a reply
 }
 
-// New makes a server.
+// New returns a server.
 func New(o Options) *Server {
 	if o.Name == "" {
 		o.Name = "fake"
@@ -106,13 +107,13 @@ func New(o Options) *Server {
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Requests is how many replies were asked for.
+// Requests returns the number of requests for replies so far.
 func (s *Server) Requests() int { return int(s.requests.Load()) }
 
-// SetWeight sets the weight_version of the replies after it.
+// SetWeight sets the weight_version of later replies.
 func (s *Server) SetWeight(v string) { s.version.Store(&v) }
 
-// Script reads replies, a JSON object a line.
+// Script reads replies from JSON Lines.
 func Script(r io.Reader) ([]Reply, error) {
 	var out []Reply
 	lines := bufio.NewScanner(r)
@@ -147,7 +148,7 @@ func refuse(w http.ResponseWriter, status int, message string) {
 	w.Write(b)
 }
 
-// request is what the server reads of one.
+// request holds the fields of a request that the server uses.
 type request struct {
 	Model    string          `json:"model"`
 	Messages json.RawMessage `json:"messages"`
@@ -168,11 +169,11 @@ type request struct {
 	Generate  *bool `json:"add_generation_prompt"`
 	Continue  bool  `json:"continue_final_message"`
 	assistant int
-	sampled   int // ids at the end of the prompt that are the beginning of the reply
+	sampled   int // ids at the end of the prompt that begin the reply
 }
 
-// render writes a conversation as the model reads it. Arguments of calls are objects for
-// a template, as vLLM has them.
+// render renders a conversation as a prompt. Templates get the arguments of calls as
+// objects, as with vLLM.
 func (s *Server) render(messages, tools json.RawMessage, kwargs map[string]any, generate bool) (string, error) {
 	var list []map[string]any
 	if err := json.Unmarshal(messages, &list); err != nil {
@@ -184,7 +185,7 @@ func (s *Server) render(messages, tools json.RawMessage, kwargs map[string]any, 
 			fmt.Fprintf(&b, "<tools>%s\n", tools)
 		}
 		for _, m := range list {
-			text, _ := json.Marshal(m["content"]) // it was read from JSON
+			text, _ := json.Marshal(m["content"]) // cannot fail: decoded from JSON
 			fmt.Fprintf(&b, "<%v>", m["role"])
 			if r, _ := m["reasoning"].(string); r != "" {
 				b.WriteString("<think>" + r + "</think>")
@@ -253,7 +254,8 @@ func (s *Server) render(messages, tools json.RawMessage, kwargs map[string]any, 
 	return string(res.Text), nil
 }
 
-// functions are those that a message calls; of what is no call it is nil.
+// functions returns the function object of each call in a message, nil for an invalid
+// one.
 func functions(message map[string]any) (out []map[string]any) {
 	calls, _ := message["tool_calls"].([]any)
 	for _, c := range calls {
@@ -264,8 +266,8 @@ func functions(message map[string]any) (out []map[string]any) {
 	return out
 }
 
-// end is the id that ends a reply, without a model one after the bytes.
-func (s *Server) end() rollout.TokenID {
+// stopToken returns the stop token; without a model, the id after the 256 bytes.
+func (s *Server) stopToken() rollout.TokenID {
 	if m := s.opts.Model; m != nil && len(m.NamedStops) > 0 {
 		return m.NamedStops[0]
 	}
@@ -301,7 +303,7 @@ func (s *Server) decode(ids []rollout.TokenID) (string, error) {
 	return string(out), nil
 }
 
-// prompt is the ids of a request.
+// prompt returns the prompt ids of a request.
 func (s *Server) prompt(q *request, chat bool) ([]rollout.TokenID, error) {
 	if chat {
 		generate := q.Generate == nil || *q.Generate
@@ -313,7 +315,7 @@ func (s *Server) prompt(q *request, chat bool) ([]rollout.TokenID, error) {
 			Role    string
 			Content any
 		}
-		_ = json.Unmarshal(q.Messages, &list) // render has read them
+		_ = json.Unmarshal(q.Messages, &list) // render has already decoded them
 		if q.Continue {
 			if generate || len(list) == 0 || list[len(list)-1].Role != "assistant" {
 				return nil, fmt.Errorf("continue_final_message needs a last message of the assistant, and no generation prompt")

@@ -29,8 +29,8 @@ func hash(seed uint64, ids []rollout.TokenID, more ...int) uint64 {
 
 var words = strings.Fields("the test fails because of a missing check so I look at what the file says and change one line then run it again which passes now")
 
-// made is a reply made of a seed.
-func (s *Server) made(seed uint64, tools []string) string {
+// generateReply generates a reply from a seed.
+func (s *Server) generateReply(seed uint64, tools []string) string {
 	r := rand.New(rand.NewPCG(seed, 1))
 	say := func(n int) string {
 		var out []string
@@ -45,7 +45,7 @@ func (s *Server) made(seed uint64, tools []string) string {
 	}
 	if len(tools) > 0 && r.IntN(3) > 0 {
 		for range 1 + r.IntN(2) {
-			arguments, _ := json.Marshal(map[string]string{"command": say(4)}) // strings
+			arguments, _ := json.Marshal(map[string]string{"command": say(4)}) // cannot fail: strings
 			x.Calls = append(x.Calls, Call{tools[r.IntN(len(tools))], arguments})
 		}
 	}
@@ -74,10 +74,10 @@ func (x Reply) text() string {
 	return b.String()
 }
 
-// sampled is one choice.
+// sampled is one choice of a completion.
 type sampled struct {
 	ids      []rollout.TokenID
-	ends     []int // in the text, of each id
+	ends     []int // end offset in text of each id
 	text     string
 	logprobs []float64
 	finish   string
@@ -92,12 +92,12 @@ func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*samp
 		var tools []struct{ Function struct{ Name string } }
 		var names []string
 		if len(q.Tools) > 0 {
-			_ = json.Unmarshal(q.Tools, &tools) // others are no functions
+			_ = json.Unmarshal(q.Tools, &tools) // other tools are not functions
 		}
 		for _, t := range tools {
 			names = append(names, t.Function.Name)
 		}
-		text = s.made(hash(s.opts.Seed, prompt[:len(prompt)-q.sampled], choice), names)
+		text = s.generateReply(hash(s.opts.Seed, prompt[:len(prompt)-q.sampled], choice), names)
 	}
 	x := &sampled{finish: "stop"}
 	cut := len(text)
@@ -121,7 +121,7 @@ func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*samp
 		if err != nil {
 			return nil, err
 		}
-		end := 0 // of what is text: a part of a character is decoded as another
+		end := 0 // bytes that agree with text: a partial character decodes differently
 		for end < min(len(so), cut) && so[end] == text[end] {
 			end++
 		}
@@ -131,12 +131,12 @@ func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*samp
 		}
 	}
 	x.text = text[:cut]
-	done := 0 // of a reply that goes on
+	done := 0 // ids of the reply that the prompt already holds
 	if n := q.sampled; n > 0 && n <= len(x.ids) && slices.Equal(prompt[len(prompt)-n:], x.ids[:n]) {
 		done = n
 		at := x.ends[n-1]
 		for at > 0 && at < len(text) && !utf8.RuneStart(text[at]) {
-			at-- // the rest of a character is told with its last token
+			at-- // the rest of a character comes with its last token
 		}
 		x.text, x.ids, x.ends = x.text[min(at, len(x.text)):], x.ids[n:], x.ends[n:]
 		for i := range x.ends {
@@ -145,7 +145,7 @@ func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*samp
 		cut -= at
 	}
 	if x.stop == "" {
-		x.ids, x.ends = append(x.ids, s.end()), append(x.ends, len(x.text))
+		x.ids, x.ends = append(x.ids, s.stopToken()), append(x.ends, len(x.text))
 	}
 	most := q.Max
 	if most == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// kinds of what a reply's text is.
+// Kinds of text in a reply.
 const (
 	mark = iota
 	reasoning
@@ -22,14 +22,14 @@ const (
 	arguments
 )
 
-// span is a part of the text of a reply.
+// span is a part of the text of a reply, with its kind and call.
 type span struct {
 	from, to, kind int
 	call           int
 	name           string
 }
 
-// parse finds reasoning, content and calls in a reply's text.
+// parse finds reasoning, content and tool calls in the text of a reply.
 func parse(text string, tools bool) (spans []span, calls int) {
 	at := 0
 	until := func(s string) int {
@@ -76,9 +76,10 @@ func parse(text string, tools bool) (spans []span, calls int) {
 	return spans, calls
 }
 
+// object is a JSON object.
 type object = map[string]any
 
-// encodeJSON writes a value; a NaN is written as Python does.
+// encodeJSON encodes a value; NaN is written as Python does.
 func encodeJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -95,7 +96,7 @@ func number(x float64) any {
 	return x
 }
 
-// pause waits; a client that goes away stops the reply, as it stops an engine.
+// pause waits for d. If the client disconnects, it aborts the reply, as an engine does.
 func (w *writer) pause(d time.Duration) {
 	if d == 0 {
 		return
@@ -107,11 +108,11 @@ func (w *writer) pause(d time.Duration) {
 	}
 }
 
-// writer ends a reply after a number of bytes, if it is to.
+// writer aborts a reply after left bytes.
 type writer struct {
 	w    http.ResponseWriter
 	r    *http.Request
-	left int // −1 = no end
+	left int // −1 = no limit
 }
 
 func (w *writer) write(b []byte) {
@@ -125,11 +126,11 @@ func (w *writer) write(b []byte) {
 		if f, ok := w.w.(http.Flusher); ok {
 			f.Flush()
 		}
-		panic(http.ErrAbortHandler) // which closes the connection
+		panic(http.ErrAbortHandler) // closes the connection
 	}
 }
 
-// answer answers for completions: of a chat, or of tokens, without text.
+// answer serves completions: of chats, of prompts, or of tokens without text.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat, tokens bool) {
 	n := s.requests.Add(1)
 	f := &s.opts.Faults
@@ -172,11 +173,11 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat, tokens boo
 		out.stream()
 	} else {
 		out.w.pause(f.Delay)
-		out.whole()
+		out.writeWhole()
 	}
 }
 
-// generate is /inference/v1/generate: tokens in, tokens out, and no text.
+// generate serves /inference/v1/generate: tokens in, tokens out, no text.
 func (s *Server) generate(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		Tokens   []rollout.TokenID          `json:"token_ids"`
@@ -208,12 +209,12 @@ func (s *Server) generate(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, inner, false, true)
 }
 
-// reply is a reply that is written.
+// reply is a reply being written.
 type reply struct {
 	s       *Server
 	q       *request
 	chat    bool
-	tokens  bool // ids alone
+	tokens  bool // ids only
 	w       *writer
 	id      string
 	prompt  []rollout.TokenID
@@ -233,7 +234,8 @@ func (r *reply) head(kind string, choices []any) object {
 	return o
 }
 
-// logprobs of tokens [a, b) of a choice, null where none were asked for.
+// logprobs returns the log probabilities of tokens [a, b) of a choice, or nil if not
+// requested.
 func (r *reply) logprobs(x *sampled, a, b int) any {
 	if r.q.Logprobs == nil || r.q.Logprobs == false {
 		return nil
@@ -272,7 +274,7 @@ func (r *reply) callID(choice, call int) string {
 	return fmt.Sprintf("chatcmpl-tool-%016x", hash(7, r.prompt, choice, call))
 }
 
-func (r *reply) whole() {
+func (r *reply) writeWhole() {
 	var list []any
 	for i, x := range r.choices {
 		spans, calls := parse(x.text, r.tools())
@@ -318,7 +320,7 @@ func (r *reply) whole() {
 	r.w.write(encodeJSON(o))
 }
 
-// ids of tokens [a, b) of a choice.
+// ids returns the ids of tokens [a, b) of a choice, with the faults of the server.
 func (r *reply) ids(x *sampled, a, b int) []rollout.TokenID {
 	out := append([]rollout.TokenID(nil), x.ids[a:b]...)
 	if r.s.opts.Faults.Duplicate && a == 0 {
@@ -351,7 +353,7 @@ func (r *reply) stream() {
 	step := max(1, r.s.opts.Event)
 	for i, x := range r.choices {
 		spans, calls := parse(x.text, r.tools())
-		told, begun := 0, 0 // bytes of the text; calls
+		told, begun := 0, 0 // bytes of text and calls already sent
 		for a := 0; a < len(x.ids); a += step {
 			b := min(a+step, len(x.ids))
 			to := min(x.ends[b-1], len(x.text))
@@ -399,7 +401,7 @@ func (r *reply) stream() {
 	r.w.write([]byte("data: [DONE]\n\n"))
 }
 
-// delta is what the text from a to b adds to a message.
+// delta returns what the text from a to b adds to a message.
 func (r *reply) delta(x *sampled, choice int, spans []span, a, b, begun int) (object, int) {
 	text := map[int]string{}
 	calls := []any{}

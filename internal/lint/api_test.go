@@ -15,9 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPI holds the exported names and signatures of the library packages to a
-// golden file, so that a change of what users compile against is seen in review.
-// UPDATE_GOLDEN=1 writes the file.
+// The exported names and signatures of the library packages equal a golden file, so that
+// every change of the API shows in review. UPDATE_GOLDEN=1 writes the file.
 func TestAPI(t *testing.T) {
 	_, all := sources(t)
 	fset := token.NewFileSet()
@@ -31,7 +30,7 @@ func TestAPI(t *testing.T) {
 		if s.test || top(s.dir) == "examples" || top(s.dir) == "internal" || strings.Contains(s.dir, "/internal") {
 			continue
 		}
-		file, err := parser.ParseFile(fset, filepath.Join("..", "..", s.path), nil, 0) // to be cut down
+		file, err := parser.ParseFile(fset, filepath.Join("..", "..", s.path), nil, 0) // the syntax tree is modified below
 		require.NoError(t, err)
 		if !ast.FileExports(file) {
 			continue

@@ -34,7 +34,7 @@ var (
 	fence   = regexp.MustCompile("(?s)```[a-z]*\n(.*?)```")
 )
 
-// TestLinks: every relative link of a page leads somewhere.
+// Every relative link of a page leads to an existing file.
 func TestLinks(t *testing.T) {
 	for page, text := range pages(t) {
 		for _, m := range mdLink.FindAllStringSubmatch(text, -1) {
@@ -49,8 +49,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestWhereThingsAre: the files and tests that CONTRIBUTING.md and docs/live.md name are
-// there.
+// The files and tests named in CONTRIBUTING.md and docs/live.md exist.
 func TestWhereThingsAre(t *testing.T) {
 	for _, page := range []struct {
 		path, heading string
@@ -64,7 +63,8 @@ func TestWhereThingsAre(t *testing.T) {
 	}
 }
 
-// testsNamed counts the tests that lines of tables name, each after its folder.
+// testsNamed checks the tests named in table rows, each after its folder, and returns
+// their number.
 func testsNamed(t *testing.T, text string) (seen int) {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -94,8 +94,8 @@ func testsNamed(t *testing.T, text string) (seen int) {
 	return seen
 }
 
-// TestCommands: the commands that pages show in fences name subcommands and
-// flags that the command's source defines.
+// Commands in the code blocks of pages use subcommands and flags that the source of the
+// command defines.
 func TestCommands(t *testing.T) {
 	_, all := sources(t)
 	var src strings.Builder

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// packageLines is the size of a package, tests aside, that a second engineer can
-// change after reading its doc.go.
+// packageLines is the largest size of a package without tests, in lines, that a second
+// engineer can change after reading its doc.go.
 const packageLines = 2500
 
 func TestPackageSizes(t *testing.T) {
@@ -35,11 +35,11 @@ func TestPackageSizes(t *testing.T) {
 	}
 }
 
-// methodFiles is in how many files the methods of one type may stand.
+// methodFiles is the largest number of files with methods of one type.
 const methodFiles = 6
 
-// scatteredTypes have their methods in more files, as many as stated. The numbers
-// only go down.
+// scatteredTypes are the exceptions, with their numbers of files. The numbers may only
+// decrease.
 var scatteredTypes = map[string]int{
 	"..run": 8,
 }
@@ -84,11 +84,11 @@ func receiver(e ast.Expr) string {
 	return "?"
 }
 
-// orderWords are words of place that comments do not use.
+// orderWords are words of place that comments must not use.
 var orderWords = regexp.MustCompile(`(?i)\b(behind|in front of)\b`)
 
-// TestWordsOfOrder: text comes after other text or before it, in the words of order
-// and not of place. The look-behind of a regular expression is a name.
+// Comments use words of order, such as after and before, and not words of place.
+// "look-behind" of regular expressions is allowed.
 func TestWordsOfOrder(t *testing.T) {
 	fset, all := sources(t)
 	for _, s := range all {
@@ -102,7 +102,7 @@ func TestWordsOfOrder(t *testing.T) {
 	}
 }
 
-// TestSkipsAreLoud: a test that is left out says so in a word that a log is searched for.
+// A skipped test prints a word that a log can be searched for.
 func TestSkipsAreLoud(t *testing.T) {
 	fset, all := sources(t)
 	for _, s := range all {

@@ -27,13 +27,14 @@ type source struct {
 	file *ast.File
 }
 
-// tree is the Go files of the repository.
+// tree holds the parsed Go files of the repository.
 type tree struct {
 	set   *token.FileSet
 	files []source
 }
 
-// sources are the files of the tree, parsed once for all tests, which only read them.
+// sources returns the files of the tree, parsed once for all tests. Tests must not modify
+// them.
 func sources(t *testing.T) (*token.FileSet, []source) {
 	t.Helper()
 	all, err := parsed()
@@ -77,13 +78,13 @@ var parsed = sync.OnceValues(func() (tree, error) {
 // verbs are the packages that must not import each other.
 var verbs = []string{"tokenize", "lossmask", "ctxwindow", "reward", "prm", "export"}
 
-// speakHTTP are the packages that serve or ask over a network.
+// speakHTTP are the packages that serve or send requests over a network.
 var speakHTTP = []string{"prm/openai", "internal/deliver", "serve", "serve/internal/control", "rollout/sandbox/swerl"}
 
 func top(dir string) string { first, _, _ := strings.Cut(dir, "/"); return first }
 
-// library says that programs of users import the code, or what they import does: under
-// internal that is all but commands and tests.
+// library reports whether programs of users may import the file's package, directly or
+// indirectly. Below internal, that is everything except commands and tests.
 func (s source) library() bool {
 	if s.test || s.dir == "." || top(s.dir) == "examples" {
 		return false
@@ -101,8 +102,8 @@ func imports(s source) []string {
 	return out
 }
 
-// TestImports holds the star of imports: nouns in rollout, one verb per
-// package, verbs never import verbs, and each heavy dependency has one door.
+// Imports form a star: nouns are in rollout, verbs do not import each other, and each
+// heavy dependency is imported by one package only.
 func TestImports(t *testing.T) {
 	_, all := sources(t)
 	for _, s := range all {
@@ -135,7 +136,7 @@ func TestImports(t *testing.T) {
 				{"github.com/daulet/tokenizers", "tokenize/hf"},
 				{"github.com/dlclark/regexp2", "tokenize/bpe"},
 				{"gocloud.dev", "export/blobstore"},
-				{"gocloud.dev/blob/", "examples"}, // drivers, which bring whole clouds along
+				{"gocloud.dev/blob/", "examples"}, // drivers, which import whole cloud SDKs
 			} {
 				if strings.HasPrefix(p, door.prefix) && s.dir != door.dir && !strings.HasPrefix(s.dir, door.dir+"/") {
 					bad("only " + door.dir + " may import it")
@@ -156,8 +157,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestNoInit: no package changes state by being imported, and no library code
-// ends the process.
+// No package changes state when it is imported, and no library code ends the process.
 func TestNoInit(t *testing.T) {
 	fset, all := sources(t)
 	for _, s := range all {
@@ -182,8 +182,7 @@ func TestNoInit(t *testing.T) {
 	}
 }
 
-// TestDocs: every package says what it is, every exported name says what it
-// promises.
+// Every package and every exported name has a doc comment.
 func TestDocs(t *testing.T) {
 	fset, all := sources(t)
 	documented := map[string]bool{}
@@ -231,7 +230,7 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	return ok && id.IsExported()
 }
 
-// TestPackagesTeach: every package of the library has a doc.go and an example.
+// Every package of the library has a doc.go and an example.
 func TestPackagesTeach(t *testing.T) {
 	_, all := sources(t)
 	type page struct{ doc, example bool }
@@ -262,7 +261,7 @@ func TestPackagesTeach(t *testing.T) {
 	}
 }
 
-// TestSequencesAreBuilt: only package rollout makes a Sequence with columns.
+// Only package rollout builds a Sequence with columns.
 func TestSequencesAreBuilt(t *testing.T) {
 	fset, all := sources(t)
 	for _, s := range all {
@@ -284,8 +283,7 @@ func TestSequencesAreBuilt(t *testing.T) {
 	}
 }
 
-// TestNoStringErrors: tests match errors by kind or detail, not by text
-// equality.
+// Tests match errors by kind or detail, not by comparing text.
 func TestNoStringErrors(t *testing.T) {
 	fset, all := sources(t)
 	for _, s := range all {
@@ -309,7 +307,7 @@ func TestNoStringErrors(t *testing.T) {
 	}
 }
 
-// TestFileSizes keeps files readable in one sitting.
+// Files stay short enough to read in one sitting.
 func TestFileSizes(t *testing.T) {
 	const limit = 600
 	_, all := sources(t)

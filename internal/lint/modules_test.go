@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// modules are the folders of the modules inside the checkout that are not the library.
+// modules are the folders of the other modules in the repository.
 var modules = []string{"export/blobstore", "examples/turnpack", "examples/beam", "internal/devtools"}
 
 func inside(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }
 
-// goTool runs the go command at the root of the checkout.
+// goTool runs the go command in the root of the repository.
 func goTool(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command("go", args...)
@@ -49,8 +49,8 @@ func modFile(t *testing.T, path string) (m goMod) {
 	return m
 }
 
-// TestNoCloud: a program with the pipeline, or with a judge, compiles no SDK of a
-// cloud, no client of a vendor and nothing of the command.
+// A program that imports the pipeline or a judge compiles no cloud SDK, no vendor client
+// and nothing of the command.
 func TestNoCloud(t *testing.T) {
 	heavy := []string{"gocloud.dev", "github.com/aws", "cloud.google.com", "google.golang.org", "github.com/Azure", "github.com/openai",
 		"go.opentelemetry.io", "github.com/alecthomas", "github.com/schollz", module + "/export/blobstore", module + "/examples"}
@@ -65,8 +65,8 @@ func TestNoCloud(t *testing.T) {
 	}
 }
 
-// TestRequirements: go.mod of the library requires what packages of the library and
-// their tests import, and nothing for the command, the object stores or plumb.
+// go.mod of the library requires what packages of the library and their tests import, and
+// nothing for the command, the object stores or plumb.
 func TestRequirements(t *testing.T) {
 	used := map[string]bool{}
 	_, all := sources(t)
@@ -97,8 +97,8 @@ func TestRequirements(t *testing.T) {
 	require.NotZero(t, seen)
 }
 
-// TestModuleVersions: the modules require each other at the version that go.work
-// replaces, which is the one to be tagged, and replace nothing themselves.
+// The modules require each other at the version that go.work replaces, which is the next
+// tag, and contain no replace directives.
 func TestModuleVersions(t *testing.T) {
 	next := map[string]string{}
 	var work goMod

@@ -33,13 +33,13 @@ type mute struct{}
 
 func (mute) Judge(context.Context, prm.Request) (prm.Reply, error) { return prm.Reply{}, nil }
 
-// takesRollout matches the functions in the golden file of TestAPI that are given
-// rollouts, or are methods of one.
+// takesRollout matches functions with rollout parameters, and methods of one, in the
+// golden file of TestAPI.
 var takesRollout = regexp.MustCompile(`(?m)^(\S+): func (?:\((?:\w+ )?\*?(\w+)\) )?(\w+)\((?:[^()]|\([^()]*\))*?\*?(?:rollout\.)?Rollout\b`)
 
 var ofRollout = regexp.MustCompile(`(?m)^rollout: func \(\w+ \*(Rollout)\) (\w+)\(`)
 
-// TestNilRollouts: a rollout that is nil is an error, or has nothing in it.
+// A nil rollout gives an error or counts as empty.
 func TestNilRollouts(t *testing.T) {
 	ctx := context.Background()
 	model, err := embedded.Model()

@@ -67,7 +67,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/prompt"
 )
 
-// zeros are the exported structs of the library that have methods.
+// zeros are the exported structs of the library with methods.
 var zeros = []any{
 	&turnpack.Pipeline{},
 	&ctxwindow.Compaction{}, &ctxwindow.HeadTail{}, &ctxwindow.None{}, &ctxwindow.History{}, &ctxwindow.Refill{}, &ctxwindow.Report{},
@@ -117,11 +117,10 @@ var zeros = []any{
 	&swerl.Options{},
 }
 
-// withMethod matches the method of a type in the golden file of TestAPI.
+// withMethod matches methods in the golden file of TestAPI.
 var withMethod = regexp.MustCompile(`(?m)^(\S+): func \((?:\w+ )?\*?(\w+)\) `)
 
-// TestZerosAreAll: the list above has each type of which TestAPI knows a method, if
-// it is a struct.
+// zeros contains every struct with a method in the golden file of TestAPI.
 func TestZerosAreAll(t *testing.T) {
 	golden, err := os.ReadFile(filepath.Join("testdata", "api.txt"))
 	require.NoError(t, err)
@@ -133,14 +132,14 @@ func TestZerosAreAll(t *testing.T) {
 	for _, m := range withMethod.FindAllStringSubmatch(string(golden), -1) {
 		name := m[1] + ": type " + m[2] + " struct"
 		if !strings.Contains("\n"+string(golden), "\n"+name) || m[1] == "tokenize/hf" || m[1] == "export/blobstore" {
-			continue // they need cgo, and a module of its own with a test of its own
+			continue // they need cgo, or are in another module with its own test
 		}
 		require.Contains(t, has, name)
 	}
 }
 
-// TestZeroValues: the zero value of an exported struct works or says what is wrong
-// with it. Methods are called each by itself and one after the other.
+// The zero value of every exported struct works or returns an error. Methods are called
+// one by one and in sequence.
 func TestZeroValues(t *testing.T) {
 	for _, zero := range zeros {
 		typ := reflect.TypeOf(zero)
@@ -155,8 +154,8 @@ func TestZeroValues(t *testing.T) {
 	}
 }
 
-// calls calls method i of v, with empty arguments or with slices of one zero and the
-// number 1, and goes through what it yields.
+// calls calls method i of v and iterates over its results. Arguments are empty, or slices
+// of one zero and the number 1.
 func calls(t *testing.T, v reflect.Value, i, n int) {
 	t.Helper()
 	m := v.Method(i)
@@ -193,7 +192,7 @@ func calls(t *testing.T, v reflect.Value, i, n int) {
 	}
 }
 
-// argument is a value of typ that a careful caller may give.
+// argument returns a valid argument of type typ.
 func argument(typ reflect.Type, n int) reflect.Value {
 	for _, v := range []any{context.Background(), strings.NewReader(""), io.Discard} {
 		if typ.Kind() == reflect.Interface && typ.NumMethod() > 0 && reflect.TypeOf(v).Implements(typ) {

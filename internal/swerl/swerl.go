@@ -12,13 +12,13 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// Options are the settings of a run. The zero value cuts nothing.
+// Options are the settings of a run. The zero value truncates nothing.
 type Options struct {
 	// MaxContext is max_context_len, the most tokens of a sample; 0 for no limit.
 	MaxContext int
 }
 
-// Validate reports all faults of o.
+// Validate reports all errors in o.
 func (o Options) Validate() error {
 	if o.MaxContext < 0 {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "swerl.Options.MaxContext"}, "is %d, want 0 (no limit) or more", o.MaxContext)
@@ -26,31 +26,31 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Sample is a training sample: tokens end with the response, and LossMask has
-// one entry (0 or 1) per response token.
+// Sample is a training sample. Tokens end with the response, and LossMask has one entry
+// (0 or 1) per response token.
 type Sample struct {
 	Tokens         []rollout.TokenID `json:"tokens"`
 	LossMask       []int8            `json:"loss_mask"`
 	ResponseLength int               `json:"response_length"`
-	Status         rollout.Status    `json:"status"` // completed, or truncated when the single sample was cut
+	Status         rollout.Status    `json:"status"` // completed, or truncated if the single sample was cut
 }
 
 // Step is the sample of one reply (dynamic_history).
 type Step struct {
 	Index   int       `json:"step_index"`     // position among the replies
-	Context []Message `json:"context"`        // what the model saw; nil: all messages before, untouched
-	Shown   int       `json:"context_len"`    // messages that the model saw
+	Context []Message `json:"context"`        // what the model saw; nil: all earlier messages unchanged
+	Shown   int       `json:"context_len"`    // number of messages that the model saw
 	Text    string    `json:"assistant_text"` // the reply
 	Sample
 }
 
-// Message is a message as the template is given it.
+// Message is a message as passed to the template.
 type Message struct {
 	Role    rollout.Role `json:"role"`
 	Content string       `json:"content"`
 }
 
-// Result is what the reference makes of one rollout. The caller owns it.
+// Result is the reference's encoding of one rollout. The caller owns it.
 type Result struct {
 	PromptIDs   []rollout.TokenID // the first two messages with the generation prompt
 	ResponseIDs []rollout.TokenID // the rest without trailing user turns, before any cut
@@ -60,13 +60,13 @@ type Result struct {
 	Steps       []Step
 }
 
-// fixed is the number of messages that make the prompt.
+// fixed is the number of messages in the prompt.
 const fixed = 2
 
-// Encode encodes r, whose messages are a system and a user message, then replies
-// with user messages between. A turn's Context.Parts say what a step's model saw.
-// Errors are of KindInput when the rollout has another shape or the model no
-// template or stop token, else those of the template.
+// Encode encodes r, whose messages must be a system and a user message, then replies with
+// user messages between them. Context.Parts of a turn say what the model saw at that
+// step. Errors are of KindInput if the rollout has another shape or the model has no
+// template or stop token; other errors come from the template.
 func Encode(ctx context.Context, model *tokenize.Model, r *rollout.Rollout, o Options) (*Result, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -117,14 +117,14 @@ func Encode(ctx context.Context, model *tokenize.Model, r *rollout.Rollout, o Op
 	return out, nil
 }
 
-// encoder holds what is the same for all messages.
+// encoder holds what all messages share.
 type encoder struct {
 	ctx     context.Context
 	model   *tokenize.Model
 	max     int
 	kwargs  map[string]chat.Value
-	stock   []rollout.Message // the conversation that single messages are rendered after
-	baseLen int               // its tokens
+	stock   []rollout.Message // conversation after which single messages are rendered
+	baseLen int               // number of its tokens
 	opener  []rollout.TokenID // the generation prompt
 	stop    rollout.TokenID
 }
@@ -164,7 +164,7 @@ func newEncoder(ctx context.Context, model *tokenize.Model, o Options) (*encoder
 	return e, nil
 }
 
-// ids renders and encodes messages, control tokens in their text included.
+// ids renders and encodes messages. Control tokens in their text become control tokens.
 func (e *encoder) ids(messages []rollout.Message, generationPrompt bool) ([]rollout.TokenID, error) {
 	list := make([]chat.Value, len(messages))
 	for i, m := range messages {
@@ -183,7 +183,7 @@ func (e *encoder) ids(messages []rollout.Message, generationPrompt bool) ([]roll
 	return enc.IDs, err
 }
 
-// response appends one message as the reference encodes it.
+// response appends one message, encoded like the reference.
 func (e *encoder) response(ids *[]rollout.TokenID, mask *[]int8, m *rollout.Message) error {
 	all, err := e.ids(append(slices.Clip(e.stock), *m), false)
 	if err != nil {
@@ -213,8 +213,8 @@ func (e *encoder) response(ids *[]rollout.TokenID, mask *[]int8, m *rollout.Mess
 	return nil
 }
 
-// sample joins prompt and response and cuts the response to the budget, of which
-// one token stays however long the prompt is.
+// sample joins prompt and response and cuts the response to the budget, to no less than
+// one token.
 func (e *encoder) sample(prompt, response []rollout.TokenID, mask []int8) (Sample, bool) {
 	n := len(response)
 	if e.max > 0 && len(prompt)+n > e.max {

@@ -32,7 +32,8 @@ func conversation(replies ...string) *rollout.Rollout {
 	return r
 }
 
-// Each difference that the package documentation lists, next to the default.
+// Each difference listed in the package documentation, compared with the default
+// encoding.
 func TestDifferencesToTheDefault(t *testing.T) {
 	m := qwen3(t)
 	text := func(ids []rollout.TokenID) string {

@@ -1,6 +1,6 @@
-// Package fake is a small OpenAI-compatible server that plays an LLM judge, so
-// that examples and tests run anywhere. It knows nothing: it counts signs of
-// trouble in the step it is shown and lets the seed disagree now and then.
+// Package fake is a small OpenAI-compatible server that imitates an LLM judge, so that
+// examples and tests run anywhere. It counts words for failures in the step and disagrees
+// for some seeds.
 package fake
 
 import (
@@ -12,29 +12,28 @@ import (
 	"sync/atomic"
 )
 
-// Options shape the server's manners. The zero value answers at once and never
-// fails.
+// Options configure the server. The zero value answers at once and never fails.
 type Options struct {
-	// FailEvery n-th request is answered with status 503; 0 never.
+	// FailEvery makes every n-th request fail with status 503; 0 = never.
 	FailEvery int
 	// NoBatches refuses requests for more than one choice.
 	NoBatches bool
 }
 
-// Server is the handler. It counts what it is asked.
+// Server is the HTTP handler. It counts requests and votes.
 type Server struct {
 	o        Options
 	requests atomic.Int64
 	votes    atomic.Int64
 }
 
-// New makes a server.
+// New returns a server.
 func New(o Options) *Server { return &Server{o: o} }
 
-// Requests is the number of requests so far, Votes that of choices given.
+// Requests returns the number of requests so far.
 func (s *Server) Requests() int64 { return s.requests.Load() }
 
-// Votes is the number of choices given so far.
+// Votes returns the number of choices returned so far.
 func (s *Server) Votes() int64 { return s.votes.Load() }
 
 type request struct {
@@ -60,7 +59,7 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// maxBody bounds a request.
+// maxBody is the largest request accepted, in bytes.
 const maxBody = 8 << 20
 
 // ServeHTTP answers POST /v1/chat/completions.
@@ -101,7 +100,7 @@ func (s *Server) answer(w http.ResponseWriter, req request) {
 	}
 	s.votes.Add(int64(len(choices)))
 	w.Header().Set("Content-Type", "application/json")
-	// A client that has gone away is not the server's trouble.
+	// The error is ignored: the client may have gone away.
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"id": "chatcmpl-fake", "object": "chat.completion", "model": req.Model, "choices": choices,
 		"usage": map[string]int{"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
@@ -110,8 +109,8 @@ func (s *Server) answer(w http.ResponseWriter, req request) {
 
 var trouble = []string{"error", "traceback", "failed", "not found", "no such file"}
 
-// verdict grades the last step of a prompt: trouble in its part speaks against
-// it, and one seed in eight disagrees.
+// verdict grades the last step of a prompt: negative if its text shows a failure, and
+// inverted for one seed in eight.
 func verdict(prompt string, seed int64, structured bool) string {
 	step := prompt
 	if i := strings.LastIndex(prompt, "The step to grade"); i >= 0 {

@@ -1,7 +1,7 @@
-// Command demo runs the service against an engine without a model, lets agents of Python's
-// openai and anthropic packages work, ends their rollouts and prints what is trained on.
+// Command demo runs the service against an engine without a model, runs agents that use
+// Python's openai and anthropic packages, ends their rollouts and prints the trained text.
 //
-//	demo SERVICE MODEL_FOLDER AGENTS.PY     the service's binary; PYTHON names the Python
+//	demo SERVICE MODEL_FOLDER AGENTS.PY     SERVICE is the binary; PYTHON names the interpreter
 package main
 
 import (
@@ -92,8 +92,8 @@ func run(args []string) (err error) {
 	return err
 }
 
-// agents runs the Python agents, or where their packages are not installed the same work
-// by plain HTTP.
+// agents runs the Python agents. If their packages are not installed, it does the same by
+// plain HTTP.
 func agents(url, file string, ids []string) error {
 	python := os.Getenv("PYTHON")
 	if python == "" {
@@ -152,7 +152,7 @@ func ask(method, url, body string) ([]byte, error) {
 	return text, err
 }
 
-// show prints the rows of a batch with the trained text in brackets.
+// show prints the rows of a batch with trained text in brackets.
 func show(model *tokenize.Model, batch []byte) error {
 	r, err := export.NewReader(bytes.NewReader(batch), int64(len(batch)))
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command fakeengine is an inference engine without a model, of vLLM's shape.
+// Command fakeengine serves an inference engine without a model, with the API of vLLM.
 //
 //	fakeengine -listen 127.0.0.1:8000 -model DIR -script replies.jsonl
 package main

@@ -1,5 +1,5 @@
-// Package data is "swerl data": it makes the files that rollouts, evaluations and pivot
-// training begin with.
+// Package data implements "swerl data", which writes the input files of rollouts,
+// evaluations and pivot training.
 package data
 
 import (
@@ -22,7 +22,7 @@ const usage = `swerl data swe   --in ROWS  --out DIR   tasks of SWE-Gym and SWE-
 swerl data pivot --in DUMPS --out DIR   single steps of recorded trajectories
 `
 
-// Main runs "data" with the arguments that follow it.
+// Main runs "swerl data" with the arguments after it.
 func Main(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 0 {
 		switch args[0] {
@@ -35,7 +35,7 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 	return fmt.Errorf("expected swe or pivot\n%s", strings.TrimSpace(usage))
 }
 
-// paths is a flag that may be given several times, with commas too.
+// paths is a flag that may be repeated, or hold several values with commas.
 type paths []string
 
 func (p *paths) String() string { return strings.Join(*p, ",") }
@@ -45,7 +45,7 @@ func (p *paths) Set(text string) error {
 	return nil
 }
 
-// parse reads flags; in and dir are those that every kind of data has.
+// parse parses fs with the common flags --in and --out, and returns their values.
 func parse(fs *flag.FlagSet, args []string, out io.Writer) (in []string, dir string, err error) {
 	var from paths
 	fs.Var(&from, "in", "`file` or folder to read; several with commas or repeated")
@@ -60,10 +60,10 @@ func parse(fs *flag.FlagSet, args []string, out io.Writer) (in []string, dir str
 	return from, *to, os.MkdirAll(*to, 0o755)
 }
 
-// files are the contents to write into a folder, by name.
+// files maps the names of files to write to their contents.
 type files map[string][]byte
 
-// add appends v to a file, as a line of JSON.
+// add appends v to a file as a line of JSON.
 func (f files) add(name string, v any) error {
 	line, err := jsonscan.Marshal(v)
 	f[name] = append(append(f[name], line...), '\n')

@@ -56,7 +56,8 @@ func TestSWE(t *testing.T) {
 	require.Equal(t, "getmoto__moto-1\nDjango__django-2\nx__y-3\n", read(t, dir, "instance_ids.txt"))
 	require.Equal(t, "docker.io/xingyaoww/sweb.eval.x86_64.getmoto_s_moto-1:latest\ndocker.io/swebench/sweb.eval.x86_64.django_1776_django-2:latest\nmy/image:1\n", read(t, dir, "docker_images.txt"))
 
-	// Tasks are rows, the folder's files are not overwritten, and the registry is one's own.
+	// Output rows can be input, existing files are not overwritten, and the registry can
+	// be set.
 	again := t.TempDir()
 	tasks := filepath.Join(dir, "train.jsonl")
 	for _, c := range []struct {
@@ -106,7 +107,7 @@ func TestSWEParquet(t *testing.T) {
 	require.NotContains(t, read(t, dir, "docker_images.txt"), "b-2")
 }
 
-// dump is an OpenAI-style trajectory whose calls stand in text.
+// dump returns an OpenAI-style trajectory dump whose tool calls are in the text.
 func dump(instance, patch string) string {
 	message := func(role, content string) map[string]any { return map[string]any{"role": role, "content": content} }
 	b, _ := json.Marshal(map[string]any{"instance_id": instance, "patch": patch, "messages": []any{
@@ -161,7 +162,7 @@ func TestPivot(t *testing.T) {
 	}
 	require.Len(t, sides, 21)
 
-	// Answers whose rewards differ keep their step.
+	// Steps whose sampled answers differ in reward are kept.
 	var scored strings.Builder
 	first := ""
 	for _, line := range strings.Split(strings.TrimSpace(read(t, dir, "train.jsonl")), "\n") {

@@ -13,7 +13,8 @@ import (
 	"github.com/turnpack/turnpack/prm"
 )
 
-// judgePrompt is the version of the prompt below: a changed text is a new version.
+// judgePrompt is the version of the prompt below. Change it with every change of the
+// text.
 const judgePrompt = "pivot-judge-1"
 
 const judgeSystem = `You read one step of a coding agent that repaired a repository. Say whether the step is a pivot: a point where a capable engineer could plausibly have taken another step, and where the choice decides whether the repair works.
@@ -29,14 +30,15 @@ P6 has the right idea and writes a step that fails: wrong text, path or command
 Routine steps (listing a folder, reading the file that was named, repeating a command) are no pivots.
 Think briefly, then end with one line: PIVOT: none, or PIVOT: with one or more of P1 to P6.`
 
-// maxShown is how many characters of a text the judge sees at either end.
+// maxShown is the number of characters that the judge sees from each end of a text.
 const maxShown = 3000
 
 var verdictLine = regexp.MustCompile(`(?im)^\W*PIVOT:\s*(none|P[1-6](?:[,\s]+P[1-6])*)\W*$`)
 
-// ask has the judge vote on every step. tags is what a majority of votes called a pivot,
-// with the kinds that were named, nil for no pivot; failed is why there was no vote.
-func ask(ctx context.Context, judge prm.Judge, steps []step, votes int) (tags [][]string, failed []error, err error) {
+// voteOnSteps lets the judge vote on every step. tags holds the kinds named for steps that a
+// majority of votes calls a pivot, nil for the others. failed holds the error of each
+// step without a vote.
+func voteOnSteps(ctx context.Context, judge prm.Judge, steps []step, votes int) (tags [][]string, failed []error, err error) {
 	tags, failed = make([][]string, len(steps)), make([]error, len(steps))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(32)
@@ -77,7 +79,7 @@ func ask(ctx context.Context, judge prm.Judge, steps []step, votes int) (tags []
 	return tags, failed, g.Wait()
 }
 
-// prompt shows the judge the task, the latest steps and the step in question.
+// prompt returns the judge's prompt: the task, the latest steps and the step in question.
 func prompt(s step) []prm.Message {
 	var b strings.Builder
 	input := s.row.Request.Input
@@ -91,21 +93,21 @@ func prompt(s step) []prm.Message {
 		}
 		switch {
 		case item.Type == "reasoning":
-			fmt.Fprintf(&b, "## thought\n%s\n\n", ends(item.Summary[0].Text))
+			fmt.Fprintf(&b, "## thought\n%s\n\n", shortened(item.Summary[0].Text))
 		case item.Type == "function_call":
-			fmt.Fprintf(&b, "## call of %s\n%s\n\n", item.Name, ends(*item.Arguments))
+			fmt.Fprintf(&b, "## call of %s\n%s\n\n", item.Name, shortened(*item.Arguments))
 		case item.Type == "function_call_output":
-			fmt.Fprintf(&b, "## result\n%s\n\n", ends(*item.Output))
+			fmt.Fprintf(&b, "## result\n%s\n\n", shortened(*item.Output))
 		default:
-			fmt.Fprintf(&b, "## %s\n%s\n\n", item.Role, ends(*item.Content))
+			fmt.Fprintf(&b, "## %s\n%s\n\n", item.Role, shortened(*item.Content))
 		}
 	}
-	expected, _ := json.Marshal(s.row.ExpectedAction) // it was made by json.Marshal
-	fmt.Fprintf(&b, "# The step in question\n%s\n", ends(string(expected)))
+	expected, _ := json.Marshal(s.row.ExpectedAction) // json.Marshal made it
+	fmt.Fprintf(&b, "# The step in question\n%s\n", shortened(string(expected)))
 	return []prm.Message{{Role: "system", Content: judgeSystem}, {Role: "user", Content: b.String()}}
 }
 
-func ends(text string) string {
+func shortened(text string) string {
 	r := []rune(text)
 	if len(r) <= 2*maxShown {
 		return text

@@ -34,10 +34,11 @@ type pivotFlags struct {
 	agent                string
 }
 
-// manifest is manifest.json: what was read, what was left out and why, and what is there.
+// manifest is manifest.json: what was read, what was left out and why, and what was
+// written.
 type manifest struct {
 	Trajectories int            `json:"trajectories"`
-	Unread       int            `json:"unread"` // by no format, or damaged
+	Unread       int            `json:"unread"` // of unknown format, or damaged
 	LeftOut      map[string]int `json:"left_out"`
 	Kept         int            `json:"kept"` // trajectories
 	Turns        int            `json:"turns"`
@@ -62,15 +63,15 @@ type madeFile struct {
 	SHA256    string `json:"sha256"`
 }
 
-// step is a candidate with its row.
+// step is a candidate step and its data row.
 type step struct {
 	pivot.Candidate
 	row      pivot.DataRow
 	instance string
 }
 
-// pivots writes the data rows of pivot training: train.jsonl and validation.jsonl, which
-// share no instance, and manifest.json.
+// pivots writes the data rows for pivot training to train.jsonl and validation.jsonl,
+// which share no instance, and manifest.json.
 func pivots(ctx context.Context, args []string, out io.Writer) error {
 	var f pivotFlags
 	fs := flag.NewFlagSet("swerl data pivot", flag.ContinueOnError)
@@ -78,13 +79,13 @@ func pivots(ctx context.Context, args []string, out io.Writer) error {
 	fs.IntVar(&f.minLines, "min-lines", 26, "least lines that it adds and removes")
 	fs.Var(&f.instances, "instances", "`rows` of SWE-Gym or SWE-bench, for patches of trajectories that hold none")
 	fs.StringVar(&f.judge, "judge", "", "base `URL` of a model that says which steps are pivots")
-	fs.StringVar(&f.model, "judge-model", "", "its `name`")
-	fs.IntVar(&f.votes, "votes", 3, "votes of the judge on each step; most of them decide")
+	fs.StringVar(&f.model, "judge-model", "", "`name` of that model")
+	fs.IntVar(&f.votes, "votes", 3, "votes of the judge on each step; the majority decides")
 	fs.Var(&f.rewards, "rewards", "`file` of answers to these rows, as turnpack pivot score writes it: steps whose rewards differ are kept")
 	fs.IntVar(&f.most, "total", 0, "with --rewards, most steps; 0 = any")
 	fs.IntVar(&f.perRoll, "per-trajectory", 0, "with --rewards, most steps of a trajectory; 0 = any")
 	fs.Float64Var(&f.validation, "validation", 0.05, "share of instances in validation.jsonl")
-	fs.StringVar(&f.seed, "seed", "0", "of the split")
+	fs.StringVar(&f.seed, "seed", "0", "seed of the split")
 	fs.BoolVar(&f.batches, "batches", false, "keep steps of several calls, which swe_pivot does not score")
 	fs.BoolVar(&f.text, "keep-text", false, "leave calls in text where they were recorded so; turnpack pivot score reads such answers, NeMo-Gym does not")
 	fs.StringVar(&f.agent, "agent", pivot.SWEPivotAgent.Name, "`name` of NeMo-Gym's agent")
@@ -130,7 +131,7 @@ func pivots(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// read makes the rows of all candidates in trajectories whose patch is large enough.
+// read returns the rows of all candidates in trajectories whose patch is large enough.
 func (f *pivotFlags) read(ctx context.Context, m *manifest) ([]step, error) {
 	patches := map[string]string{}
 	err := eachRow(ctx, f.instances, func(where rollout.Where, row json.RawMessage) error {
@@ -209,7 +210,7 @@ func (m *manifest) drop(reason string) {
 	m.Dropped[reason]++
 }
 
-// tooSmall says why a trajectory is left out by its patch, "" if it is not.
+// tooSmall returns why a trajectory's patch excludes it, or "".
 func (f *pivotFlags) tooSmall(r *rollout.Rollout, patches map[string]string) string {
 	if f.minFiles <= 0 && f.minLines <= 0 {
 		return ""
@@ -222,7 +223,7 @@ func (f *pivotFlags) tooSmall(r *rollout.Rollout, patches map[string]string) str
 		return "no_patch"
 	}
 	p, err := patch.Parse(text)
-	if err != nil { // OpenHands takes it from a terminal, which ends lines by \r\n
+	if err != nil { // OpenHands reads patches from a terminal, which ends lines with \r\n
 		p, err = patch.Parse(strings.ReplaceAll(text, "\r\n", "\n"))
 	}
 	if err != nil {
@@ -242,8 +243,8 @@ func (f *pivotFlags) tooSmall(r *rollout.Rollout, patches map[string]string) str
 	return ""
 }
 
-// judged keeps the steps that most votes call pivots. A step without a vote that can be
-// read is dropped and counted.
+// judged keeps the steps that most votes call pivots. Steps without a readable vote are
+// dropped and counted.
 func (f *pivotFlags) judged(ctx context.Context, steps []step, m *manifest) ([]step, error) {
 	m.Selection, m.JudgePrompt = "judge", judgePrompt
 	client, err := openai.New(openai.Options{Endpoints: []string{f.judge}, Model: f.model})
@@ -251,7 +252,7 @@ func (f *pivotFlags) judged(ctx context.Context, steps []step, m *manifest) ([]s
 		return nil, err
 	}
 	defer client.Close()
-	keep, failed, err := ask(ctx, client, steps, f.votes)
+	keep, failed, err := voteOnSteps(ctx, client, steps, f.votes)
 	if err != nil {
 		return nil, err
 	}
@@ -313,8 +314,8 @@ func (f *pivotFlags) rewarded(ctx context.Context, steps []step, m *manifest) ([
 	return kept, nil
 }
 
-// split divides the rows by their instance: the same seed puts an instance on the same
-// side, whatever else is in the data.
+// split divides the rows by instance. The side of an instance depends only on the seed,
+// not on the other data.
 func (f *pivotFlags) split(steps []step, m *manifest) (files, error) {
 	made := files{"train.jsonl": nil, "validation.jsonl": nil}
 	rows := map[string]int{}

@@ -16,9 +16,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// eachRow calls f for every row of the files: Parquet, JSON Lines, or one JSON list. A
+// eachRow calls f for every row of the files: Parquet, JSON Lines or one JSON list. A
 // folder stands for its .parquet, .jsonl and .json files, in the order of their names.
-// Rows of Parquet files hold no members that are null.
+// Rows of Parquet files omit null members.
 func eachRow(ctx context.Context, in []string, f func(where rollout.Where, row json.RawMessage) error) error {
 	for _, path := range in {
 		err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {

@@ -13,20 +13,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// task is a line of train.jsonl, as the loaders of swe-rl read it.
+// task is a line of train.jsonl as read by the loaders of swe-rl.
 type task struct {
 	Text     string       `json:"text"`
 	Metadata taskMetadata `json:"metadata"`
 }
 
 type taskMetadata struct {
-	Instance   json.RawMessage `json:"instance"` // the row as it is
+	Instance   json.RawMessage `json:"instance"` // the row unchanged
 	DataSource string          `json:"data_source"`
 }
 
-// swe writes the tasks of SWE-Gym and SWE-bench rows: train.jsonl, verified_eval.jsonl with
-// those of SWE-bench among them, instance_ids.txt and docker_images.txt. A row of
-// train.jsonl is a row here too.
+// swe converts rows of SWE-Gym and SWE-bench to tasks: train.jsonl, verified_eval.jsonl
+// with those of SWE-bench, instance_ids.txt and docker_images.txt. Rows of train.jsonl
+// are also accepted as input.
 func swe(ctx context.Context, args []string, out io.Writer) error {
 	fs := flag.NewFlagSet("swerl data swe", flag.ContinueOnError)
 	source := fs.String("data-source", "", "`name` of the data set (default: SWE-bench where rows have its columns, else SWE-Gym)")
@@ -88,8 +88,8 @@ func isBench(source string) bool {
 	return strings.Contains(strings.ReplaceAll(strings.ToLower(source), "_", "-"), "swe-bench")
 }
 
-// taskOf makes the task of a row. Rows without lists of tests will do, which grading by
-// an eval script needs none of.
+// taskOf returns the task of a row and its instance. Rows without test lists are
+// accepted, since grading by an eval script needs none.
 func taskOf(where rollout.Where, row json.RawMessage, source string) (task, swebench.Instance, error) {
 	var t task
 	var nested struct {
@@ -99,7 +99,7 @@ func taskOf(where rollout.Where, row json.RawMessage, source string) (task, sweb
 		return t, swebench.Instance{}, rollout.Errorf(rollout.KindFormat, where, "a row is an object: %w", err)
 	}
 	t.Metadata.Instance, t.Metadata.DataSource = row, source
-	if m := nested.Metadata; m != nil && m.Instance != nil { // a task already
+	if m := nested.Metadata; m != nil && m.Instance != nil { // the row is already a task
 		t.Metadata.Instance = m.Instance
 		if source == "" {
 			t.Metadata.DataSource = m.DataSource

@@ -28,13 +28,13 @@ import (
 	"github.com/turnpack/turnpack/tokenize/exact"
 )
 
-// evaluation are the flags of Eval.
+// evaluation holds the flags and the state of Eval.
 type evaluation struct {
 	settings
 	args     map[string]any
-	log      *os.File // of results as they come
+	log      *os.File // log of finished results
 	exact    bool
-	folder   string         // of the model, with exact
+	folder   string         // model folder, with exact
 	recorder *live.Recorder // with exact
 	prompts  *exact.Prompts
 }
@@ -49,30 +49,31 @@ type result struct {
 	Error       *string `json:"error"`
 	Elapsed     seconds `json:"elapsed"`
 	RunDir      string  `json:"run_dir"`
-	Attempt     *int    `json:"attempt,omitempty"` // where there are several
+	Attempt     *int    `json:"attempt,omitempty"` // only with several attempts
 }
 
-// seconds are written with their tenths, as Python writes a number that is not whole.
+// seconds is written with one decimal place, as Python writes a float.
 type seconds float64
 
-// MarshalJSON writes the number.
+// MarshalJSON formats the number.
 func (s seconds) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%.1f", float64(s)), nil }
 
-// kept is a line of progress.jsonl: a result with what the other files need.
+// kept is a line of progress.jsonl: a result and the data for the other files.
 type kept struct {
 	result
-	Number int              `json:"number"` // of the attempt
+	Number int              `json:"number"` // number of the attempt
 	Patch  *string          `json:"patch"`
 	Report *swebench.Report `json:"report"`
 }
 
-// Eval measures a model: results.jsonl, summary.json, and the files of SWE-bench.
+// Eval measures a model. It writes results.jsonl, summary.json and the files of
+// SWE-bench.
 func Eval(ctx context.Context, args []string, out io.Writer) error {
 	c := evaluation{args: map[string]any{}}
 	fs := flag.NewFlagSet("swerl eval", flag.ContinueOnError)
-	c.flags(fs, words{"output-dir", "attempts", "max-tokens"}, 1, 4, 0)
-	fs.StringVar(&c.model, "model", "", "`name` of the model; openai/ at its front is for other clients")
-	fs.BoolVar(&c.exact, "exact", false, "make prompts here, with the ids that were sampled, as a policy that was trained so meets them; needs --model-dir and an engine that takes ids (vLLM, SGLang)")
+	c.flags(fs, flagNames{"output-dir", "attempts", "max-tokens"}, 1, 4, 0)
+	fs.StringVar(&c.model, "model", "", "`name` of the model; a prefix openai/, as other clients need, is dropped")
+	fs.BoolVar(&c.exact, "exact", false, "make prompts here, with the ids that were sampled, as in training with --exact; needs --model-dir and an engine that takes ids (vLLM, SGLang)")
 	fs.StringVar(&c.folder, "model-dir", "", "Hugging Face model `folder`, with --exact")
 	if err := fs.Parse(args); err != nil {
 		return err
@@ -113,7 +114,7 @@ func (c *evaluation) run(ctx context.Context, out io.Writer) error {
 	a.one = func(ctx context.Context, t task, k int, run func(agent.Task) (*agent.Attempt, error)) (string, error) {
 		began := time.Now()
 		task := agent.Task{ID: c.key(t, k), Instance: t.instance}
-		if c.recorder != nil { // prompts go on from what a session has
+		if c.recorder != nil { // exact prompts continue what a session has recorded
 			var err error
 			if task.Session, err = c.recorder.Begin(ctx, live.Start{ID: task.ID, Instance: t.instance.InstanceID}); err != nil {
 				return "", err
@@ -124,7 +125,7 @@ func (c *evaluation) run(ctx context.Context, out io.Writer) error {
 			return "", err
 		}
 		if task.Session != nil {
-			if err := settle(ctx, c.recorder, task.Session, x.Rollout); err != nil {
+			if err := endSession(ctx, c.recorder, task.Session, x.Rollout); err != nil {
 				return "", err
 			}
 		}
@@ -144,7 +145,7 @@ func (c *evaluation) run(ctx context.Context, out io.Writer) error {
 	return c.write(tasks, have, out)
 }
 
-// prepare has prompts made here.
+// prepare sets up exact prompts.
 func (c *evaluation) prepare(o *agent.Options) error {
 	model, err := tokenize.Load(c.folder, tokenize.LoadOptions{})
 	if err != nil {
@@ -161,8 +162,8 @@ func (c *evaluation) key(t task, n int) string {
 	return t.instance.InstanceID + "#" + strconv.Itoa(n)
 }
 
-// resume reads the results that are there and opens the file for more. Those with an error
-// are tried again; a torn last line is one that did not come to be.
+// resume reads the earlier results and opens the file for more. Results with an error are
+// repeated; a torn last line is ignored.
 func (c *evaluation) resume() (map[string]kept, error) {
 	path := filepath.Join(c.out, "progress.jsonl")
 	text, err := os.ReadFile(path)
@@ -189,7 +190,7 @@ func (c *evaluation) resume() (map[string]kept, error) {
 	return have, err
 }
 
-// keep writes the folder of an attempt.
+// keep writes the folder of an attempt and returns its result.
 func (c *evaluation) keep(x *agent.Attempt, n int, began time.Time) (kept, error) {
 	dir, err := x.Save(c.out, agent.Artifact{Evaluation: true, Time: time.Now(),
 		Meta: struct {
@@ -217,7 +218,7 @@ func (c *evaluation) keep(x *agent.Attempt, n int, began time.Time) (kept, error
 	return k, nil
 }
 
-// line adds a result to the log: it is there from then on.
+// line appends a result to the log, which makes it durable.
 func (c *evaluation) line(k kept) error {
 	b, err := json.Marshal(k)
 	if err != nil {
@@ -229,10 +230,10 @@ func (c *evaluation) line(k kept) error {
 	return c.log.Sync()
 }
 
-// write writes the files of a whole evaluation.
+// write writes the files of a complete evaluation.
 func (c *evaluation) write(tasks []task, have map[string]kept, out io.Writer) error {
 	var all []kept
-	counts := map[string][2]int{} // attempts that count and resolved ones, by instance
+	counts := map[string][2]int{} // instance → attempts that count, and resolved ones
 	var instances []swebench.Instance
 	for _, t := range tasks {
 		instances = append(instances, t.instance)
@@ -271,7 +272,7 @@ func (c *evaluation) write(tasks []task, have map[string]kept, out io.Writer) er
 		if k.PatchSource == nil {
 			none++
 		}
-		if k.Number > 0 { // SWE-bench takes one prediction for an instance
+		if k.Number > 0 { // SWE-bench accepts one prediction per instance
 			continue
 		}
 		p := swebench.Prediction{InstanceID: k.InstanceID, Model: c.model, Patch: k.Patch}
@@ -318,9 +319,9 @@ func round(x float64, digits int) float64 {
 	return math.RoundToEven(x*p) / p
 }
 
-// passes is pass@k for k up to n: the mean over instances of the chance that one of k
-// attempts, drawn from those made, is resolved, with its interval. An instance with fewer
-// attempts that count is in no pass@k beyond them.
+// passes returns pass@k and its interval for k from 1 to n: the mean over instances of
+// the probability that at least one of k attempts, drawn from those made, is resolved. An
+// instance with fewer than k counted attempts is not in pass@k.
 func passes(counts map[string][2]int, n int) (map[string]float64, map[string][2]float64) {
 	values, intervals := map[string]float64{}, map[string][2]float64{}
 	for k := 1; k <= n; k++ {
@@ -344,7 +345,7 @@ func passes(counts map[string][2]int, n int) (map[string]float64, map[string][2]
 	return values, intervals
 }
 
-// shares are the shares of resolved attempts, by instance.
+// shares returns the share of resolved attempts of each instance.
 func shares(counts map[string][2]int) (all []float64) {
 	for _, id := range slices.Sorted(maps.Keys(counts)) {
 		all = append(all, float64(counts[id][1])/float64(counts[id][0]))
@@ -352,8 +353,8 @@ func shares(counts map[string][2]int) (all []float64) {
 	return all
 }
 
-// interval is the mean over instances of numbers of 0 to 1, with a Wilson interval of 95 %
-// in which an instance counts once: attempts at one are not independent.
+// interval returns the mean of numbers from 0 to 1, one per instance, and its 95 % Wilson
+// interval. Each instance counts once, because its attempts are not independent.
 func interval(all []float64) (mean, low, high float64) {
 	n := float64(len(all))
 	if n == 0 {

@@ -1,5 +1,5 @@
-// Package loop makes attempts at tasks with a policy: for training (Rollout) and for
-// measuring it (Eval).
+// Package loop makes attempts at tasks with a policy, for training (Rollout) and for
+// evaluation (Eval).
 package loop
 
 import (
@@ -28,22 +28,22 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
 
-// settings are the flags that both commands have, some by other names.
+// settings are the flags that both commands have, some under different names.
 type settings struct {
 	data, pool, api, key, kind, config, harness, source, registry, blocklist, model, out string
 	concurrent, instances, steps, n, most                                                int
 	timeout, command, evaluation                                                         time.Duration
 	temperature                                                                          float64
 	exitCode                                                                             bool
-	words                                                                                words
+	names                                                                                flagNames
 }
 
-// words are what a command calls a flag.
-type words struct{ out, n, most string }
+// flagNames are a command's names for shared flags.
+type flagNames struct{ out, n, most string }
 
-func (s *settings) flags(fs *flag.FlagSet, w words, n, concurrent int, temperature float64) {
-	s.words = w
-	fs.StringVar(&s.out, w.out, "", "`folder` of what comes out; one that holds attempts is gone on with")
+func (s *settings) flags(fs *flag.FlagSet, w flagNames, n, concurrent int, temperature float64) {
+	s.names = w
+	fs.StringVar(&s.out, w.out, "", "`folder` for the results; a run continues one that holds attempts")
 	fs.IntVar(&s.n, w.n, n, "attempts at a task")
 	fs.IntVar(&s.most, w.most, 4096, "tokens of a reply")
 	fs.StringVar(&s.blocklist, "blocklist", "", "commands that are answered with advice in place of being run: default, or a JSON `file` of regular expressions by class; no security")
@@ -56,13 +56,13 @@ func (s *settings) flags(fs *flag.FlagSet, w words, n, concurrent int, temperatu
 	fs.StringVar(&s.harness, "harness", "", "tool calls by the schemas of "+strings.Join(agent.Harnesses(), ", ")+" (default: text with bash blocks)")
 	fs.StringVar(&s.source, "data-source", "", "`name` of the data set where a task names none, for image names")
 	fs.StringVar(&s.registry, "registry", "", "registry and owner of images in place of the data set's")
-	fs.IntVar(&s.concurrent, "max-concurrent", concurrent, "attempts at one time")
+	fs.IntVar(&s.concurrent, "max-concurrent", concurrent, "attempts that run at a time")
 	fs.IntVar(&s.instances, "max-instances", 0, "most instances; 0 = all")
 	fs.IntVar(&s.steps, "step-limit", 20, "replies of an attempt")
 	fs.DurationVar(&s.timeout, "timeout", 0, "`time` of an attempt (default: SWE_ROLLOUT_TIMEOUT seconds, or 30m)")
 	fs.DurationVar(&s.command, "command-timeout", 0, "`time` of a command (default: the configuration's, or 3m)")
 	fs.DurationVar(&s.evaluation, "eval-timeout", time.Hour, "`time` of an evaluation")
-	fs.Float64Var(&s.temperature, "temperature", temperature, "of sampling")
+	fs.Float64Var(&s.temperature, "temperature", temperature, "sampling temperature")
 	fs.BoolVar(&s.exitCode, "exit-code", false, "grade by the exit code of the script alone, also where an instance names its tests")
 }
 
@@ -74,14 +74,14 @@ func (s *settings) check(fs *flag.FlagSet) error {
 		}
 	}
 	need("model", s.model)
-	need(s.words.out, s.out)
+	need(s.names.out, s.out)
 	need("data", s.data)
 	need("api-base", s.api)
 	if fs.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("%s takes flags only, found %q", fs.Name(), fs.Arg(0)))
 	}
 	if s.n < 1 || s.most < 1 || s.concurrent < 1 || s.instances < 0 || s.steps < 1 || s.timeout < 0 || s.command < 0 || s.evaluation <= 0 || !(s.temperature >= 0) {
-		errs = append(errs, fmt.Errorf("--%s, --%s, --max-concurrent, --step-limit and --eval-timeout must be above 0, other bounds not below", s.words.n, s.words.most))
+		errs = append(errs, fmt.Errorf("--%s, --%s, --max-concurrent, --step-limit and --eval-timeout must be above 0, other bounds not below", s.names.n, s.names.most))
 	}
 	if text := os.Getenv("SWE_ROLLOUT_TIMEOUT"); s.timeout == 0 && text != "" {
 		n, err := strconv.ParseFloat(text, 64)
@@ -93,7 +93,8 @@ func (s *settings) check(fs *flag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// environ is a number above 0 of the environment.
+// environ returns the positive number in an environment variable, or other if it is
+// unset.
 func environ(name string, other int) (int, error) {
 	text := os.Getenv(name)
 	if text == "" {
@@ -108,14 +109,14 @@ func environ(name string, other int) (int, error) {
 
 // task is a row of the data.
 type task struct {
-	group    int // its number in the data
+	group    int // index in the data
 	prompt   string
 	source   string
 	metadata json.RawMessage
 	instance swebench.Instance
 }
 
-// tasks reads the data.
+// tasks reads the data file.
 func (s *settings) tasks() ([]task, error) {
 	text, err := os.ReadFile(s.data)
 	if err != nil {
@@ -156,7 +157,7 @@ func (s *settings) task(line []byte) (t task, err error) {
 	if m := row.Metadata; m != nil && m.Instance != nil {
 		instance, source = m.Instance, cmp.Or(source, m.Source)
 	}
-	// A row without lists of tests is graded by its script.
+	// A row without test lists is graded by its script.
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(instance, &all); err != nil {
 		return t, err
@@ -183,7 +184,7 @@ func (s *settings) task(line []byte) (t task, err error) {
 	return t, err
 }
 
-// sandboxes is the pool.
+// sandboxes returns the sandbox pool.
 func (s *settings) sandboxes() (sandbox.Provider, error) {
 	o, err := swerl.Environ(os.Getenv)
 	o.URL = cmp.Or(s.pool, o.URL)
@@ -193,7 +194,7 @@ func (s *settings) sandboxes() (sandbox.Provider, error) {
 	return swerl.NewClient(o)
 }
 
-// engines are the servers that answer.
+// engines returns the inference engines.
 func (s *settings) engines() (engine.Engine, error) {
 	var servers []engine.Options
 	for url := range strings.SplitSeq(s.api, ",") {
@@ -202,7 +203,7 @@ func (s *settings) engines() (engine.Engine, error) {
 	return engine.NewPool(servers...)
 }
 
-// options are those of the agent.
+// options returns the options of the agent.
 func (s *settings) options(engines engine.Engine, model string) (agent.Options, error) {
 	temperature := float32(s.temperature)
 	o := agent.Options{Harness: s.harness, Timeout: s.timeout, Sampling: &rollout.Sampling{Temperature: &temperature}}
@@ -246,7 +247,7 @@ func (s *settings) options(engines engine.Engine, model string) (agent.Options, 
 	return o, nil
 }
 
-// attempt makes one attempt in one sandbox and has it judged in another.
+// attempt makes one attempt in one sandbox and grades it in another.
 func (s *settings) attempt(ctx context.Context, a *agent.Agent, boxes sandbox.Provider, t agent.Task) (*agent.Attempt, error) {
 	spec := sandbox.Spec{Image: t.Instance.Image, Instance: t.Instance.InstanceID}
 	lost := func(out *agent.Attempt, err error) (*agent.Attempt, error) {
@@ -262,7 +263,7 @@ func (s *settings) attempt(ctx context.Context, a *agent.Agent, boxes sandbox.Pr
 	}
 	t.Sandbox = box
 	out, err := a.Run(ctx, t)
-	end(ctx, box)
+	closeSandbox(ctx, box)
 	if err != nil || out.Patch == nil || out.Rollout.Failure != nil {
 		return out, err
 	}
@@ -271,42 +272,44 @@ func (s *settings) attempt(ctx context.Context, a *agent.Agent, boxes sandbox.Pr
 	if err != nil {
 		return lost(out, err)
 	}
-	defer end(ctx, fresh)
+	defer closeSandbox(ctx, fresh)
 	return out, out.Grade(ctx, fresh, t.Instance, agent.GradeOptions{ExitCode: s.exitCode, Timeout: s.evaluation})
 }
 
-// end closes a sandbox, also when ctx is over. One that cannot be closed goes when its
-// lease ends.
-func end(ctx context.Context, box sandbox.Sandbox) {
+// closeSandbox closes a sandbox, even if ctx has ended. If that fails, the sandbox ends with its
+// lease.
+func closeSandbox(ctx context.Context, box sandbox.Sandbox) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	_ = box.Close(closing)
 }
 
-// settle ends the session of an attempt and has the recorder forget it: files have it.
-func settle(ctx context.Context, to *live.Recorder, s *live.Session, r *rollout.Rollout) error {
+// endSession ends the session of an attempt and removes it from the recorder, since files
+// hold it.
+func endSession(ctx context.Context, to *live.Recorder, s *live.Session, r *rollout.Rollout) error {
 	if _, err := s.End(ctx, live.Ending{Outcome: r.Outcome, Status: r.Status, ExitStatus: r.ExitStatus, Failure: r.Failure}); err != nil {
 		return err
 	}
 	return to.Deliver(ctx, live.Batch{Key: s.ID(), Digest: s.ID(), Sessions: []string{s.ID()}})
 }
 
-// attempts are the n attempts at each task, of which each is made once.
+// attempts makes n attempts at each task, each of them once.
 type attempts struct {
 	*settings
 	tasks []task
 	out   io.Writer
-	mu    sync.Mutex // of out, and of what is kept
-	// model is what the engine calls the policy; "" = the first model that it lists.
+	mu    sync.Mutex // guards out and the kept results
+	// model is the engine's name for the policy; "" = the first model it lists.
 	model string
-	// have says that an attempt is there; prepare adds to the options of the agent.
+	// have reports whether an attempt exists; prepare completes the options of the agent.
 	have    func(t task, k int) bool
 	prepare func(*agent.Options) error
-	// one makes an attempt by run, keeps it, and says in a few words what came of it.
+	// one makes an attempt with run, saves it, and returns a short description of the
+	// result.
 	one func(ctx context.Context, t task, k int, run func(agent.Task) (*agent.Attempt, error)) (said string, err error)
 }
 
-// make makes those that are not there.
+// make makes the attempts that do not exist yet.
 func (a *attempts) make(ctx context.Context) error {
 	total := len(a.tasks) * a.n
 	var todo []int
@@ -358,14 +361,14 @@ func (a *attempts) make(ctx context.Context) error {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			done++
-			fmt.Fprintf(a.out, "%d/%d %s\n", done, len(todo), said) // who reads it may be gone
+			fmt.Fprintf(a.out, "%d/%d %s\n", done, len(todo), said) // ignored: the reader may be gone
 			return nil
 		})
 	}
 	return g.Wait()
 }
 
-// servedModel is the first model that an engine lists.
+// servedModel returns the first model that the engines list, or other.
 func servedModel(ctx context.Context, engines engine.Engine, other string) string {
 	var list struct {
 		Data []struct {

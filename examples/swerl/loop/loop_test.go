@@ -34,7 +34,7 @@ const row = `{"text":"add subtracts","metadata":{"data_source":"swe-gym","instan
 
 const modelFolder = "../../../tokenize/embedded"
 
-// world is a pool with a node, an image with a repository, and a policy.
+// world is a pool with one node, an image with a repository, and a scripted policy.
 type world struct {
 	pool, api, data string
 
@@ -42,10 +42,10 @@ type world struct {
 	openings int
 	sent     map[string][]string // replies by plan
 	asked    int
-	fail     func(n int) bool // of requests
+	fail     func(n int) bool // whether request n fails
 }
 
-// plans are what the policy does, by attempt.
+// plans are the replies of the policy in each attempt.
 var plans = [][]string{
 	{"cat calc.py", "sed -i 's/a - b/a + b/' calc.py && python3 run_tests.py", "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git add -A && git diff --cached"},
 	{"cat calc.py", "sed -i 's/a - b/a * b/' calc.py", "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git add -A && git diff --cached"},
@@ -145,8 +145,8 @@ func (w *world) rollout(t *testing.T, out string, more ...string) (string, error
 	return said.String(), err
 }
 
-// TestRollout: attempts at a real repository with pytest (or a script that prints as it
-// does, where there is none), from the data to rows.
+// Attempts at a real repository go from the data to rows. The tests run pytest, or a
+// script with the same output if pytest is not installed.
 func TestRollout(t *testing.T) {
 	w := newWorld(t)
 	out := filepath.Join(t.TempDir(), "out")
@@ -187,7 +187,8 @@ func TestRollout(t *testing.T) {
 	}
 	require.Equal(t, w.sent, trained, "what is trained is what the policy said")
 
-	// The folders are those of swe-rl: our importer reads them to the same verdicts.
+	// The folders have the format of swe-rl: the importer reads the same verdicts from
+	// them.
 	source, err := traj.Open([]string{filepath.Join(out, "runs")}, traj.Options{})
 	require.NoError(t, err)
 	verdicts := map[string]string{}
@@ -197,7 +198,7 @@ func TestRollout(t *testing.T) {
 	}
 	require.Equal(t, map[string]string{"demo__calc-1__g0__i0": "resolved", "demo__calc-1__g0__i1": "unresolved", "demo__calc-1__g0__i2": "resolved", "demo__calc-1__g0__i3": "no_patch"}, verdicts)
 
-	// Asked again it makes nothing.
+	// A second run does nothing.
 	asked := w.asked
 	said, err = w.rollout(t, out)
 	require.NoError(t, err)
@@ -205,8 +206,8 @@ func TestRollout(t *testing.T) {
 	require.Equal(t, asked, w.asked)
 }
 
-// TestRolloutGoesOn: an engine that fails makes no negative reward, and the next run makes
-// those attempts again, and only those.
+// An engine failure gives no negative reward, and the next run repeats only the failed
+// attempts.
 func TestRolloutGoesOn(t *testing.T) {
 	kit.Long(t)
 	w := newWorld(t)
@@ -216,15 +217,15 @@ func TestRolloutGoesOn(t *testing.T) {
 	require.Contains(t, said, "infra_error 3, resolved 1", "%v", err)
 	w.fail = nil
 	w.openings = 1
-	time.Sleep(1100 * time.Millisecond) // the engine's client leaves a server that failed alone for a second
+	time.Sleep(1100 * time.Millisecond) // the engine's client skips a failed server for a second
 	said, err = w.rollout(t, out)
 	require.NoError(t, err, said)
 	require.Contains(t, said, "1 are there")
 	require.Contains(t, said, "no_patch 1, resolved 2, unresolved 1")
 }
 
-// TestGroups: a group has its batch when its last attempt has ended, while others run; one
-// that the infrastructure failed has it when the next run has made it whole.
+// A group gets its batch after its last attempt, while others run. A group with an
+// infrastructure failure gets it after the next run has repeated that attempt.
 func TestGroups(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, os.WriteFile(w.data, []byte(row+strings.Replace(row, "calc-1", "calc-2", 1)), 0o644))
@@ -238,13 +239,13 @@ func TestGroups(t *testing.T) {
 	require.NotContains(t, said, "batch 2")
 	w.fail = nil
 	w.openings = 3
-	time.Sleep(1100 * time.Millisecond) // as below
+	time.Sleep(1100 * time.Millisecond) // as in TestRolloutGoesOn
 	said, err = w.rollout(t, out, "--n", "2")
 	require.NoError(t, err, said)
 	require.Contains(t, said, "batch 2: group group-1")
 }
 
-// scripted is an engine of the embedded model that follows the first plan.
+// scripted returns an engine with the embedded model that follows the first plan.
 func scripted(t *testing.T) *fakeengine.Server {
 	t.Helper()
 	model, err := embedded.Model()
@@ -256,7 +257,7 @@ func scripted(t *testing.T) *fakeengine.Server {
 	return fakeengine.New(fakeengine.Options{Model: model, Name: "policy", Script: script})
 }
 
-// TestExactJudgedBlocked: prompts in ids, steps judged while they run, commands that are
+// A run with exact prompts, steps judged while they run, and blocked commands that are
 // answered with advice.
 func TestExactJudgedBlocked(t *testing.T) {
 	kit.Long(t)
@@ -305,7 +306,7 @@ func TestExactJudgedBlocked(t *testing.T) {
 	require.NoError(t, err, "nothing is to be made, so nothing is read")
 }
 
-// TestEvalExact: an evaluation with prompts in ids, as training makes them.
+// An evaluation with exact prompts, as in training.
 func TestEvalExact(t *testing.T) {
 	kit.Long(t)
 	w := newWorld(t)
@@ -370,7 +371,7 @@ func TestEval(t *testing.T) {
 	require.Equal(t, asked, w.asked)
 }
 
-// TestEvalGoesOn: results with an error are tried again, the others stay.
+// Results with an error are repeated, the others stay.
 func TestEvalGoesOn(t *testing.T) {
 	kit.Long(t)
 	w := newWorld(t)
@@ -382,7 +383,7 @@ func TestEvalGoesOn(t *testing.T) {
 	require.Contains(t, said.String(), "resolved 1 of 2 attempts")
 	w.fail = nil
 	w.openings = 1
-	time.Sleep(1100 * time.Millisecond) // as above
+	time.Sleep(1100 * time.Millisecond) // as in TestRolloutGoesOn
 	said.Reset()
 	require.NoError(t, Eval(t.Context(), args, &said))
 	require.Contains(t, said.String(), "2 attempts at 1 tasks, 1 are there")

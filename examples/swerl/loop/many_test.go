@@ -18,7 +18,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
 
-// node is a driver without processes.
+// node is a sandbox driver without processes.
 type node struct {
 	mu         sync.Mutex
 	made, most int
@@ -64,8 +64,7 @@ func (n *node) Containers(context.Context) (list []sandbox.Container, _ error) {
 
 func (n *node) Images(context.Context) ([]string, error) { return nil, nil }
 
-// TestManyAttempts: 128 attempts at one time, from lease to grade, leave no goroutine, no
-// container and no lease.
+// 128 attempts at once, from lease to grade, leave no goroutine, container or lease.
 func TestManyAttempts(t *testing.T) {
 	before := runtime.NumGoroutine()
 	nodes, urls := []*node{}, []string{}

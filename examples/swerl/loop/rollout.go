@@ -33,7 +33,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/exact"
 )
 
-// training are the flags of Rollout.
+// training holds the flags and the state of Rollout.
 type training struct {
 	settings
 	served, recipe, window, judge, judgeModel string
@@ -42,16 +42,16 @@ type training struct {
 
 	attempts attempts
 	pipeline turnpack.Pipeline
-	have     map[string]*rollout.Rollout // that are whole, by id
+	have     map[string]*rollout.Rollout // complete attempts by id
 	recorder *live.Recorder
 	prompts  *exact.Prompts // nil = the engine makes them
 	batches  *stream.Stream
-	batch    sync.Mutex // one is made at a time
-	runs     string     // folder of attempts, as swe-rl has them
-	native   string     // folder of all of them
+	batch    sync.Mutex // serializes the making of batches
+	runs     string     // folder of attempts in the format of swe-rl
+	native   string     // folder of attempts in the native format
 }
 
-// Rollout makes n attempts at each task, and rows of them.
+// Rollout makes n attempts at each task and writes their rows.
 func Rollout(ctx context.Context, args []string, out io.Writer) (err error) {
 	var c training
 	concurrent, err := environ("SWE_MAX_CONCURRENT", 128)
@@ -59,7 +59,7 @@ func Rollout(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	fs := flag.NewFlagSet("swerl rollout", flag.ContinueOnError)
-	c.flags(fs, words{"out", "n", "max-new-tokens"}, 8, concurrent, 1)
+	c.flags(fs, flagNames{"out", "n", "max-new-tokens"}, 8, concurrent, 1)
 	fs.StringVar(&c.model, "model", "", "Hugging Face model `folder`: it counts what the model is shown, and makes the rows")
 	fs.StringVar(&c.served, "served-model", "", "`name` that the engine serves it by (default: the first that it lists)")
 	fs.IntVar(&c.context, "max-context", 16384, "tokens of prompt and reply together")
@@ -98,7 +98,7 @@ func (c *training) run(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	c.pipeline.Window = nil // what was shown is recorded
+	c.pipeline.Window = nil // the shown context is recorded
 	if c.window == "" {
 		name, _, cut := strings.Cut(rules.Window, ":")
 		if c.window = name; cut {
@@ -142,7 +142,7 @@ func (c *training) run(ctx context.Context, out io.Writer) (err error) {
 	c.attempts = attempts{settings: &c.settings, tasks: tasks, out: out, model: c.served, one: c.one}
 	c.attempts.have = func(t task, k int) bool { return c.have[c.id(t, k)] != nil }
 	c.attempts.prepare = func(o *agent.Options) error { return c.prepare(o, model, votes) }
-	for _, t := range tasks { // those whose last attempt a killed process made
+	for _, t := range tasks { // write batches that a killed process did not
 		if err := c.group(ctx, t); err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func (c *training) run(ctx context.Context, out io.Writer) (err error) {
 	return c.rows(ctx, out)
 }
 
-// prepare adds window, judge and exact prompts to the agent.
+// prepare adds window, judge and exact prompts to the options of the agent.
 func (c *training) prepare(o *agent.Options, model *tokenize.Model, votes *prmjournal.Journal) (err error) {
 	if o.Window, err = ctxwindow.Parse(c.window); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (c *training) prepare(o *agent.Options, model *tokenize.Model, votes *prmjo
 	if c.judge == "" {
 		return nil
 	}
-	warm := 1.0 // as swe-rl asks its judge
+	warm := 1.0 // the temperature that swe-rl uses for its judge
 	judge, err := openai.New(openai.Options{Endpoints: strings.Split(c.judge, ","), Model: c.judgeModel, Temperature: &warm, MaxTokens: 4096})
 	if err != nil {
 		return err
@@ -181,7 +181,7 @@ func (c *training) prepare(o *agent.Options, model *tokenize.Model, votes *prmjo
 	return err
 }
 
-// exactPrompts has the agent's engine complete prompts that are made here.
+// exactPrompts makes the agent's engine complete prompts that are tokenized here.
 func exactPrompts(o *agent.Options, model *tokenize.Model) (*exact.Prompts, error) {
 	prompts, err := exact.New(model, exact.Options{})
 	if err != nil {
@@ -200,8 +200,8 @@ func sayPrompts(out io.Writer, prompts *exact.Prompts) {
 	}
 }
 
-// finished reads the attempts that are whole. Those that the infrastructure failed are
-// made again.
+// finished reads the complete attempts. Those with an infrastructure failure are
+// repeated.
 func (c *training) finished() (map[string]*rollout.Rollout, error) {
 	paths, err := filepath.Glob(filepath.Join(c.native, "*.jsonl"))
 	if err != nil {
@@ -228,8 +228,8 @@ func (c *training) id(t task, k int) string {
 	return fmt.Sprintf("%s__g%d__i%d", t.instance.InstanceID, t.group, t.group*c.n+k)
 }
 
-// one makes an attempt, and returns when its files are on disk. The last one of a group
-// makes its batch.
+// one makes an attempt and returns when its files are on disk. The last attempt of a
+// group also writes its batch.
 func (c *training) one(ctx context.Context, t task, k int, run func(agent.Task) (*agent.Attempt, error)) (string, error) {
 	start := live.Start{ID: fmt.Sprintf("%s__%d", c.id(t, k), time.Now().UnixNano()), Group: "group-" + strconv.Itoa(t.group), Index: k, Instance: t.instance.InstanceID}
 	session, err := c.recorder.Begin(ctx, start)
@@ -246,7 +246,7 @@ func (c *training) one(ctx context.Context, t task, k int, run func(agent.Task) 
 		return "", err
 	}
 	r := x.Rollout
-	if err := settle(ctx, c.recorder, session, r); err != nil {
+	if err := endSession(ctx, c.recorder, session, r); err != nil {
 		return "", err
 	}
 	c.attempts.mu.Lock()
@@ -256,8 +256,8 @@ func (c *training) one(ctx context.Context, t task, k int, run func(agent.Task) 
 	return said, c.group(ctx, t)
 }
 
-// group makes the batch of a group whose attempts are whole. One of which the
-// infrastructure failed some waits for the run that makes them again.
+// group writes the batch of a group if all its attempts are complete. A group with
+// infrastructure failures waits for the run that repeats them.
 func (c *training) group(ctx context.Context, t task) error {
 	var group turnpack.Slice
 	c.attempts.mu.Lock()
@@ -288,8 +288,8 @@ func (c *training) export() export.Options {
 	return export.Options{Metadata: map[string]string{"recipe": c.recipe}}
 }
 
-// rows writes the rows of all groups into one file, for trainers and estimators that look
-// at all of them, and what there is to say of them.
+// rows writes the rows of all groups into one file, for trainers and estimators that need
+// all of them, and prints a summary.
 func (c *training) rows(ctx context.Context, out io.Writer) error {
 	var all turnpack.Slice
 	verdicts := map[string]int{}
@@ -312,7 +312,7 @@ func (c *training) rows(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if report.Rows == 0 { // all groups are constant, say
+	if report.Rows == 0 { // for example, all groups are constant
 		err = w.Abort()
 		path = "no file"
 	} else {

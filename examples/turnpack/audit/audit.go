@@ -1,4 +1,4 @@
-// Package audit holds the commands audit and diff.
+// Package audit implements the commands audit and diff.
 package audit
 
 import (
@@ -13,19 +13,19 @@ import (
 // Cmd is the command audit.
 type Cmd struct {
 	Files    []string `arg:"" name:"batch" help:"Batch files, or folders of them."`
-	Model    string   `help:"Model folder: also looks for what only a tokenizer shows." placeholder:"FOLDER"`
+	Model    string   `help:"Model folder; needed for the rules that use a tokenizer." placeholder:"FOLDER"`
 	Template string   `help:"With --model: chat template of the folder by its name, or a file in its place." placeholder:"NAME"`
 	JSON     bool     `name:"json" help:"Write the report as JSON."`
 	Examples int      `help:"Places shown per rule." default:"3" placeholder:"N"`
 	FailOn   string   `name:"fail-on" help:"Severity that makes the exit status 1: error, warn or info." enum:"error,warn,info" default:"error" placeholder:"SEVERITY"`
 }
 
-// Help is the long help.
+// Help returns the long help text.
 func (*Cmd) Help() string {
 	return `Reads training batches by anyone (Parquet and Arrow of this module, slime .pt, prime-rl .bin, SkyRL- and verl-style Parquet, Parquet and JSON Lines with ids and a mask) and says what would crash a trainer or train wrongly. Exit status 1 means findings of the --fail-on severity or worse, 2 that the audit could not be made.`
 }
 
-// Faults says what is wrong with the flags together.
+// Faults reports flags that contradict each other.
 func (c *Cmd) Faults() error {
 	if c.Template != "" && c.Model == "" {
 		return errors.New("--template is of a model folder: name one with --model")
@@ -33,7 +33,7 @@ func (c *Cmd) Faults() error {
 	return nil
 }
 
-// Run audits the files.
+// Run audits the files and prints the report.
 func (c *Cmd) Run(p *cli.Program) error {
 	r, err := c.report(p)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// run runs a command line.
+// run runs a command line and returns its exit code.
 func run(t *testing.T, out, errs *bytes.Buffer, args ...string) int {
 	line := struct {
 		Audit command.Cmd  `cmd:""`
@@ -77,7 +77,55 @@ func TestDiff(t *testing.T) {
 	require.Equal(t, 2, run(t, &out, &errs, "diff", a))
 }
 
-// Files of a set that is not complete are compared, and named once each.
+// Rows that repeat an id are compared in order, and those left over are counted.
+func TestDiffOfRepeatedIDs(t *testing.T) {
+	write := func(ids string, last ...int32) string {
+		path := filepath.Join(t.TempDir(), "a.arrow")
+		w, err := export.Create(path, export.Options{Format: "arrow", ZstdLevel: -1})
+		require.NoError(t, err)
+		var written string
+		for i, of := range last {
+			s := rollout.Sample{Status: rollout.StatusCompleted, RolloutIndex: i}
+			s.Group, s.Rollout, s.IDs, s.Weight = "g", string(rune('k'+i)), []int32{1, of}, []float32{0, 1}
+			require.NoError(t, w.Write(rollout.FinishRows([]rollout.Sample{s})[0]))
+			written += s.Rollout + "#0"
+		}
+		require.NoError(t, w.Close())
+		file, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, 1, bytes.Count(file, []byte(written)))
+		wanted := strings.Join(strings.Split(ids, ""), "#0") + "#0" // the writer refuses repeated ones
+		require.NoError(t, os.WriteFile(path, bytes.Replace(file, []byte(written), []byte(wanted), 1), 0o600))
+		return path
+	}
+	rows := func(last ...int32) string { return write(strings.Repeat("a", len(last)), last...) }
+	for _, c := range []struct {
+		a, b []int32
+		code int
+		want string
+	}{
+		{[]int32{1, 2, 3}, []int32{1, 2, 3}, 0, "3 rows equal, 0 differ, 0 only in A, 0 only in B"},
+		{[]int32{1, 2}, []int32{2, 1}, 1, "0 rows equal, 2 differ, 0 only in A, 0 only in B"},
+		{[]int32{1, 2, 3}, []int32{1}, 1, "1 rows equal, 0 differ, 2 only in A, 0 only in B"},
+		{[]int32{2}, []int32{1, 2, 2}, 1, "0 rows equal, 1 differ, 0 only in A, 2 only in B"},
+	} {
+		var out, errs bytes.Buffer
+		a, b := rows(c.a...), rows(c.b...)
+		require.Equal(t, c.code, run(t, &out, &errs, "diff", a, b), errs.String())
+		said := strings.NewReplacer(a, "A", b, "B").Replace(out.String())
+		require.Contains(t, said, c.want)
+		require.Equal(t, max(0, len(c.a)-len(c.b)), strings.Count(said, "a#0: only in A"))
+		require.Equal(t, max(0, len(c.b)-len(c.a)), strings.Count(said, "a#0: only in B"))
+	}
+	var out, errs bytes.Buffer
+	require.Equal(t, 1, run(t, &out, &errs, "diff", rows(1, 2), write("xyaa", 1, 1, 1, 2)), errs.String())
+	require.Contains(t, out.String(), "0 rows equal, 2 differ, 0 only in", "both rows wait before the first is met")
+	require.Contains(t, out.String(), "rollout_index: 0, 2")
+	require.Contains(t, out.String(), "rollout_index: 1, 3")
+	require.NotContains(t, out.String(), "input_ids", "the first is compared with the first")
+}
+
+// Files of an incomplete set are compared, and each is named once.
 func TestDiffOfUnfinishedSet(t *testing.T) {
 	dir := t.TempDir()
 	set, err := shard.Create(dir, shard.Options{GroupsPerShard: 1})
@@ -97,7 +145,7 @@ func TestDiffOfUnfinishedSet(t *testing.T) {
 	require.Empty(t, errs.String())
 }
 
-// Where tokens are from is compared between files that say so.
+// Sources of tokens are compared if both files record them.
 func TestDiffOfTraces(t *testing.T) {
 	traced := func(source int32, flag rollout.Flag) string {
 		path := filepath.Join(t.TempDir(), "a.parquet")

@@ -21,12 +21,12 @@ type Diff struct {
 	Context uint   `help:"Tokens shown on each side." default:"4" placeholder:"N"`
 }
 
-// Help is the long help.
+// Help returns the long help text.
 func (*Diff) Help() string {
-	return `Compares two export files, or those of two folders, row by row, rows matched by sample_id, and shows the first differing token of each differing row with its surroundings. Exit status 1 means that they differ, 2 that they could not be compared.`
+	return `Compares two export files, or those of two folders, row by row, rows matched by sample_id (those that repeat one in their order), and shows the first differing token of each differing row with its surroundings. Exit status 1 means that they differ, 2 that they could not be compared.`
 }
 
-// Run compares the two.
+// Run compares the two batches and prints how they differ.
 func (c *Diff) Run(p *cli.Program) error {
 	d := differ{out: p.Out, around: int(c.Context)}
 	a, errA := cli.One(c.A)
@@ -54,11 +54,11 @@ type differ struct {
 	out                         io.Writer
 	around                      int
 	equal, differ, onlyA, onlyB int
-	tracedA, tracedB            bool // the files say where their tokens are from
+	tracedA, tracedB            bool // the file records the source of each token
 }
 
-// files walks both files; rows that come in different orders wait for their
-// partner, so that equal orders need no memory.
+// files reads both files side by side and matches rows by id. Rows without a match yet
+// wait in memory, so files in the same order need none.
 func (d *differ) files(ctx context.Context, a, b string) (err error) {
 	ra, err := export.Open(a)
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *differ) files(ctx context.Context, a, b string) (err error) {
 	}
 	defer func() { err = errors.Join(err, rb.Close()) }()
 	d.tracedA, d.tracedB = ra.Info().Trace, rb.Info().Trace
-	waitA, waitB := map[string]rollout.Sample{}, map[string]rollout.Sample{}
+	waitA, waitB := waiting{}, waiting{}
 	var orderA, orderB []string
 	for moreA, moreB := true, true; moreA || moreB; {
 		if err := ctx.Err(); err != nil {
@@ -88,22 +88,42 @@ func (d *differ) files(ctx context.Context, a, b string) (err error) {
 			}
 		}
 	}
-	d.onlyA, d.onlyB = len(waitA), len(waitB)
 	for _, side := range []struct {
 		name  string
 		order []string
-		wait  map[string]rollout.Sample
-	}{{a, orderA, waitA}, {b, orderB, waitB}} {
+		wait  waiting
+		only  *int
+	}{{a, orderA, waitA, &d.onlyA}, {b, orderB, waitB, &d.onlyB}} {
 		for _, id := range side.order {
-			if _, left := side.wait[id]; left {
+			for range side.wait[id] {
 				fmt.Fprintf(d.out, "%s: only in %s\n", rollout.Printable(id), rollout.Printable(side.name))
+				*side.only++
 			}
+			delete(side.wait, id)
 		}
 	}
 	return nil
 }
 
-func (d *differ) step(r *export.Reader, mine, others map[string]rollout.Sample, order *[]string, first bool) (bool, error) {
+// waiting holds rows of one file that the other has not matched yet, by id, those of one
+// id in their order.
+type waiting map[string][]rollout.Sample
+
+// take removes the first row of an id.
+func (w waiting) take(id string) (_ rollout.Sample, ok bool) {
+	rows := w[id]
+	switch len(rows) {
+	case 0:
+		return rollout.Sample{}, false
+	case 1:
+		delete(w, id)
+	default:
+		w[id] = rows[1:]
+	}
+	return rows[0], true
+}
+
+func (d *differ) step(r *export.Reader, mine, others waiting, order *[]string, first bool) (bool, error) {
 	s, err := r.Read()
 	if errors.Is(err, io.EOF) {
 		return false, nil
@@ -111,13 +131,12 @@ func (d *differ) step(r *export.Reader, mine, others map[string]rollout.Sample, 
 	if err != nil {
 		return false, err
 	}
-	other, there := others[s.ID]
+	other, there := others.take(s.ID)
 	if !there {
-		mine[s.ID] = s
+		mine[s.ID] = append(mine[s.ID], s)
 		*order = append(*order, s.ID)
 		return true, nil
 	}
-	delete(others, s.ID)
 	if first {
 		d.rows(&s, &other)
 	} else {
@@ -126,7 +145,7 @@ func (d *differ) step(r *export.Reader, mine, others map[string]rollout.Sample, 
 	return true, nil
 }
 
-// rows compares two rows of one id.
+// rows compares two rows with the same id.
 func (d *differ) rows(a, b *rollout.Sample) {
 	var said []string
 	if t := firstDifference(a.IDs, b.IDs); t >= 0 {
@@ -168,8 +187,8 @@ func (d *differ) rows(a, b *rollout.Sample) {
 	fmt.Fprintf(d.out, "%s:\n  %s\n", rollout.Printable(a.ID), strings.Join(said, "\n  "))
 }
 
-// trace compares where the tokens are from. Rows of a file without a trace have
-// origins that the reader made up.
+// trace compares the sources and flags of the tokens. Without a trace in the files, the
+// reader invents them and they are not compared.
 func (d *differ) trace(a, b *rollout.Sample) (said []string) {
 	switch {
 	case d.tracedA != d.tracedB:
@@ -193,8 +212,8 @@ func value(p *float64) any {
 	return *p
 }
 
-// firstDifference is the first position where a and b differ, −1 if they are
-// equal; a shorter one differs where it ends.
+// firstDifference returns the first position where a and b differ, or −1 if they are
+// equal. A shorter slice differs from a longer one at its end.
 func firstDifference[T comparable](a, b []T) int {
 	for t := range min(len(a), len(b)) {
 		if a[t] != b[t] {
@@ -214,7 +233,7 @@ func at[T any](v []T, t int) string {
 	return fmt.Sprint(v[t])
 }
 
-// window shows the ids around token t, which stands in brackets.
+// window returns the ids around token t, with token t in brackets.
 func (d *differ) window(ids []rollout.TokenID, t int) string {
 	var out []string
 	for i := max(0, t-d.around); i < min(len(ids), t+d.around+1); i++ {

@@ -1,4 +1,5 @@
-// Package grade is "turnpack grade": verdicts of a SWE-bench run from its test logs.
+// Package grade implements "turnpack grade": verdicts of a SWE-bench run from its test
+// logs.
 package grade
 
 import (
@@ -28,22 +29,22 @@ type Cmd struct {
 	Force       bool   `help:"Replace files that exist."`
 }
 
-// result is a line of results.jsonl.
+// result is one line of results.jsonl.
 type result struct {
 	InstanceID string `json:"instance_id"`
-	Resolved   *bool  `json:"resolved,omitempty"` // nil where the infrastructure failed
+	Resolved   *bool  `json:"resolved,omitempty"` // nil if the infrastructure failed
 	Verdict    string `json:"verdict"`
 	Reason     string `json:"reason,omitempty"`
 }
 
-// Help is the long help.
+// Help returns the long help text.
 func (*Cmd) Help() string {
 	return `Grades test logs of SWE-bench, SWE-Gym or SWE-rebench instances by their lists of tests, as the official harness does, and writes report.json (a report for each instance), summary.json (the report of the run) and results.jsonl, which convert --rewards joins.
 
 A log is a file INSTANCE.log or INSTANCE.txt, or test_output.txt in a folder named after the instance, anywhere in --logs. Exit status 1 means that instances could not be graded: they are listed, and in results.jsonl they have a verdict of the infrastructure.`
 }
 
-// Run grades a run.
+// Run grades all predictions and writes the reports.
 func (f *Cmd) Run(p *cli.Program) error {
 	failed, err := f.grade(p.Ctx, p.Out, p.Err)
 	if err == nil && failed > 0 {
@@ -52,13 +53,17 @@ func (f *Cmd) Run(p *cli.Program) error {
 	return err
 }
 
-// grade writes the three files and counts the instances that could not be graded.
+// grade writes the three files and returns the number of instances that could not be
+// graded.
 func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err error) {
 	instances, errI := read(f.Instances, swebench.ReadInstances)
 	predictions, errP := read(f.Predictions, swebench.ReadPredictions)
 	logs, errL := findLogs(f.Logs)
 	if errI == nil && len(instances) == 0 {
 		errI = rollout.Errorf(rollout.KindInput, rollout.Where{File: f.Instances}, "holds no instance").WithFix("fetch it again, or name the file of the data set")
+	}
+	if errP == nil && len(predictions) == 0 {
+		errP = rollout.Errorf(rollout.KindInput, rollout.Where{File: f.Predictions}, "holds no prediction").WithFix("name the file that the agent's run wrote")
 	}
 	if err := errors.Join(errI, errP, errL); err != nil {
 		return 0, err
@@ -68,7 +73,7 @@ func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err
 		byID[instances[i].InstanceID] = &instances[i]
 	}
 	text := func(id string) string {
-		b, _ := os.ReadFile(logs[id]) // one that cannot be read was listed
+		b, _ := os.ReadFile(logs[id]) // verdict has already listed logs that cannot be read
 		return string(b)
 	}
 	reports := map[string]swebench.Report{}
@@ -113,19 +118,50 @@ func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err
 		return failed, err
 	}
 	if err := os.MkdirAll(f.Out, 0o777); err != nil {
-		return failed, err
+		return failed, rollout.Errorf(rollout.KindInput, rollout.Where{File: f.Out}, "the output folder cannot be made: %w", pathless(err)).
+			WithFix("choose another --out, or make the folder above it writable")
 	}
-	for name, text := range map[string][]byte{"report.json": report.Bytes(), "summary.json": append(whole, '\n'), "results.jsonl": lines.Bytes()} {
-		if err := atomic.WriteFile(filepath.Join(f.Out, name), text, f.Force); err != nil {
-			return failed, err
-		}
+	if err := f.write([]file{{"report.json", report.Bytes()}, {"summary.json", append(whole, '\n')}, {"results.jsonl", lines.Bytes()}}); err != nil {
+		return failed, err
 	}
 	_, err = fmt.Fprintf(out, "%d of %d instances resolved, %d unresolved, %d without a patch, %d not graded, %d without a prediction\n",
 		summary.Resolved, summary.Total, summary.Unresolved, summary.EmptyPatches, failed, summary.Total-summary.Submitted)
 	return failed, err
 }
 
-// verdict grades one prediction and books its report.
+type file struct {
+	name string
+	text []byte
+}
+
+// write writes the files to the output folder, or none if one of them is refused.
+func (f *Cmd) write(files []file) (err error) {
+	var begun []*atomic.File
+	defer func() {
+		for _, o := range begun {
+			err = errors.Join(err, o.Abort())
+		}
+	}()
+	for _, of := range files {
+		o, errO := atomic.Create(filepath.Join(f.Out, of.name), f.Force)
+		if errO == nil {
+			begun = append(begun, o)
+			_, errO = o.Write(of.text)
+		}
+		err = errors.Join(err, errO)
+	}
+	if err != nil {
+		return err
+	}
+	for _, o := range begun {
+		if err := o.Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verdict grades one prediction and stores its report in reports.
 func verdict(in *swebench.Instance, p swebench.Prediction, log string, reports map[string]swebench.Report) (result, error) {
 	where := rollout.Where{Rollout: p.InstanceID}
 	if in == nil {
@@ -160,9 +196,12 @@ func verdict(in *swebench.Instance, p swebench.Prediction, log string, reports m
 func read[T any](path string, from func(io.Reader) ([]T, error)) ([]T, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", err)
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", pathless(err)).WithFix("check the path, and the right to read it")
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: is a directory").WithFix("name a file")
+	}
 	out, err := from(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -170,12 +209,15 @@ func read[T any](path string, from func(io.Reader) ([]T, error)) ([]T, error) {
 	return out, nil
 }
 
-// findLogs gives the path of each instance's log. Two of one instance are an error.
+// findLogs returns the log path of each instance. Two logs of one instance are an error.
 func findLogs(dir string) (map[string]string, error) {
 	out := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+		if err != nil {
+			return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", pathless(err)).WithFix("check --logs, and the right to read it")
+		}
+		if d.IsDir() {
+			return nil
 		}
 		id, ext := d.Name(), filepath.Ext(d.Name())
 		switch {
@@ -183,7 +225,7 @@ func findLogs(dir string) (map[string]string, error) {
 			id = filepath.Base(filepath.Dir(path))
 		case ext == ".log" || ext == ".txt":
 			id = strings.TrimSuffix(id, ext)
-			if id == "run_instance" { // of the harness itself
+			if id == "run_instance" { // log of the harness itself
 				return nil
 			}
 		default:
@@ -196,4 +238,12 @@ func findLogs(dir string) (map[string]string, error) {
 		return nil
 	})
 	return out, err
+}
+
+// pathless returns what is wrong with a file, without its name.
+func pathless(err error) error {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
+		return p.Err
+	}
+	return err
 }

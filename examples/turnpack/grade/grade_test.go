@@ -65,12 +65,28 @@ func TestGrade(t *testing.T) {
 	require.True(t, reports["a-1"].Resolved)
 	require.False(t, reports["a-2"].Resolved)
 
-	code, _, stderr = run(t, args...)
-	require.Equal(t, 1, code, "files that exist stay")
-	require.NotEmpty(t, stderr)
+	for _, name := range []string{"report.json", "summary.json", "results.jsonl"} {
+		require.NoError(t, os.RemoveAll(out))
+		write(t, out, name, "mine")
+		code, _, stderr = run(t, args...)
+		require.Equal(t, 1, code, "files that exist stay")
+		require.Contains(t, stderr, name+": the output exists")
+		entries, err := os.ReadDir(out)
+		require.NoError(t, err)
+		require.Len(t, entries, 1, "no other file is written beside %s", name)
+	}
+	write(t, out, "summary.json", "mine")
+	_, _, stderr = run(t, args...)
+	require.Contains(t, stderr, "summary.json: the output exists", "all are named")
+	require.Contains(t, stderr, "results.jsonl: the output exists")
+	code, _, stderr = run(t, append(args, "--force")...)
+	require.Zero(t, code, stderr)
+	entries, err := os.ReadDir(out)
+	require.NoError(t, err)
+	require.Len(t, entries, 3)
 }
 
-// What cannot be graded is listed, and never counts as unresolved.
+// Instances that cannot be graded are listed and never count as unresolved.
 func TestGradeListsWhatIsMissing(t *testing.T) {
 	dir := t.TempDir()
 	instances := write(t, dir, "i.jsonl", `{"instance_id": "a-1", "FAIL_TO_PASS": ["x"], "PASS_TO_PASS": [], "log_parser": "parse_log_pytest"}`+"\n")
@@ -104,7 +120,29 @@ func TestGradeRefusesAFileWithoutInstances(t *testing.T) {
 	require.NoDirExists(t, out)
 }
 
-// Logs of an older harness would all count as unresolved: that is told.
+// What is missing or cannot be made is named with what to do, and nothing is written.
+func TestGradeRefusesWhatIsMissing(t *testing.T) {
+	dir := t.TempDir()
+	instances := write(t, dir, "i.jsonl", `{"instance_id": "a-1", "FAIL_TO_PASS": ["x"], "PASS_TO_PASS": [], "log_parser": "parse_log_pytest"}`+"\n")
+	predictions := write(t, dir, "p.jsonl", `{"instance_id": "a-1", "model_patch": "diff"}`+"\n")
+	write(t, dir, "logs/a-1.log", "PASSED x\n")
+	none, empty := filepath.Join(dir, "none"), write(t, dir, "empty.jsonl", "")
+	for _, c := range []struct{ predictions, logs, out, want string }{
+		{predictions, none, "out", "none: cannot be read: no such file or directory (check --logs, and the right to read it)"},
+		{none, filepath.Join(dir, "logs"), "out", "none: cannot be read: no such file or directory (check the path, and the right to read it)"},
+		{dir, filepath.Join(dir, "logs"), "out", "cannot be read: is a directory (name a file)"},
+		{empty, filepath.Join(dir, "logs"), "out", "empty.jsonl: holds no prediction"},
+		{predictions, filepath.Join(dir, "logs"), "empty.jsonl", "empty.jsonl: the output folder cannot be made: "},
+	} {
+		out := filepath.Join(dir, c.out)
+		code, _, stderr := run(t, "--instances", instances, "--predictions", c.predictions, "--logs", c.logs, "--out", out)
+		require.Equal(t, 1, code)
+		require.Contains(t, stderr, c.want)
+		require.NoDirExists(t, out)
+	}
+}
+
+// All logs of an older harness would count as unresolved, which is reported.
 func TestGradeTellsThatNoLogHasMarks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "logs/a-1.log", "PASSED x\n")

@@ -1,5 +1,5 @@
-// Package pivot is "turnpack pivot score": rewards of single steps by the recorded
-// step.
+// Package pivot implements "turnpack pivot score": rewards of single steps by comparison
+// with the recorded step.
 package pivot
 
 import (
@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/internal/atomic"
@@ -29,10 +30,10 @@ type Cmd struct {
 	Words  float64  `help:"With argument_comparison: least similarity of two strings, 0 to 0.5." default:"0" placeholder:"SHARE"`
 }
 
-// maxLine bounds a line, which holds a conversation.
+// maxLine is the longest line accepted, in bytes. A line holds a whole conversation.
 const maxLine = 1 << 28
 
-// Help is the long help.
+// Help returns the long help text.
 func (*Cmd) Help() string {
 	return `pivot score compares the step that a model took with the step that was recorded, as the pivot stage of Nemotron 3 does, and writes every line again with its reward.
 
@@ -43,19 +44,33 @@ func (c *Cmd) scorer() scorer {
 	return scorer{Cmd: c, swe: pivot.SWE{Mode: c.Mode}, comparator: pivot.Comparator{WordThreshold: c.Words}}
 }
 
-// Faults says what is wrong with the flags together.
+// Faults reports flags that are invalid or contradict each other.
 func (c *Cmd) Faults() error {
-	s := c.scorer()
-	return errors.Join(s.swe.Validate(), s.comparator.Validate())
+	var errs []error
+	bad := func(flag, format string, args ...any) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, format, args...))
+	}
+	switch swe := c.Server == "swe_pivot"; {
+	case !(c.Words >= 0 && c.Words <= 0.5):
+		bad("--words", "expected 0 to 0.5, found %v", c.Words)
+	case swe && c.Words != 0:
+		bad("--words", "does nothing with --server swe_pivot")
+	case !swe && c.Mode != "binary":
+		bad("--mode", "does nothing with --server argument_comparison")
+	}
+	return errors.Join(errs...)
 }
 
-// Run scores the lines.
+// Run scores all lines and writes them.
 func (c *Cmd) Run(p *cli.Program) error {
 	s := c.scorer()
 	s.errOut = p.Err
 	err := s.all(p.Ctx, p.In)
 	if err != nil {
 		return err
+	}
+	if s.scored+s.failed == 0 {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: strings.Join(s.names, ", ")}, "holds no line to score").WithFix("name the JSONL file of a run")
 	}
 	if c.Out == "" {
 		_, err = p.Out.Write(s.lines.Bytes())
@@ -77,6 +92,7 @@ type scorer struct {
 	swe            pivot.SWE
 	comparator     pivot.Comparator
 	errOut         io.Writer
+	names          []string // of the inputs, as errors have them
 	lines          bytes.Buffer
 	scored, failed int
 	sum            float64
@@ -97,6 +113,7 @@ func (s *scorer) all(ctx context.Context, in io.Reader) error {
 			defer f.Close()
 			r, name = f, path
 		}
+		s.names = append(s.names, name)
 		text := bufio.NewScanner(r)
 		text.Buffer(nil, maxLine)
 		for n := 1; text.Scan(); n++ {
@@ -117,7 +134,7 @@ func (s *scorer) all(ctx context.Context, in io.Reader) error {
 	return nil
 }
 
-// line scores one line; one that is no object ends the run.
+// line scores one line. A line that is not a JSON object ends the run.
 func (s *scorer) line(text []byte, where rollout.Where) error {
 	row := map[string]json.RawMessage{}
 	if err := json.Unmarshal(text, &row); err != nil {
@@ -144,7 +161,7 @@ func (s *scorer) line(text []byte, where rollout.Where) error {
 	return enc.Encode(row)
 }
 
-// score is the reward of a line and what the verifier saw.
+// score returns the reward of a line and the verifier's details.
 func (s *scorer) score(text []byte) (float64, any, error) {
 	var answer struct {
 		Output   *[]pivot.OutputItem `json:"response_output"`
@@ -166,7 +183,7 @@ func (s *scorer) score(text []byte) (float64, any, error) {
 	if json.Unmarshal(answer.Metadata, &recorded) == nil && recorded.TextPrompt {
 		*answer.Output = pivot.WithTextCalls(*answer.Output)
 	}
-	if s.Server == "swe_pivot" { // an expected step of another shape is a failure with reward 0, not a fault of the line
+	if s.Server == "swe_pivot" { // an expected step of the wrong shape gets reward 0 and is not an error
 		var row pivot.Row
 		if err := json.Unmarshal(text, &row); err != nil {
 			return 0, nil, err

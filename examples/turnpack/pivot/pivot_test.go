@@ -52,8 +52,31 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// An expected step that is no call is a failure with reward 0 to swe_pivot, wherever in
-// the line it stands.
+// Flags out of range or of the other verifier are refused, and so is input without lines.
+func TestScoreRefuses(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--words", "0.6"}, "--words: expected 0 to 0.5, found 0.6"},
+		{[]string{"--words", "-1"}, "--words: expected 0 to 0.5, found -1"},
+		{[]string{"--words", "NaN"}, "--words: expected 0 to 0.5, found NaN"},
+		{[]string{"--words", "0.2", "--server", "swe_pivot"}, "--words: does nothing with --server swe_pivot"},
+		{[]string{"--mode", "continuous"}, "--mode: does nothing with --server argument_comparison"},
+	} {
+		code, _, errOut := run(t, "", append([]string{"score"}, c.args...)...)
+		require.Equal(t, 2, code)
+		require.Contains(t, errOut, c.want)
+	}
+	out := filepath.Join(t.TempDir(), "out.jsonl")
+	code, _, errOut := run(t, "\n", "score", "--out", out)
+	require.Equal(t, 1, code)
+	require.Contains(t, errOut, "standard input: holds no line to score")
+	require.NoFileExists(t, out)
+}
+
+// With swe_pivot, an expected step that is not a tool call gets reward 0, wherever it is
+// in the line.
 func TestScoreOfNoExpectedCall(t *testing.T) {
 	for _, expected := range []string{`null`, `{"type": "message"}`, `{"type": 3}`, `[]`} {
 		for _, line := range []string{`{"expected_action": ` + expected + `, "response_output": [` + call + `]}`, `{"response_output": [` + call + `], "expected_action": ` + expected + `}`} {
@@ -65,15 +88,15 @@ func TestScoreOfNoExpectedCall(t *testing.T) {
 	}
 }
 
-// kitCase is a line of the kit pivot.
+// kitCase is a case of the kit's pivot files.
 type kitCase struct {
 	ID       string
 	Config   map[string]any
 	Expected struct{ Reward *float64 }
 }
 
-// The kit's cases, through the command, have the rewards of NeMo-Gym: those whose settings
-// are flags of it.
+// The cases of the kit, run through the command, get the rewards of NeMo-Gym. Cases with
+// settings that no flag sets are skipped.
 func TestScoreAsNeMoGym(t *testing.T) {
 	least := map[string]int{"argument_comparison": 50, "swe_pivot": 50}
 	for server := range least {
@@ -91,7 +114,7 @@ func TestScoreAsNeMoGym(t *testing.T) {
 			if !ok {
 				mode = "binary"
 			}
-			flags := true // what no flag sets must stand at its default
+			flags := true // settings without a flag must have their default
 			for key, value := range c.Config {
 				switch key {
 				case "reward_mode", "allow_subset", "allow_superset", "parallel_tool_call_reward_mode":

@@ -22,13 +22,13 @@ type Cmd struct {
 	Model   string   `help:"Name of the judge model." placeholder:"NAME"`
 	KeyEnv  string   `name:"key-env" help:"Environment variable with the API key (default TURNPACK_JUDGE_KEY)." placeholder:"VARIABLE"`
 	In      []string `help:"Rollouts or dumps to read: a path, again for more, or - for standard input." sep:"none" placeholder:"PATH"`
-	Format  string   `help:"Dump format (default: told by content)."`
+	Format  string   `help:"Dump format (default: detected by content)."`
 	Out     string   `help:"File for the scored rollouts, native JSONL; - for standard output." default:"-" placeholder:"FILE"`
 	Journal string   `help:"File that keeps the votes, so that a stopped run resumes." placeholder:"FILE"`
 	Summary string   `help:"File for the summary as JSON." placeholder:"FILE"`
 
 	Votes     int    `help:"Votes per step." default:"3" placeholder:"N"`
-	Rule      string `help:"Where the vote stands in the answer: boxed-first, boxed-last, tail, regex, json." default:"boxed-first"`
+	Rule      string `help:"Where the vote is in the answer: boxed-first, boxed-last, tail, regex, json." default:"boxed-first"`
 	Pattern   string `help:"RE2 expression of --rule regex; group score or 1 holds the number."`
 	Field     string `help:"Dotted path of --rule json (default score)."`
 	Scale     string `help:"Numbers that are votes: sign (-1, 1), ternary (-1, 0, 1), or MIN:MAX." default:"sign"`
@@ -42,7 +42,7 @@ type Cmd struct {
 	IssueKey    string `name:"issue-key" help:"Metadata key whose text is the task (default: problem_statement where it is there, else the first user message)." placeholder:"KEY"`
 	RubricKey   string `name:"rubric-key" help:"Metadata key whose text is shown as rubric." placeholder:"KEY"`
 	CommandLess string `name:"command-less" help:"Steps without a command: judge, skip or neutral." enum:"judge,skip,neutral" default:"judge"`
-	Submit      string `help:"Steps that hand in the work: judge, skip or neutral." enum:"judge,skip,neutral" default:"judge"`
+	Submit      string `help:"Steps that submit the work: judge, skip or neutral." enum:"judge,skip,neutral" default:"judge"`
 
 	Temperature *float64 `help:"Sampling temperature (default: the server's)." placeholder:"NUMBER"`
 	TopP        *float64 `name:"top-p" help:"Sampling top-p (default: the server's)." placeholder:"NUMBER"`
@@ -53,23 +53,23 @@ type Cmd struct {
 	Concurrency     int           `help:"Requests in flight." default:"64" placeholder:"N"`
 	Timeout         time.Duration `help:"Time of one request." default:"2m"`
 	Patience        time.Duration `help:"Time of one vote, all tries and waits included." default:"10m"`
-	Retries         int           `help:"Further tries after a failure; 0 none." default:"5" placeholder:"N"`
+	Retries         int           `help:"Further tries after a failure; 0 or -1 none." default:"5" placeholder:"N"`
 	StopAfter       int           `name:"stop-after" help:"End the run after this many failed votes in a row; 0 never." default:"100" placeholder:"N"`
 	PricePrompt     float64       `name:"price-prompt" help:"Price of a million prompt tokens."`
 	PriceCompletion float64       `name:"price-completion" help:"Price of a million completion tokens."`
 	Coef            float64       `help:"Weight of the mean step score in the summary's rewards." default:"1" placeholder:"NUMBER"`
-	Progress        time.Duration `help:"Time between progress lines off a terminal; 0 none." default:"30s"`
+	Progress        time.Duration `help:"Time between progress lines if the output is not a terminal; 0 none." default:"30s"`
 
 	judge   openai.Options
 	options prm.Options
 }
 
-// Help is the long help.
+// Help returns the long help text.
 func (*Cmd) Help() string {
 	return `Scores every step of every rollout with an LLM judge. API keys come from the environment (--key-env). With --journal, the same command goes on where a stopped one was. Exit status 0: every step has a score, 1: some have none, 2: the command line is wrong or the run failed.`
 }
 
-// Faults reads the flags, and reports all that are wrong.
+// Faults reads the flags and reports all that are wrong.
 func (c *Cmd) Faults() error {
 	if c.In = append(parts(c.In), c.Files...); len(c.In) == 0 {
 		c.In = []string{"-"}
@@ -78,7 +78,7 @@ func (c *Cmd) Faults() error {
 		OneByOne: c.OneByOne, Concurrency: c.Concurrency, Timeout: c.Timeout, Patience: c.Patience, Retries: c.Retries}
 	c.judge.Price.Prompt, c.judge.Price.Completion = c.PricePrompt, c.PriceCompletion
 	if c.Retries == 0 {
-		c.judge.Retries = -1 // 0 is the client's default
+		c.judge.Retries = -1 // none; the client reads 0 as its default
 	}
 	if c.Structured {
 		c.Rule, c.judge.Schema = "json", voteSchema(strings.Split(cmp.Or(c.Field, "score"), "."))
@@ -86,13 +86,13 @@ func (c *Cmd) Faults() error {
 	c.options = prm.Options{Votes: c.Votes, Seed: c.Seed, StopAfter: c.StopAfter, Concurrency: c.Concurrency,
 		Aggregate: prm.Aggregate{Method: c.Aggregate, Quorum: c.Quorum}, Steps: prm.StepOptions{CommandLess: c.CommandLess, Submit: c.Submit},
 		Rule: prm.Rule{Kind: c.Rule, Pattern: c.Pattern, Field: c.Field}}
-	if err := errors.Join(c.bounds(), c.votes(), c.prompt()); err != nil {
+	if err := errors.Join(c.checkBounds(), c.readScale(), c.prompt()); err != nil {
 		return err
 	}
 	return errors.Join(c.judge.Validate(), c.options.Validate(), c.scale().Validate())
 }
 
-// parts are the values of a flag without blanks around them, and without empty ones.
+// parts returns the values of a flag, trimmed, without empty ones.
 func parts(values []string) (out []string) {
 	for _, v := range values {
 		if v = strings.TrimSpace(v); v != "" {
@@ -102,8 +102,8 @@ func parts(values []string) (out []string) {
 	return out
 }
 
-// bounds refuses zeros, which the options underneath take for their defaults.
-func (c *Cmd) bounds() error {
+// checkBounds refuses zeros, which the client and the scorer would read as "use the default".
+func (c *Cmd) checkBounds() error {
 	var faults []error
 	for _, b := range []struct {
 		flag string
@@ -115,7 +115,7 @@ func (c *Cmd) bounds() error {
 		{"model", c.Model != "", c.Model, "the name of the judge model"},
 		{"votes", c.Votes > 0, c.Votes, "1 or more"},
 		{"concurrency", c.Concurrency > 0, c.Concurrency, "1 or more"},
-		{"retries", c.Retries >= -1, c.Retries, "0 (none) or more"},
+		{"retries", c.Retries >= -1, c.Retries, "0 or -1 (none), or more"},
 		{"timeout", c.Timeout > 0, c.Timeout, "a time above 0, such as 2m"},
 		{"patience", c.Patience > 0, c.Patience, "a time above 0, such as 10m"},
 	} {
@@ -130,8 +130,8 @@ func wrong(flagName, found, expected string) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--" + flagName}, "found %q, expected %s", found, expected)
 }
 
-// votes takes the numbers that are votes.
-func (c *Cmd) votes() error {
+// readScale reads --scale, the numbers that count as votes.
+func (c *Cmd) readScale() error {
 	to := &c.options.Rule.Scale
 	switch lo, hi, isRange := strings.Cut(c.Scale, ":"); {
 	case c.Scale == "sign":

@@ -13,18 +13,18 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// progress shows how far a run is: a bar on a terminal, a line now and then
-// elsewhere, nothing when neither is wanted.
+// progress shows how far a run is: a bar on a terminal, else a line at an interval, or
+// nothing.
 type progress struct {
 	stats func() openai.Stats
-	fault func() error // the last failed request since the line before
-	total int64        // planned votes, −1 unknown
+	fault func() error // last failed request since the previous line
+	total int64        // planned votes, −1 if unknown
 	began time.Time
-	bar   *progressbar.ProgressBar // silent where it is not drawn
+	bar   *progressbar.ProgressBar // silent if not drawn
 	stop  chan struct{}
 	idle  sync.WaitGroup
 
-	asked, resumed, spared atomic.Int64 // spared: planned votes that an early stop made needless
+	asked, resumed, spared atomic.Int64 // spared: planned votes made unnecessary by an early stop
 }
 
 func newProgress(w io.Writer, terminal bool, every time.Duration, total int64, stats func() openai.Stats, fault func() error) *progress {
@@ -53,23 +53,23 @@ func newProgress(w io.Writer, terminal bool, every time.Duration, total int64, s
 	return p
 }
 
-// vote takes one vote.
+// vote counts one vote.
 func (p *progress) vote(resumed bool) {
 	if resumed {
 		p.resumed.Add(1)
 	} else {
 		p.asked.Add(1)
 	}
-	_ = p.bar.Add(1) // a bar that cannot be drawn is no reason to stop
+	_ = p.bar.Add(1) // ignored: a bar that cannot be drawn does not stop the run
 }
 
-// spare takes votes that were planned and are not needed.
+// spare counts n planned votes that are not needed.
 func (p *progress) spare(n int) {
 	p.spared.Add(int64(n))
 	_ = p.bar.Add(n)
 }
 
-// line sums the run up: votes, rate, time left, cost.
+// line returns the progress line: votes, rate, time left, tokens and cost.
 func (p *progress) line() string {
 	asked := p.asked.Load()
 	done := asked + p.resumed.Load() + p.spared.Load()

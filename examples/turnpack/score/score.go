@@ -1,5 +1,5 @@
-// Package score is the subcommand that puts the steps of rollouts before an
-// LLM judge and writes the rollouts back with their step scores.
+// Package score implements the command that has an LLM judge score the steps of rollouts,
+// and writes the rollouts with their step scores.
 package score
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// Run scores the rollouts.
+// Run scores the rollouts and prints the summary.
 func (c *Cmd) Run(p *cli.Program) error {
 	s, err := c.run(p)
 	if s != nil {
@@ -112,8 +112,8 @@ func (c *Cmd) open(stdin io.Reader) (*traj.Reader, error) {
 	return traj.Open(c.In, traj.Options{Format: c.Format, Stdin: stdin})
 }
 
-// planned counts the votes that the input asks for, −1 when it can be read only
-// once.
+// planned returns the number of votes that the input needs, or −1 if the input includes
+// standard input, which can be read only once.
 func (c *Cmd) planned(stdin io.Reader) (int64, error) {
 	if slices.Contains(c.In, "-") {
 		return -1, nil
@@ -125,17 +125,17 @@ func (c *Cmd) planned(stdin io.Reader) (int64, error) {
 	var n int64
 	for r, err := range in.All() {
 		if err != nil {
-			break // met again, and told, by the run itself
+			break // the run itself meets and reports this error
 		}
-		for range asked(r, c.options.Steps) {
+		for range judgedSteps(r, c.options.Steps) {
 			n += int64(c.options.Votes)
 		}
 	}
 	return n, nil
 }
 
-// asked yields the steps that a judge is asked about.
-func asked(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
+// judgedSteps yields the steps that the judge scores.
+func judgedSteps(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
 	return func(yield func(prm.Step) bool) {
 		for _, s := range prm.StepsOf(r) {
 			out := s.Unrecorded || s.Class == "command-less" && o.CommandLess != "judge" || s.Class == "submit" && o.Submit != "judge"
@@ -146,8 +146,8 @@ func asked(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
 	}
 }
 
-// output is where rollouts go: standard output, or a file that appears under
-// its name only when it is whole.
+// output writes rollouts to standard output, or to a file that appears under its name
+// only when complete.
 type output struct {
 	buf  *bufio.Writer
 	file *atomic.File // nil for standard output
@@ -167,7 +167,7 @@ func create(path string, stdout, errOut io.Writer) (*output, error) {
 	return o, nil
 }
 
-// close finishes the output; one that is not whole is taken away.
+// close finishes the output. It removes a file that is not whole.
 func (o *output) close(whole bool) error {
 	err := o.buf.Flush()
 	switch {
@@ -179,8 +179,7 @@ func (o *output) close(whole bool) error {
 	return errors.Join(err, o.file.Abort())
 }
 
-// text reads a metadata value as text: a string as it is, anything else as its
-// JSON.
+// text returns a metadata value as text: a string as it is, any other value as JSON.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

@@ -160,20 +160,23 @@ func TestScoreStopsAndGoesOn(t *testing.T) {
 	require.NotContains(t, stderr, " 0 from the journal")
 }
 
-// A judge that cannot be reached is told of at once, not when patience is over.
+// An unreachable judge is reported at once, not after the patience is over.
 func TestUnreachableJudgeIsToldAtOnce(t *testing.T) {
 	var requests atomic.Int64
 	url := server(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		requests.Add(1)
 		http.Error(w, "the model is loading", http.StatusServiceUnavailable)
 	}))
-	args := []string{"--judge", url, "--model", "m", "--in", sample(t), "--votes", "1", "--retries", "0", "--stop-after", "0"}
-	code, _, stderr := runScore(t, t.Context(), "", args...)
-	require.Equal(t, 1, code)
-	require.Equal(t, 1, strings.Count(stderr, "no answer of "+url+" yet: "), stderr)
-	require.Contains(t, stderr, "the model is loading")
-	require.Contains(t, stderr, "8 without a score")
-	require.EqualValues(t, 8, requests.Load(), "--retries 0 asks once for each vote")
+	args := []string{"--judge", url, "--model", "m", "--in", sample(t), "--votes", "1", "--stop-after", "0"}
+	for _, none := range []string{"0", "-1"} {
+		requests.Store(0)
+		code, _, stderr := runScore(t, t.Context(), "", append(args, "--retries", none)...)
+		require.Equal(t, 1, code)
+		require.Equal(t, 1, strings.Count(stderr, "no answer of "+url+" yet: "), stderr)
+		require.Contains(t, stderr, "the model is loading")
+		require.Contains(t, stderr, "8 without a score")
+		require.EqualValues(t, 8, requests.Load(), "--retries %s asks once for each vote", none)
+	}
 }
 
 func TestProgressNamesTheLastFailure(t *testing.T) {
@@ -192,4 +195,7 @@ func TestZerosAreNotDefaults(t *testing.T) {
 	for _, flag := range []string{"--votes", "--concurrency", "--timeout", "--patience", "--retries"} {
 		require.Contains(t, stderr, flag+": found")
 	}
+	require.Contains(t, stderr, `found "-2", expected 0 or -1 (none), or more`)
+	_, help, _ := runScore(t, t.Context(), "", "--help")
+	require.Contains(t, help, "0 or -1 none")
 }

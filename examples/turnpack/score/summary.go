@@ -13,7 +13,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// summary is what a run did. Its JSON is the --summary file.
+// summary describes a run. Its JSON is the --summary file.
 type summary struct {
 	Model            string        `json:"model"`
 	Rollouts         int           `json:"rollouts"`
@@ -43,13 +43,13 @@ type summary struct {
 	rewardSum float64
 }
 
-// scale is how the summary combines outcomes and step scores.
+// scale returns how the summary combines outcomes and step scores.
 func (c *Cmd) scale() reward.OutcomePolicy {
 	return reward.OutcomePolicy{StepCoef: c.Coef, StepsOptional: true}
 }
 
-// add takes one scored rollout. Rewards are summed up where the dump knows the
-// outcome, as the number that it records or, for a bare verdict, ±1.
+// add counts one scored rollout. The reward mean includes rollouts whose dump records an
+// outcome: the recorded number or, for a bare verdict, ±1.
 func (s *summary) add(r *rollout.Rollout) {
 	s.Rollouts++
 	s.tally.Add(r.Steps)
@@ -87,7 +87,7 @@ func (s *summary) finish(st openai.Stats, p *progress, took time.Duration) {
 	}
 }
 
-// print writes the summary for a reader.
+// print writes the summary as text.
 func (s *summary) print(w io.Writer) {
 	fmt.Fprintf(w, "%d rollouts, %d steps: %d scored", s.Rollouts, s.Steps, s.scored)
 	if s.SkippedSteps > 0 {
@@ -127,8 +127,8 @@ func (s *summary) write(path string) error {
 	return nil
 }
 
-// voteSchema is the JSON schema of --structured: of an object that holds a reason and, at
-// path, a number.
+// voteSchema returns the JSON schema for --structured: an object with a reason and a
+// number at path.
 func voteSchema(path []string) map[string]any {
 	inner := map[string]any{"type": "number"}
 	if len(path) > 1 {

@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The mean reward is that of the rewards a conversion of the same rollouts would
-// train on: failures outside the policy have none.
+// The mean reward is over the rewards that a conversion of the same rollouts would use:
+// infrastructure failures have none.
 func TestMeanReward(t *testing.T) {
 	half, resolved := 0.5, true
 	steps := []rollout.StepScore{{Step: 0, Score: &half}, {Step: 1}}

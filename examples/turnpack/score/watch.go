@@ -12,20 +12,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// watch is the client's hook. A request that fails is tried again for minutes, in
-// which a wrong address looks like a slow judge: so the first failure is told at
-// once, unless the judge has answered before, and progress lines name the last.
+// watch is the client's hook. Since a failed request is retried for minutes, a wrong
+// address looks like a slow judge. So watch prints the first failure at once, unless the
+// judge has already answered, and progress lines show the last one.
 type watch struct {
 	w        io.Writer
 	patience time.Duration
 
 	mu       sync.Mutex
 	answered bool
-	told     bool
-	last     error // since it was taken
+	warned   bool
+	last     error // last failure since take
 }
 
-// Start watches one request.
+// Start observes one request.
 func (w *watch) Start(ctx context.Context, a openai.Attempt) (context.Context, func(openai.Outcome)) {
 	return ctx, func(o openai.Outcome) {
 		w.mu.Lock()
@@ -33,17 +33,17 @@ func (w *watch) Start(ctx context.Context, a openai.Attempt) (context.Context, f
 		switch {
 		case o.Err == nil:
 			w.answered = true
-		case !errors.Is(ctx.Err(), context.Canceled): // a run that ends breaks requests off
+		case !errors.Is(ctx.Err(), context.Canceled): // a cancelled run aborts its requests
 			w.last = o.Err
-			if !w.answered && !w.told {
-				w.told = true
+			if !w.answered && !w.warned {
+				w.warned = true
 				fmt.Fprintf(w.w, "no answer of %s yet: %v; each vote is tried for up to %s (--patience, --retries)\n", a.Endpoint, rollout.Printable(o.Err.Error()), w.patience)
 			}
 		}
 	}
 }
 
-// take returns the last failure that was not taken before.
+// take returns the last failure and clears it.
 func (w *watch) take() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,7 +52,7 @@ func (w *watch) take() error {
 	return err
 }
 
-// lines lets several goroutines write whole lines.
+// lines is a writer for whole lines that several goroutines may use.
 type lines struct {
 	mu sync.Mutex
 	w  io.Writer

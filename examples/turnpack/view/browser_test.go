@@ -20,14 +20,14 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// browser is a headless Chromium spoken to over a pair of pipes.
+// browser is a headless Chromium driven through a pair of pipes.
 type browser struct {
 	t       *testing.T
 	in      *os.File
 	replies chan reply
 	next    int
 	session string
-	events  []string // errors of pages and requests that left the file
+	events  []string // page errors, and requests to other addresses
 }
 
 type reply struct {
@@ -38,7 +38,7 @@ type reply struct {
 	Error  json.RawMessage `json:"error"`
 }
 
-// chromium starts the browser, or skips the test when there is none.
+// chromium starts the browser, or skips the test if none is installed.
 func chromium(t *testing.T, width, height int) *browser {
 	t.Helper()
 	path := ""
@@ -64,13 +64,13 @@ func chromium(t *testing.T, width, height int) *browser {
 	b := &browser{t: t, in: toBrowser, replies: make(chan reply, 1024)}
 	go b.listen(fromBrowser)
 	t.Cleanup(func() {
-		_ = toBrowser.Close() // the browser ends with its pipe
+		_ = toBrowser.Close() // the browser exits when its pipe closes
 		_ = fromTest.Close()
 		_ = toTest.Close()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		_ = fromBrowser.Close()
-		for range 20 { // helpers of the browser write for a moment longer
+		for range 20 { // helper processes still write for a moment
 			if os.RemoveAll(profile) == nil {
 				return
 			}
@@ -103,7 +103,7 @@ func (b *browser) listen(f *os.File) {
 	}
 }
 
-// call sends a command and waits for its reply; events on the way are kept.
+// call sends a command and waits for its reply. It keeps events that arrive before.
 func (b *browser) call(method string, params any, result any) {
 	b.t.Helper()
 	b.next++
@@ -150,7 +150,7 @@ func (b *browser) event(r reply) {
 	}
 }
 
-// eval runs an expression in the page, which may be a promise.
+// eval evaluates an expression in the page, and awaits it if it is a promise.
 func (b *browser) eval(expression string, value any) {
 	b.t.Helper()
 	var out struct {
@@ -176,7 +176,7 @@ func (b *browser) number(expression string) (n float64) {
 	return n
 }
 
-// until waits for a condition in the page.
+// until waits until a condition in the page is true.
 func (b *browser) until(condition string) {
 	b.t.Helper()
 	for range 600 {
@@ -189,7 +189,7 @@ func (b *browser) until(condition string) {
 	b.t.Fatalf("never came true: %s; status: %s", condition, b.text(`document.getElementById("status").textContent`))
 }
 
-// open loads a page and waits until it is drawn; the errors so far are dropped.
+// open loads a page and waits until it is drawn. It discards earlier events.
 func (b *browser) open(path, hash string) {
 	b.t.Helper()
 	b.call("Page.navigate", map[string]any{"url": "about:blank"}, nil)
@@ -199,7 +199,7 @@ func (b *browser) open(path, hash string) {
 	require.Empty(b.t, b.text(`document.documentElement.dataset.failed || ""`), b.text(`document.getElementById("status").textContent`))
 }
 
-// shot keeps a picture in the folder TURNPACK_SHOTS, where it is set.
+// shot saves a screenshot to the folder TURNPACK_SHOTS if that is set.
 func (b *browser) shot(name string) {
 	b.t.Helper()
 	dir := os.Getenv("TURNPACK_SHOTS")
@@ -235,13 +235,13 @@ func TestBrowser(t *testing.T) {
 	require.Empty(t, b.events)
 	b.shot("batch")
 
-	// The list draws what is seen and can be scrolled to its end.
+	// The list draws only visible rows and scrolls to its end.
 	require.Less(t, b.number(`document.querySelectorAll(".item").length`), 40.0)
 	b.eval(`document.getElementById("list").scrollTop = 1e9; new Promise(r => setTimeout(r, 100)).then(() => 1)`, nil)
 	b.until(fmt.Sprintf(`document.querySelector('.item[data-row="%d"]')`, rows-1))
 	require.Contains(t, b.text(fmt.Sprintf(`document.querySelector('.item[data-row="%d"] b').textContent`, rows-1)), ids[rows-1])
 
-	// A bar of a histogram filters the list to the rows that it counts.
+	// A click on a bar of a histogram filters the list to the rows it counts.
 	b.eval(`document.querySelector('[data-measure="steps"] button').click()`, nil)
 	var counted, listedRows string
 	b.eval(`document.querySelector('[data-measure="steps"] button').title.match(/: ([\d,]+) row/)[1]`, &counted)
@@ -249,7 +249,7 @@ func TestBrowser(t *testing.T) {
 	require.Equal(t, counted, listedRows)
 	b.eval(`document.querySelector("#range button").click()`, nil)
 
-	// The bars of a chart count every row once, also with a value far above the rest.
+	// The bars of a chart count every row once, even with an outlier.
 	require.EqualValues(t, rows, b.number(`[...document.querySelectorAll('[data-measure="tokens"] button')].map(e => +e.title.match(/: ([\d,]+) row/)[1].replace(",", "")).reduce((a, b) => a + b)`))
 	b.eval(`document.querySelector('[data-measure="tokens"] button:last-child').click()`, nil)
 	require.Equal(t, b.text(`document.querySelector('[data-measure="tokens"] button:last-child').title.match(/: ([\d,]+) row/)[1]`), b.text(`document.getElementById("count").textContent.split(" ")[0]`))
@@ -266,7 +266,7 @@ func TestBrowser(t *testing.T) {
 	b.longRow(file, long)
 	b.hostileText(file)
 
-	// The search over all rows lists those with hits.
+	// The search over all rows lists the rows with hits.
 	b.eval(`(() => { const q = document.getElementById("q"); q.value = "NEEDLE17 "; q.dispatchEvent(new Event("input")); document.getElementById("everywhere").click(); })()`, nil)
 	b.until(`document.getElementById("status").textContent.includes("stands in")`)
 	require.Equal(t, fmt.Sprintf("1 of %s rows", comma(rows)), b.text(`document.getElementById("count").textContent`))
@@ -274,8 +274,8 @@ func TestBrowser(t *testing.T) {
 	require.Empty(t, b.events, "no error, and no request leaves the file")
 }
 
-// longRow checks that a row of 100,000 tokens is drawn in part, and correctly
-// wherever it is scrolled to.
+// longRow checks that a row of 100,000 tokens is drawn in part, and correctly at any
+// scroll position.
 func (b *browser) longRow(file string, i int) {
 	t := b.t
 	t.Helper()
@@ -288,9 +288,9 @@ func (b *browser) longRow(file string, i int) {
 	b.shot("long-logprob")
 	b.eval(`document.getElementById("text").scrollTop = 1e9`, nil)
 	b.until(`document.querySelector('.tk[data-t="99990"]')`)
-	// Every token that is drawn stands in the box: nothing is cut off at the right.
+	// Every token drawn is inside the box: nothing is cut off at the right.
 	require.Zero(t, b.number(`[...document.querySelectorAll(".tk")].filter(e => e.getBoundingClientRect().right > document.getElementById("text").getBoundingClientRect().right + 1).length`))
-	// Hovering tells the facts of the token.
+	// Hovering shows the facts of the token.
 	b.eval(`(() => { const e = document.querySelector('.tk[data-t="99990"]'), r = e.getBoundingClientRect(); e.dispatchEvent(new MouseEvent("mousemove", {bubbles: true, clientX: r.left + 2, clientY: r.top + 2})); })()`, nil)
 	tip := b.text(`document.getElementById("tip").textContent`)
 	for _, fact := range []string{"token99,990", "bytes", "logprob", "advantage", "weight", "source", "step"} {
@@ -304,7 +304,7 @@ func (b *browser) longRow(file string, i int) {
 	}
 	b.eval(`document.querySelector("#outline button:nth-child(4)").click()`, nil)
 	b.until(`document.querySelector("#outline button:nth-child(4)").classList.contains("chosen")`)
-	// The keys do what the buttons do.
+	// Keys do the same as the buttons.
 	key := func(k string) {
 		b.eval(fmt.Sprintf(`document.body.dispatchEvent(new KeyboardEvent("keydown", {key: %q, bubbles: true}))`, k), nil)
 	}
@@ -321,7 +321,7 @@ func (b *browser) longRow(file string, i int) {
 	require.Empty(t, b.events)
 }
 
-// hostileText checks that text of the batch is shown and not obeyed.
+// hostileText checks that text of the batch is displayed and not executed.
 func (b *browser) hostileText(file string) {
 	t := b.t
 	t.Helper()

@@ -21,9 +21,9 @@ import (
 //
 //	uint32   length of the description
 //	…        description: JSON with "columns", then the block's own members
-//	…        the columns, each from the next offset that is a multiple of 4
+//	…        the columns, each at the next offset that is a multiple of 4
 //
-// all little-endian. A column is named with its element type and length.
+// all little-endian. The description gives each column's name, element type and length.
 
 // column is one typed array of a block.
 type column struct {
@@ -33,7 +33,7 @@ type column struct {
 	data []byte
 }
 
-// pack makes a block of columns; description names them first.
+// pack encodes a block. The first member of description is columns.
 func pack(description any, columns []column) (string, error) {
 	text, err := json.Marshal(description)
 	if err != nil {
@@ -48,7 +48,7 @@ func pack(description any, columns []column) (string, error) {
 		buf = append(buf, c.data...)
 	}
 	var out bytes.Buffer
-	w, _ := flate.NewWriter(&out, 6) // fails for levels that are none
+	w, _ := flate.NewWriter(&out, 6) // fails only for invalid levels
 	if _, err = w.Write(buf); err == nil {
 		err = w.Close()
 	}
@@ -61,18 +61,18 @@ func f32(name string, v []float32) column { return numbers(name, "f32", v) }
 func u32(name string, v []uint32) column  { return numbers(name, "u32", v) }
 
 func numbers[T any](name, kind string, v []T) column {
-	data, _ := binary.Append(nil, binary.LittleEndian, v) // fails for values of no fixed size only
+	data, _ := binary.Append(nil, binary.LittleEndian, v) // fails only for values without a fixed size
 	return column{name, kind, len(v), data}
 }
 
-// Facts of a vocabulary entry.
+// Flags of a vocabulary entry.
 const (
 	entrySpecial = 1 << iota
 	entryStop
 	entryUnknown // not in the vocabulary
 )
 
-// vocabulary numbers the ids in use, ascending, and packs id, facts and bytes
+// vocabulary numbers the ids in use in ascending order, and packs the id, flags and bytes
 // of each.
 func (b *builder) vocabulary() (string, error) {
 	ids := slices.Sorted(maps.Keys(b.used))
@@ -98,16 +98,16 @@ func (b *builder) vocabulary() (string, error) {
 	return pack(map[string]any{"columns": columns}, columns)
 }
 
-// message is an entry of a row's outline.
+// message is an entry in the outline of a row.
 type message struct {
-	Index   int    `json:"index"` // in the rollout, −1 unknown
+	Index   int    `json:"index"` // index in the rollout, −1 if unknown
 	From    int    `json:"from"`
 	Role    string `json:"role"`
 	Trained int    `json:"trained"`
-	Step    int    `json:"step"` // −1 where nothing was sampled
+	Step    int    `json:"step"` // −1 if nothing in it was sampled
 }
 
-// row packs the columns of a row and its outline.
+// row packs the columns and the outline of a row.
 func (b *builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
 	columns := []column{numbers("tokens", "u16", entries[uint16](b, s)), weights(s.Weight)}
 	if len(b.used) > 1<<16 {
@@ -126,7 +126,7 @@ func (b *builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
 	var fields []string
 	if tokens.Traced(s) {
 		columns = append(columns, i32("source", s.Source), flags(s.Flags))
-		exact, names, err := b.recorded(ctx, s)
+		exact, names, err := b.recordedFields(ctx, s)
 		if err != nil {
 			return "", err
 		}
@@ -138,7 +138,7 @@ func (b *builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
 	}
 	outline := []message{}
 	for _, m := range b.cut.Messages(s) {
-		outline = append(outline, outlined(s, m))
+		outline = append(outline, outlineEntry(s, m))
 	}
 	return pack(struct {
 		Columns     []column        `json:"columns"`
@@ -152,7 +152,7 @@ func (b *builder) row(ctx context.Context, s *rollout.Sample) (string, error) {
 	}{columns, outline, s.PromptLen, finite(new(float64(s.Temperature))), s.IsLast, s.SampleIndex, fields, validJSON(s.Metadata)}, columns)
 }
 
-// entries are the tokens of a row by their numbers on the page.
+// entries returns the tokens of a row as indices into the vocabulary of the page.
 func entries[T uint16 | uint32](b *builder, s *rollout.Sample) []T {
 	out := make([]T, s.Len())
 	for t, id := range s.IDs {
@@ -161,16 +161,16 @@ func entries[T uint16 | uint32](b *builder, s *rollout.Sample) []T {
 	return out
 }
 
-// Names of fields that are none.
+// Names for tokens without a recorded field.
 const (
-	noField      = ""  // the chat template's own text, or a marker of the policy
-	unknownField = "?" // the row holds other text than the record gives
+	noField      = ""  // text of the chat template, or a marker of the window policy
+	unknownField = "?" // the row holds other text than the record
 )
 
-// recorded gives for each token the field it is recorded in, by its number among
-// names, and the bytes [offset, until) there. A name in "~" stands for bytes
-// that are spelled otherwise. names is nil where the record is not known.
-func (b *builder) recorded(ctx context.Context, s *rollout.Sample) (columns []column, names []string, err error) {
+// recordedFields returns for each token the field that records it, as an index into names, and
+// the byte range [offset, until) in that field. A "~" before a name means that the bytes
+// are spelled differently there. names is nil if the record is unknown.
+func (b *builder) recordedFields(ctx context.Context, s *rollout.Sample) (columns []column, names []string, err error) {
 	var tracer *tokens.Tracer
 	if b.trace != nil {
 		tracer = b.trace(s)
@@ -210,12 +210,12 @@ func (b *builder) recorded(ctx context.Context, s *rollout.Sample) (columns []co
 	return []column{u32("field", field), i32("offset", offset), i32("until", until)}, names, nil
 }
 
-// validJSON is raw, or raw as a string where it is not JSON.
+// validJSON returns raw, or raw as a JSON string if it is not valid JSON.
 func validJSON(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || json.Valid(raw) {
 		return raw
 	}
-	quoted, _ := json.Marshal(string(raw)) // fails for no string
+	quoted, _ := json.Marshal(string(raw)) // cannot fail for a string
 	return quoted
 }
 
@@ -227,7 +227,7 @@ func flags(v []rollout.Flag) column {
 	return u8("flags", out)
 }
 
-// weights is a column of bytes where all weights are 0 or 1.
+// weights returns the weights as a column of bytes if all are 0 or 1, else of floats.
 func weights(v []float32) column {
 	flags := make([]byte, len(v))
 	for t, w := range v {
@@ -242,7 +242,7 @@ func weights(v []float32) column {
 	return u8("weight", flags)
 }
 
-func outlined(s *rollout.Sample, m tokens.Message) message {
+func outlineEntry(s *rollout.Sample, m tokens.Message) message {
 	out := message{Index: m.Index, From: m.From, Role: m.Role, Step: -1}
 	for t := m.From; t < m.To; t++ {
 		if s.Weight[t] > 0 {

@@ -19,8 +19,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Where the dumps are known, a token tells the field and the bytes that it is
-// recorded in.
+// If the dumps are known, a token shows its recorded field and bytes.
 func TestFields(t *testing.T) {
 	tutorial := filepath.Join("..", "..", "tutorial")
 	model, err := tokenize.Load(filepath.Join(tutorial, "model"), tokenize.LoadOptions{})
@@ -60,7 +59,7 @@ func TestFields(t *testing.T) {
 	require.NoError(t, err)
 	all := contents(string(page))
 	spell, checked := tokens.NewSpeller(model.Tokenizer), 0
-	at := -1 // a trained token of row 0 with a field
+	at := -1 // index of a trained token of row 0 with a field
 	for i, s := range rows {
 		row := unpack(t, all[fmt.Sprintf("row-%d", i)])
 		for k, n := range row.values["field"] {

@@ -26,12 +26,12 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// hostile is text that would break out of the page, hide or reorder if it were
-// put there as it is.
+// hostile is text that would break out of the page, hide or reorder it if written
+// unescaped.
 const hostile = "</script><script>document.title='taken'</script><!-- <img src=x onerror=alert(1)> \u2028\u2029 \u202eevil\u202c {{script}} <!--rows--> \x1b[31m \x00 'a' \"b\""
 
-// batch writes rows: rollouts of a few turns in groups of four. Row long, where
-// it is not −1, has at least 100,000 tokens.
+// batch writes rows: rollouts of a few turns in groups of four. Row long, unless −1, has
+// at least 100,000 tokens.
 func batch(t *testing.T, rows, long int) (path string, ids []string) {
 	t.Helper()
 	m, err := embedded.Model()
@@ -57,7 +57,7 @@ func sample(t *testing.T, m *tokenize.Model, rng *rand.Rand, i int, long bool) r
 	s.Group = fmt.Sprintf("task-%04d", i/4)
 	s.Rollout = fmt.Sprintf("%s/%d %s", s.Group, i%4, []string{"</script>", "<!--", "漢字", "plain"}[i%4])
 	roles := []string{"system", "user"}
-	// add puts a text of the newest message, or of the template.
+	// add appends text of the newest message, or of the template.
 	add := func(text string, recorded, trained bool) {
 		var e engine.Encoding
 		require.NoError(t, m.Tokenizer.Encode(&e, text, engine.EncodeOptions{}))
@@ -85,7 +85,7 @@ func sample(t *testing.T, m *tokenize.Model, rng *rand.Rand, i int, long bool) r
 	message := func(role, text string) {
 		close := "<|im_end|>"
 		if roles[len(roles)-1] == "assistant" {
-			close = "" // it was sampled
+			close = "" // it is sampled
 		}
 		roles = append(roles, role)
 		add(close+"\n<|im_start|>"+role+"\n", false, false)
@@ -107,7 +107,7 @@ func sample(t *testing.T, m *tokenize.Model, rng *rand.Rand, i int, long bool) r
 	return s
 }
 
-// run runs the command line of a command.
+// run runs the view command and returns its exit code.
 func run(t *testing.T, c view.Cmd, args []string, out, errs *bytes.Buffer) int {
 	line := struct {
 		View view.Cmd `cmd:""`
@@ -125,7 +125,7 @@ func page(t *testing.T, args ...string) string {
 
 var blocks = regexp.MustCompile(`<script type="([a-z/]+)" id="([a-z0-9-]+)">([^<]*)</script>\n`)
 
-// contents gives the text of each data block of a page.
+// contents returns the text of each data block of a page by its id.
 func contents(p string) map[string]string {
 	out := map[string]string{}
 	for _, m := range blocks.FindAllStringSubmatch(p, -1) {
@@ -134,7 +134,7 @@ func contents(p string) map[string]string {
 	return out
 }
 
-// unpacked is a block as the page's script reads it, written again from the
+// unpacked is a block decoded as by the page's script, written independently from the
 // description in encode.go.
 type unpacked struct {
 	Messages []struct {

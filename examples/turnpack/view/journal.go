@@ -18,9 +18,9 @@ func journal(path string) bool {
 	return err == nil && len(segments) > 0
 }
 
-// recorded writes what the journal holds now, open sessions included, as a batch into dir,
-// and returns its path.
-func (c *Cmd) recorded(ctx context.Context, dir string) (path string, err error) {
+// writeRecorded writes the current contents of the journal, open sessions included, as a batch
+// into dir, and returns the path of the batch.
+func (c *Cmd) writeRecorded(ctx context.Context, dir string) (path string, err error) {
 	model, err := tokens.ModelOf(c.Model, c.Template, "")
 	if err != nil {
 		return "", err

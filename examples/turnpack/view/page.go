@@ -22,15 +22,15 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// maxPage is the size from which browsers refuse or crawl.
+// maxPage is the largest page in bytes; browsers fail or slow down beyond it.
 const maxPage = 384 << 20
 
-// maxFindings is how many places of one rule a page marks; the number of rows
-// and tokens that it strikes is told in full.
+// maxFindings is the number of places that a page marks per rule. The totals of rows and
+// tokens are exact.
 const maxFindings = 2000
 
-// builder writes a page in two passes over the rows: scan sees each, then
-// begin, write for each again, end.
+// builder writes a page in two passes over the rows: scan for each row, then begin, write
+// for each row, and end.
 type builder struct {
 	model   *tokenize.Model
 	spell   *tokens.Speller
@@ -40,23 +40,23 @@ type builder struct {
 	out     *bufio.Writer
 	written int64
 	at      int // rows written
-	// trace gives the tracer of a row, nil for none; nil when no dumps are known.
+	// trace returns the tracer of a row, or nil. trace is nil if no dumps are known.
 	trace func(*rollout.Sample) *tokens.Tracer
 }
 
-// head is what the page knows of the batch without opening a row.
+// head is the part of the page that is known without opening a row.
 type head struct {
 	Title    string        `json:"title"`
-	Note     string        `json:"note"` // what a file by others lacks, and that its set is not complete
-	From     int           `json:"from"` // row of the file that row 0 of the page is
+	Note     string        `json:"note"` // what a file of another program lacks, or that the set is incomplete
+	From     int           `json:"from"` // row of the file that is row 0 of the page
 	Rows     []rowHead     `json:"rows"`
 	Report   *report       `json:"report,omitempty"`
 	Findings []audit.Group `json:"findings"`
 	Audited  bool          `json:"audited"`
-	Vocab    int           `json:"vocab"` // entries in the vocabulary block
+	Vocab    int           `json:"vocab"` // number of entries in the vocabulary block
 }
 
-// rowHead is one entry of the list of rows.
+// rowHead is an entry in the list of rows.
 type rowHead struct {
 	ID         string   `json:"id"`
 	Group      string   `json:"group"`
@@ -65,27 +65,28 @@ type rowHead struct {
 	Trained    int      `json:"trained"`
 	FirstStep  int      `json:"first"`
 	LastStep   int      `json:"last"`
-	Reward     *float64 `json:"reward"` // null where JSON has no spelling for it
+	Reward     *float64 `json:"reward"` // null if NaN or infinite
 	Outcome    *float64 `json:"outcome"`
 	StepReward *float64 `json:"step"`
 	Advantage  *float64 `json:"adv"`
 	Status     string   `json:"status"`
 	Finish     string   `json:"finish"`
 	MaskReason string   `json:"masked"`
-	// Drift is the mean difference between a trainer's log probabilities and those
-	// recorded, and Beyond the share of trained tokens where it is over 0.001.
+	// Drift is the mean difference between the trainer's log probabilities and the
+	// recorded ones. Beyond is the share of trained tokens where it exceeds 0.001.
 	Drift  *float64 `json:"drift,omitempty"`
 	Beyond *float64 `json:"beyond,omitempty"`
 }
 
-// newBuilder returns a builder of a page over rows made with model, the first of which is
-// row from of the file.
+// newBuilder returns a builder for a page of rows made with model. from is the index in
+// the file of the first row.
 func newBuilder(model *tokenize.Model, title string, from int) *builder {
 	return &builder{model: model, spell: tokens.NewSpeller(model.Tokenizer), cut: tokens.NewBoundaries(model),
 		used: map[rollout.TokenID]int{}, head: head{Title: title, From: from, Rows: []rowHead{}, Findings: []audit.Group{}}}
 }
 
-// scan takes the facts of the next row, and what a trainer computed for it, nil = nothing.
+// scan collects the facts of the next row. d is the drift that a trainer measured, or
+// nil.
 func (b *builder) scan(s *rollout.Sample, d *audit.Drift) {
 	b.cut.Learn(s.IDs)
 	for _, id := range s.IDs {
@@ -100,7 +101,7 @@ func (b *builder) scan(s *rollout.Sample, d *audit.Drift) {
 	b.head.Rows = append(b.head.Rows, row)
 }
 
-// finite is v where JSON can say it.
+// finite returns v, or nil if v is NaN or infinite, which JSON cannot hold.
 func finite(v *float64) *float64 {
 	if v == nil || math.IsNaN(*v) || math.IsInf(*v, 0) {
 		return nil
@@ -108,7 +109,7 @@ func finite(v *float64) *float64 {
 	return v
 }
 
-// findings adds what an audit found of the rows on the page and of the file.
+// findings adds the audit findings about the file and about rows on the page.
 func (b *builder) findings(all []audit.Group) {
 	b.head.Audited = true
 	for _, g := range all {
@@ -127,7 +128,7 @@ func (b *builder) findings(all []audit.Group) {
 	}
 }
 
-// begin writes the page up to the rows.
+// begin writes the page up to its first row.
 func (b *builder) begin(w io.Writer) error {
 	b.out = bufio.NewWriterSize(w, 1<<20)
 	vocab, err := b.vocabulary()
@@ -135,7 +136,7 @@ func (b *builder) begin(w io.Writer) error {
 		return err
 	}
 	b.head.Vocab = len(b.used)
-	data, err := json.Marshal(b.head) // escapes <, >, & and the line separators
+	data, err := json.Marshal(b.head) // Marshal escapes <, >, & and the line separators
 	if err != nil {
 		return rollout.Errorf(rollout.KindInternal, rollout.Where{}, "head of the page: %w", err)
 	}
@@ -180,12 +181,12 @@ func (b *builder) print(parts ...string) error {
 	return nil
 }
 
-// block is a script element that holds data.
+// block returns a script element that holds data.
 func block(id, kind, data string) string {
 	return fmt.Sprintf("<script type=%q id=%q>%s</script>\n", kind, id, data)
 }
 
-// script is the page's program. Its files follow one another in one scope.
+// script returns the JavaScript of the page: all files in one scope.
 func script() string {
 	var b strings.Builder
 	for _, name := range []string{"data.js", "lines.js", "charts.js", "list.js", "row.js", "main.js"} {
@@ -197,7 +198,7 @@ func script() string {
 func asset(name string) string {
 	b, err := assets.ReadFile("assets/" + name)
 	if err != nil {
-		return "" // the tests read every asset
+		return "" // cannot happen: the tests read every asset
 	}
 	return string(b)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// report is what the run that made a batch said of it: of all rollouts that it read, those
-// without rows too.
+// report is the part of a batch's record that describes all rollouts read, including
+// those without rows.
 type report struct {
 	Rollouts    int             `json:"rollouts"`
 	Groups      int             `json:"groups"`
@@ -29,8 +29,8 @@ type report struct {
 	Estimator   string          `json:"estimator,omitempty"`
 }
 
-// reportOf reads the record beside a batch; nil where there is none, as beside batches of
-// others, or one of an earlier build, which does not describe the batch.
+// reportOf reads the report of a batch. It returns nil if there is no record or if an
+// earlier build wrote it, without a description of the batch.
 func reportOf(batch string) (*report, error) {
 	text := cli.RecordOf(batch)
 	if text == nil {

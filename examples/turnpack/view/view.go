@@ -1,10 +1,10 @@
-// Package view is the command that writes a batch as one HTML page to look
-// at: the rows, coloured token by token, and the distributions over the batch.
+// Package view implements the command that writes a batch as one HTML page: the rows,
+// coloured token by token, and distributions over the batch.
 //
-// The page needs no network and no server. Its data stands in script elements
-// that no browser runs: one JSON object for the batch, one deflated block for
-// the vocabulary in use and one per row, which the page inflates when the row
-// is opened. The same batch gives the same bytes.
+// The page needs neither network nor server. Its data is in script elements that browsers
+// do not run: one JSON object for the batch, one deflated block for the vocabulary in use
+// and one for each row, which the page inflates when the row is opened. The same batch
+// gives the same bytes.
 package view
 
 import (
@@ -29,31 +29,32 @@ import (
 type Cmd struct {
 	Batch    []string `arg:"" optional:"" help:"The batch: a file, or a folder with one; or the folder of a live journal."`
 	Model    string   `help:"Model folder with the tokenizer the batch was made with (default: the embedded one)." placeholder:"FOLDER"`
-	Template string   `help:"With --model: the chat template that the batch was made with, where convert had one named (name or file)." placeholder:"NAME"`
+	Template string   `help:"With --model: the chat template that the batch was made with, if convert was given one (name or file)." placeholder:"NAME"`
 	Out      string   `help:"File for the page, - for standard output (default: the batch's name with .html)." placeholder:"FILE"`
 	Rows     string   `help:"Only these rows, counted from 0, TO not included." placeholder:"FROM:TO"`
-	In       []string `help:"Dumps that the batch was made of, where its record does not name them; for the field that each token is recorded in." sep:"none" placeholder:"DUMPS"`
+	In       []string `help:"Dumps that the batch was made from, if its record does not name them; they show the recorded field of each token." sep:"none" placeholder:"DUMPS"`
 	NoAudit  bool     `name:"no-audit" help:"Do not look for findings."`
 	Force    bool     `help:"Replace a page that exists."`
 
-	// Tracers gives the rows of a page their tracers, nil for none.
+	// Tracers returns tracers for the rows; nil for none.
 	Tracers Tracers `kong:"-"`
 
-	batch    string // file
-	journal  string // folder that it is made of, "" = none
-	from, to int    // rows [from, to), to −1 = all
+	batch    string // batch file
+	journal  string // journal folder that the batch is made from, "" if none
+	from, to int    // rows [from, to); to −1: all
 }
 
-// Tracers gives tracers for the rows of a batch whose rollouts are named, from
-// the dumps in or those that the batch's record names; nil when none are known.
+// Tracers returns a function that gives the tracer of each row of batch whose rollout is
+// in rollouts. It reads the dumps in, or those that the batch's record names, and returns
+// nil if none are known.
 type Tracers func(ctx context.Context, model *tokenize.Model, batch string, in []string, rollouts map[string]bool) (func(*rollout.Sample) *tokens.Tracer, error)
 
-// Help is the long help.
+// Help returns the long help text.
 func (*Cmd) Help() string {
 	return `Writes the batch as one self-contained page: rows with their tokens coloured by mask, log probability, advantage or weight, and the distributions of the batch. What turnpack audit finds is marked in place. docs/view.md describes the page.`
 }
 
-// Faults finds the file and the range of rows, and says what is wrong with them.
+// Faults resolves the batch file and the range of rows, and reports errors in them.
 func (c *Cmd) Faults() error {
 	if len(c.Batch) != 1 {
 		return fmt.Errorf("expected one batch file, found %d", len(c.Batch))
@@ -93,7 +94,7 @@ func (c *Cmd) Run(p *cli.Program) error {
 			return err
 		}
 		defer os.RemoveAll(dir)
-		if c.batch, err = c.recorded(p.Ctx, dir); err != nil {
+		if c.batch, err = c.writeRecorded(p.Ctx, dir); err != nil {
 			return err
 		}
 		if c.In == nil {
@@ -117,7 +118,7 @@ func (c *Cmd) Run(p *cli.Program) error {
 	return nil
 }
 
-// scan goes through the rows and gathers what the page says of all of them.
+// scan reads all rows once and collects what the page shows about the batch.
 func (c *Cmd) scan(ctx context.Context) (*builder, error) {
 	r, err := tokens.OpenRows(c.batch)
 	if err != nil {
@@ -174,7 +175,8 @@ func (c *Cmd) page(ctx context.Context, b *builder, w io.Writer) error {
 	return b.end()
 }
 
-// each gives the rows asked for to f, in order, and says what the file lacks.
+// each calls f with the requested rows in order, and returns a note on what the file
+// lacks.
 func (c *Cmd) each(ctx context.Context, f func(*rollout.Sample, *audit.Drift) error) (note string, err error) {
 	r, err := tokens.OpenRows(c.batch)
 	if err != nil {
@@ -206,7 +208,7 @@ func (c *Cmd) each(ctx context.Context, f func(*rollout.Sample, *audit.Drift) er
 	return r.Note(c.Model), nil
 }
 
-// file writes the page under its name only when it is whole.
+// file writes the page to a file that appears under its name only when complete.
 func (c *Cmd) file(errOut io.Writer, write func(io.Writer) error) error {
 	where := rollout.Where{File: c.Out}
 	if _, err := os.Lstat(c.Out); err == nil && !c.Force {

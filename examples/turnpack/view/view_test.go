@@ -43,7 +43,7 @@ func headOf(t *testing.T, p string) head {
 	return h
 }
 
-// What the page holds is the batch, bit by bit.
+// The page holds exactly the data of the batch.
 func TestPageHoldsTheBatch(t *testing.T) {
 	path, ids := batch(t, 9, -1)
 	p := page(t, path)
@@ -89,7 +89,7 @@ func TestPageHoldsTheBatch(t *testing.T) {
 	}
 }
 
-// Text of the batch cannot leave its place, and nothing is fetched.
+// Text of the batch cannot break out of its element, and the page fetches nothing.
 func TestPageIsSelfContained(t *testing.T) {
 	path, _ := batch(t, 8, -1)
 	renamed := filepath.Join(t.TempDir(), "<!--rows--><b>&{{script}}.parquet")
@@ -157,8 +157,7 @@ func TestRows(t *testing.T) {
 	require.Contains(t, errs.String(), "the file has 9 rows")
 }
 
-// Findings of the audit stand at their rows.
-// TestDrift: a trainer's own log probabilities are compared with those recorded, row by row.
+// A trainer's log probabilities are compared with the recorded ones, row by row.
 func TestDrift(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte(`{"input_ids":[9,10,11,12],"loss_mask":[0,0,1,1],"logprobs":[0,0,-0.5,-1.5],"train_logprobs":[0,0,-0.5,-1.25]}`+"\n"+
@@ -168,6 +167,7 @@ func TestDrift(t *testing.T) {
 	require.Equal(t, 1, strings.Count(contents(p)["head"], `"drift":`), "the second row has none")
 }
 
+// The page shows findings of the audit at their rows.
 func TestFindings(t *testing.T) {
 	m, err := embedded.Model()
 	require.NoError(t, err)
@@ -249,8 +249,7 @@ func TestUnknownID(t *testing.T) {
 	require.Equal(t, []float64{0, 0.25}, unpack(t, data["row-0"]).values["weight"], "weights that are no mask are kept exactly")
 }
 
-// What the run said of the batch stands on the page, from the record beside it, and the
-// page's program draws it.
+// The page shows the report from the record next to the batch.
 func TestReport(t *testing.T) {
 	path, _ := batch(t, 8, -1)
 	require.Nil(t, headOf(t, page(t, path)).Report, "no record")

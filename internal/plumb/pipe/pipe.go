@@ -1,5 +1,5 @@
-// Package pipe is what the commands of plumb share: JSON lines in, JSON lines out, one
-// object for one, in the same order, with the id copied.
+// Package pipe is the common part of plumb's commands: JSON lines in, JSON lines out, one
+// object for each, in the same order and with the same id.
 package pipe
 
 import (
@@ -22,32 +22,32 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Lines answers one input line with a value that encodes as a JSON object.
-// Keys of the answer are written after the copied id.
+// Lines returns the answer to one input line, which must encode as a JSON object. Its
+// keys are written after the copied id.
 type Lines func(ctx context.Context, line []byte) (any, error)
 
-// Run is a verb that is ready: it answers lines, or else reads files by itself. An answer of
-// Files with a method Failed() bool that is true counts as a failed line.
+// Run is a verb after setup. It either answers lines or reads files. An answer of Files
+// whose method Failed() bool returns true counts as a failed line.
 type Run struct {
 	Lines Lines
 	Files func(ctx context.Context, paths []string, emit func(any) error) error
 }
 
-// Verb is one plumbing command. Setup registers flags and returns what makes it ready
+// Verb is one command of plumb. Setup registers flags; the function it returns is called
 // after they are parsed.
 type Verb struct {
 	Name, Help string
 	Setup      func(fs *flag.FlagSet) func() (Run, error)
 }
 
-// Plain is a filter without flags.
+// Plain returns a verb that filters lines and has no flags.
 func Plain(name, help string, lines Lines) Verb {
 	return Verb{name, help, func(*flag.FlagSet) func() (Run, error) {
 		return func() (Run, error) { return Run{Lines: lines}, nil }
 	}}
 }
 
-// Cases decodes each line for answer.
+// Cases decodes each line and passes it to answer.
 func Cases[T any](answer func(ctx context.Context, c *T) (any, error)) Lines {
 	return func(ctx context.Context, line []byte) (any, error) {
 		c := new(T)
@@ -58,12 +58,12 @@ func Cases[T any](answer func(ctx context.Context, c *T) (any, error)) Lines {
 	}
 }
 
-// Case is a filter of lines that are cases of a kit.
+// Case returns a verb that filters the cases of a kit.
 func Case[T any](name, help string, answer func(c *T) (any, error)) Verb {
 	return Plain(name, help, Cases(func(_ context.Context, c *T) (any, error) { return answer(c) }))
 }
 
-// Decode decodes a kit line, keeping the kind of errors that have one.
+// Decode decodes a kit line into to. It keeps the kind of errors that have one.
 func Decode(data []byte, to any) error {
 	err := json.Unmarshal(data, to)
 	if err == nil {
@@ -75,13 +75,13 @@ func Decode(data []byte, to any) error {
 	return rollout.Errorf(rollout.KindFormat, rollout.Where{}, "a case line: %w", err)
 }
 
-// Unsupported says that this build lacks what a line asks for.
+// Unsupported is the error for a line that needs a feature this build lacks.
 type Unsupported string
 
 func (u Unsupported) Error() string { return "unsupported: " + string(u) }
 
-// Main runs one plumbing command and returns the process exit code:
-// 0 all lines answered, 1 some line failed, 2 usage or start-up failure.
+// Main runs one command and returns the exit code: 0 if all lines were answered, 1 if
+// some line failed, 2 for usage or start-up errors.
 func Main(ctx context.Context, table []Verb, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		names := make([]string, len(table))
@@ -137,7 +137,8 @@ func runVerb(ctx context.Context, v Verb, args []string, stdin io.Reader, stdout
 	return 0
 }
 
-// interleaved lets flags follow file names; after "--" nothing is a flag.
+// interleaved parses flags before and after file names and returns the file names. All
+// arguments after "--" are files.
 func interleaved(fs *flag.FlagSet, args []string) ([]string, error) {
 	var files []string
 	for {
@@ -155,7 +156,7 @@ func interleaved(fs *flag.FlagSet, args []string) ([]string, error) {
 	}
 }
 
-// reason is why a verb ended, in words for its user.
+// reason returns why a verb ended, in words for its user.
 func reason(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted")
@@ -232,25 +233,25 @@ func answer(ctx context.Context, fn Lines, line []byte, out *bufio.Writer) (ok b
 	}
 	err = writeLine(out, head.ID, v)
 	if e, ok := errors.AsType[*json.UnsupportedValueError](err); ok {
-		// Nothing of the answer is written yet, so the line alone fails.
+		// No part of the answer has been written, so only this line fails.
 		return false, writeLine(out, head.ID, FailureOf(rollout.Errorf(rollout.KindInput, rollout.Where{}, "the answer holds %s, which JSON has no number for", e.Str).
 			WithFix("give numbers whose products and sums stay within float64")))
 	}
 	return true, err
 }
 
-// Failure answers a line that failed.
+// Failure is the answer to a line that failed.
 type Failure struct {
 	Error Detail `json:"error"`
 }
 
-// Detail is the kind of an error in the words of rollout.Kind, and its text.
+// Detail is the kind of an error as named by rollout.Kind, and its text.
 type Detail struct {
 	Kind    string `json:"kind"`
 	Message string `json:"message"`
 }
 
-// FailureOf is the answer that tells of err.
+// FailureOf returns the answer that reports err.
 func FailureOf(err error) Failure {
 	kind := rollout.KindInternal
 	if e, ok := errors.AsType[*rollout.Error](err); ok {
@@ -259,8 +260,8 @@ func FailureOf(err error) Failure {
 	return Failure{Detail{Kind: kind.String(), Message: err.Error()}}
 }
 
-// writeLine writes v as one line, with id put before v's own keys, or
-// nothing when v has no JSON form.
+// writeLine writes v as one line, with id before v's own keys. It writes nothing if v
+// cannot be encoded as JSON.
 func writeLine(out *bufio.Writer, id json.RawMessage, v any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -285,7 +286,7 @@ func writeLine(out *bufio.Writer, id json.RawMessage, v any) error {
 	return out.WriteByte('\n')
 }
 
-// Open opens a file, of which .gz and .zst are unpacked.
+// Open opens a file and decompresses .gz and .zst.
 func Open(path string) (io.ReadCloser, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -296,7 +297,7 @@ func Open(path string) (io.ReadCloser, error) {
 	case strings.HasSuffix(path, ".gz"):
 		r, err = gzip.NewReader(f)
 	case strings.HasSuffix(path, ".zst"):
-		r, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1)) // which starts no goroutine
+		r, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1)) // concurrency 1 starts no goroutine
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
@@ -307,7 +308,7 @@ func Open(path string) (io.ReadCloser, error) {
 	}{r, f}, nil
 }
 
-// ReadFile reads a file as Open opens it.
+// ReadFile reads a file opened with Open.
 func ReadFile(path string) ([]byte, error) {
 	r, err := Open(path)
 	if err != nil {
@@ -321,7 +322,7 @@ func ReadFile(path string) ([]byte, error) {
 	return data, nil
 }
 
-// Spans are the runs of ones of a mask as [start, end).
+// Spans returns the runs of nonzero entries of a mask as [start, end).
 func Spans[T int | int8](mask []T) [][2]int {
 	out := [][2]int{}
 	for i, m := range mask {

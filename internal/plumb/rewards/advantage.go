@@ -29,8 +29,7 @@ type advantageCase struct {
 	Groups           []advantageGroup `json:"groups"`
 }
 
-// estimatorParams are the numbers that a preset stands for; where they differ from the
-// preset's they win.
+// estimatorParams override the numbers of a preset.
 type estimatorParams struct {
 	Eps  float64 `json:"eps"`
 	DDoF *int    `json:"ddof"`
@@ -125,9 +124,9 @@ func (c *advantageCase) answer() (any, error) {
 		return c.components(e)
 	case "prime_rae":
 		if c.Decay != nil {
-			e.Decay = written(*c.Decay)
+			e.Decay = factorForRecord(*c.Decay)
 		}
-		return c.reshape(c.flat(func(g advantageGroup, j int) string {
+		return c.reshape(c.groupPerRow(func(g advantageGroup, j int) string {
 			if j < len(g.Agents) {
 				return g.Agents[j]
 			}
@@ -138,7 +137,7 @@ func (c *advantageCase) answer() (any, error) {
 			g := &c.Groups[i]
 			g.Rewards = append([]*float64{g.ProposerReward}, g.Rewards...)
 		}
-		return c.reshape(c.flat(func(g advantageGroup, j int) string {
+		return c.reshape(c.groupPerRow(func(g advantageGroup, j int) string {
 			if j == 0 {
 				return reward.ProposerKey
 			}
@@ -184,8 +183,8 @@ func (c *advantageCase) rewards() []reward.GroupRewards {
 	return groups
 }
 
-// flat is a group for each row, under the key given.
-func (c *advantageCase) flat(key func(g advantageGroup, j int) string) (out []reward.GroupRewards) {
+// groupPerRow returns one group per row, with the key that key returns for it.
+func (c *advantageCase) groupPerRow(key func(g advantageGroup, j int) string) (out []reward.GroupRewards) {
 	for i := range c.Groups {
 		for j := range c.Groups[i].Rewards {
 			out = append(out, reward.GroupRewards{Key: key(c.Groups[i], j), Rollouts: []reward.RolloutReward{c.Groups[i].row(j)}})
@@ -194,9 +193,9 @@ func (c *advantageCase) flat(key func(g advantageGroup, j int) string) (out []re
 	return out
 }
 
-// reordered feeds the rows of all groups in the case's row order.
+// reordered computes the advantages with the rows of all groups in the order of the case.
 func (c *advantageCase) reordered(e reward.Estimator) (any, error) {
-	flat := c.flat(func(g advantageGroup, _ int) string { return g.Key })
+	flat := c.groupPerRow(func(g advantageGroup, _ int) string { return g.Key })
 	if len(c.RowOrder) != len(flat) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "row_order"}, "%d entries for %d rows", len(c.RowOrder), len(flat))
 	}
@@ -212,8 +211,8 @@ func (c *advantageCase) reordered(e reward.Estimator) (any, error) {
 	return c.reshape(fed, e, c.RowOrder)
 }
 
-// reshape answers one row per set in the shape of the case; order says which row
-// each set is, nil = in order.
+// reshape computes the advantages of sets of one row each and returns them in the shape
+// of the case. order is the row of each set; nil means in order.
 func (c *advantageCase) reshape(sets []reward.GroupRewards, e reward.Estimator, order []int) (any, error) {
 	out, _, err := reward.Advantages(sets, e)
 	if err != nil {
@@ -264,7 +263,7 @@ func (c *advantageCase) components(e reward.Estimator) (any, error) {
 
 func (c *advantageCase) tokens(e reward.TokenEstimator) (any, error) {
 	if c.Gamma != nil && e.Center == "none" {
-		e.Discount = written(*c.Gamma)
+		e.Discount = factorForRecord(*c.Gamma)
 	}
 	if c.Params.Eps > 0 && !e.Whiten.Off {
 		e.Whiten.Epsilon = c.Params.Eps
@@ -302,7 +301,7 @@ func (c *advantageCase) stepwise(e reward.Estimator) (any, error) {
 					values = append(values, s+r.Outcome)
 				}
 			}
-			// The source trims lists of unequal length.
+			// The reference truncates lists of unequal length.
 			n := min(len(values), len(r.Indices), len(r.Spans))
 			var steps reward.RolloutSteps
 			for k := range n {
@@ -335,7 +334,7 @@ func (c *advantageCase) stepwise(e reward.Estimator) (any, error) {
 	return answer, nil
 }
 
-// values writes a dropped row as null.
+// values returns the values of rows, with nil for dropped ones.
 func values(in [][]reward.Advantage) [][]*float64 {
 	out := make([][]*float64, len(in))
 	for i, g := range in {
@@ -349,9 +348,9 @@ func values(in [][]reward.Advantage) [][]*float64 {
 	return out
 }
 
-// written is a factor of a case where 0 in the record stands for its default: a factor of
-// 0 is the smallest number that is not, which leaves nothing of a reward.
-func written(factor float64) float64 {
+// factorForRecord returns a factor for a record in which 0 stands for the default: it replaces 0
+// by the smallest positive number, which reduces any reward to nothing.
+func factorForRecord(factor float64) float64 {
 	if factor == 0 {
 		return math.SmallestNonzeroFloat64
 	}

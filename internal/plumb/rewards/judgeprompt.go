@@ -13,9 +13,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// judgePromptVerb shows what the swe-rl limits leave of a trajectory at one
-// step. The words around the sections are this module's own, so the complete
-// prompt is written with them and has no digest to compare.
+// judgePromptVerb answers with the sections of the judge prompt at one step under the
+// swe-rl limits. The prompt around the sections is this module's own, so the complete
+// prompt has no digest in the kit to compare with.
 func judgePromptVerb() pipe.Verb {
 	builder, err := prm.Prompt{Limits: prm.SWERL().Limits, Raw: true}.Compile()
 	return pipe.Plain("judge-prompt", "trajectory and step → sections of the judge prompt (swe-rl limits)", func(_ context.Context, line []byte) (any, error) {
@@ -46,8 +46,8 @@ func judgePromptVerb() pipe.Verb {
 		if at < len(steps) {
 			current = &steps[at]
 		}
-		// The reference counts its steps of history from the index, also those that its
-		// log lacks.
+		// The reference counts the history from the index, including steps missing in its
+		// log.
 		history := steps[min(max(0, at-sweHistorySteps), len(steps)):min(at, len(steps))]
 		v := builder.View(in.Problem, "", history, current, at+1)
 		messages, err := builder.Messages(v)
@@ -70,7 +70,7 @@ func shownLines(shown []prm.Shown) []map[string]any {
 	return out
 }
 
-// statusOf turns the shown exit status back into a number; "?" is null.
+// statusOf parses the exit status shown; "?" becomes null.
 func statusOf(shown string) *int {
 	n, err := strconv.Atoi(shown)
 	if err != nil {
@@ -84,7 +84,7 @@ const (
 	sweHistorySteps = 8
 )
 
-// digestLong keeps short texts and sums up long ones as the kit does.
+// digestLong returns short texts unchanged and long ones as a digest, like the kit.
 func digestLong(text string) any {
 	n := utf8.RuneCountInString(text)
 	if n <= longText {

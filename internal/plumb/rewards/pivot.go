@@ -63,7 +63,7 @@ func pivotLine(_ context.Context, line []byte) (any, error) {
 		}
 		r, err := comparator.Compare(row.Expected, pivot.ActionOf(head.ResponseOutput))
 		if errors.Is(err, rollout.KindFormat) {
-			// The kit names the exception of the reference.
+			// The kit gives the name of the reference's exception.
 			return map[string]string{"error": "JSONDecodeError"}, nil
 		}
 		return r, err

@@ -1,9 +1,9 @@
-// Package rewards has the commands of plumb for rewards, judges and verifiers.
+// Package rewards implements the commands of plumb for rewards, judges and verifiers.
 package rewards
 
 import "github.com/turnpack/turnpack/internal/plumb/pipe"
 
-// Verbs are the commands.
+// Verbs returns the commands.
 func Verbs() []pipe.Verb {
 	return []pipe.Verb{
 		votesVerb(),

@@ -13,8 +13,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// shapeCase is one line of any shaping kit file but the group filters; which one
-// it is follows from the fields that are present.
+// shapeCase is one line of any file of the shaping kit except the group filters. The
+// fields present determine the rule.
 type shapeCase struct {
 	Rule string `json:"rule"`
 
@@ -44,7 +44,7 @@ type shapeCase struct {
 	RolloutLogprobs [][]float64 `json:"rollout_logprobs"`
 }
 
-// rewardValue is one reward per rollout, or a list of them.
+// rewardValue is one reward per rollout, or a list of rewards.
 type rewardValue struct {
 	values []float64
 	list   bool
@@ -135,7 +135,8 @@ func (c *shapeCase) stopReason() any {
 	return map[string]any{"masks": masks, "rewards": rewards}
 }
 
-// maxShapeTokens bounds the tokens of a case, each of which is a number of the answer.
+// maxShapeTokens is the largest number of tokens in a case; the answer has a number for
+// each.
 const maxShapeTokens = 1 << 24
 
 func (c *shapeCase) override() (any, error) {
@@ -248,7 +249,7 @@ func bits(mask []bool) []int8 {
 	return out
 }
 
-// filterCase is one line of the shaping kit's group filters.
+// filterCase is one line of the group filters of the shaping kit.
 type filterCase struct {
 	Groups [][]float64 `json:"groups"`
 	Live   [][]bool    `json:"live"`

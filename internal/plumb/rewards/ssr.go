@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// ssrLine answers the three files of the kit, told apart by their fields.
+// ssrLine answers lines of the three kit files, which it distinguishes by their fields.
 func ssrLine(ctx context.Context, line []byte) (any, error) {
 	var head struct {
 		Kind     string          `json:"kind"`
@@ -125,7 +125,8 @@ func (r *recorded) Run(_ context.Context, s ssr.State) (string, error) {
 	return outputText(r.Inverse[s.File]), nil
 }
 
-// outputText is a recorded output: text, or a value written as one.
+// outputText returns a recorded output as text: a string unchanged, another value as
+// JSON.
 func outputText(raw json.RawMessage) string {
 	var text string
 	if len(raw) > 0 && raw[0] == '"' && json.Unmarshal(raw, &text) == nil {

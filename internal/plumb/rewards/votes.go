@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// votesVerb answers the three line shapes of the prm kit that need no prompt:
-// a judge text, the votes of a step, the step results of a rollout.
+// votesVerb answers the three kinds of lines of the prm kit that need no prompt: a judge
+// text, the votes of a step, and the step results of a rollout.
 func votesVerb() pipe.Verb {
 	swe, chat, opd, terminal := mustRule(prm.Rule{}), mustRule(prm.Rule{Kind: "boxed-last", Digit: true, Scale: prm.ScoreRange{Values: []float64{-1, 0, 1}}}), mustRule(prm.Rule{Kind: "boxed-last", Digit: true}), mustRule(prm.Rule{Kind: "tail"})
 	return pipe.Plain("votes", "judge text, votes of a step or step results → scores", func(_ context.Context, line []byte) (any, error) {
@@ -47,7 +47,7 @@ func votesVerb() pipe.Verb {
 	})
 }
 
-// mustRule compiles a preset; a preset that does not compile is a broken build.
+// mustRule compiles a preset. If that fails, the parser returns the error.
 func mustRule(r prm.Rule) prm.Parser {
 	p, err := r.Compile()
 	if err != nil {
@@ -109,7 +109,8 @@ func voteLine(texts []*string, swe, chat, opd prm.Parser) any {
 			plain[i] = *t
 		}
 	}
-	// The kit writes 0 where no vote is valid; the library says "not computed".
+	// The kit has 0 where no vote is valid; the library reports such a score as not
+	// computed.
 	mean, _ := prm.Aggregate{}.Score(sweVotes, len(texts))
 	majority, _ := prm.Aggregate{Method: "majority"}.Score(chatVotes, len(texts))
 	var hint *int

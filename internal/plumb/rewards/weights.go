@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/reward/weights"
 )
 
-// weightsCase is one line of the advantages kit's loss weights.
+// weightsCase is one line of the loss weights in the advantages kit.
 type weightsCase struct {
 	Mode             string   `json:"mode"`
 	Masks            [][]int8 `json:"masks"`

@@ -11,7 +11,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// writeSet writes the rollouts of dumps as a Parquet data set of chats.
+// writeSet writes the rollouts of dumps as a Parquet data set of conversations.
 func writeSet(opt traj.Options, root, path, to string) (pipe.Run, error) {
 	layout, ok := map[string]string{"chat": "openai", "sharegpt": "sharegpt"}[to]
 	if !ok {
@@ -36,20 +36,21 @@ func writeSet(opt traj.Options, root, path, to string) (pipe.Run, error) {
 				return nil, err
 			}, root, paths, func(line any) error {
 				if line == nil {
-					return nil // it is in the file
+					return nil // the rollout is in the file
 				}
 				return emit(line)
 			})
 			err = errors.Join(err, w.Close())
 		}
 		if err = errors.Join(err, file.Close()); err != nil {
-			return errors.Join(err, os.Remove(path)) // half a set is none
+			return errors.Join(err, os.Remove(path)) // do not leave a partial data set
 		}
 		return emit(report)
 	}}, nil
 }
 
-// setReport says what was written, and how often the set could not hold what a rollout has.
+// setReport reports what was written, and how often the data set could not hold some data
+// of a rollout.
 type setReport struct {
 	Set      string         `json:"set"`
 	Rollouts int            `json:"rollouts"`

@@ -35,7 +35,7 @@ type encodeAnswer struct {
 	Report tokenize.Report `json:"report"`
 }
 
-// encodeVerb turns native rollout lines into rows.
+// encodeVerb encodes rollouts in the native format as rows.
 func encodeVerb() pipe.Verb {
 	return pipe.Verb{Name: "encode", Help: "native rollout line to token rows with loss masks", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		dir := fs.String("model", "", "model folder")
@@ -78,7 +78,7 @@ func encodeVerb() pipe.Verb {
 					return nil, err
 				}
 				answer, err := encodeLine(ctx, enc, r)
-				if errors.Is(err, rollout.KindInternal) { // rows are checked as this package's own work, which it is not here
+				if errors.Is(err, rollout.KindInternal) { // the input rollout is invalid, which is not an internal error
 					if faults, ok := r.Validate().(interface{ Unwrap() []error }); ok {
 						return nil, faults.Unwrap()[0]
 					}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Asking for help is no mistake; a missing or unknown verb is one.
+// Asking for help is no error; a missing or unknown verb is.
 func TestHelpExitsZero(t *testing.T) {
 	for _, c := range []struct {
 		args []string

@@ -12,8 +12,8 @@ import (
 	"github.com/turnpack/turnpack/internal/plumb/pipe"
 )
 
-// A line that cannot be answered gives an error object, and the line after it is
-// answered all the same.
+// A line that cannot be answered gives an error object, and the next line is still
+// answered.
 func TestBadLinesFailAlone(t *testing.T) {
 	for _, row := range []struct{ reason, verb, bad, kind, good string }{
 		{"a template that is not there", "render --templates testdata", `{"id":1,"template":"none","messages":[]}`, "input",
@@ -49,13 +49,13 @@ func TestBadLinesFailAlone(t *testing.T) {
 	}
 }
 
-// encodeCase is a rollout of one sampled token.
+// encodeCase returns a rollout with one sampled token.
 func encodeCase(id int, logprob float64) string {
 	return fmt.Sprintf(`{"turnpack_version":1,"id":"%d","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","sampled":"sampled"}],`+
 		`"turns":[{"message":1,"prompt_ids":[1,2],"output_ids":[3],"logprobs":[%g]}]}`, id, logprob)
 }
 
-// null stands for an absent number.
+// null means that a number is absent.
 func TestNullAlphaIsTheDefault(t *testing.T) {
 	for _, line := range []string{
 		`{"id":1,"kind":"r_inject","solved":1,"attempts":2,"valid":true,"alpha":null}`,
@@ -67,7 +67,7 @@ func TestNullAlphaIsTheDefault(t *testing.T) {
 	}
 }
 
-// A case that discounts, or forgets, all at once is not taken for one that says nothing.
+// A discount or decay of 0 is not replaced by the default.
 func TestFactorsOfZeroAreNotTheDefaults(t *testing.T) {
 	in := `{"id": 1, "estimator": "prime_rae", "decay": 0, "groups": [{"key": "g", "agents": ["a", "a"], "rewards": [1, 3]}]}
 {"id": 2, "estimator": "verl_reinforce_pp", "gamma": 0, "groups": [{"key": "g", "rewards": [1], "masks": [[1, 1, 1]]}]}

@@ -39,7 +39,8 @@ func openTokenizer(path, name string) (engine.Tokenizer, error) {
 	return load(path, data)
 }
 
-// tokenizerFlags registers the flags that choose a tokenizer.
+// tokenizerFlags registers the flags that select a tokenizer. The function it returns
+// opens it.
 func tokenizerFlags(fs *flag.FlagSet) func() (engine.Tokenizer, error) {
 	path := fs.String("tokenizer", "", "tokenizer.json (also .gz, .zst), tiktoken.model, or the folder of one")
 	name := fs.String("engine", "bpe", "tokenizer engine: "+strings.Join(modelfolder.Engines(), " or "))
@@ -53,7 +54,7 @@ func tokenizerFlags(fs *flag.FlagSet) func() (engine.Tokenizer, error) {
 
 type idsOut struct {
 	IDs     []rollout.TokenID `json:"ids"`
-	Offsets *[]int32          `json:"offsets,omitempty"` // nil: not asked for
+	Offsets *[]int32          `json:"offsets,omitempty"` // nil if not requested
 }
 
 func idsVerb() pipe.Verb {

@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/internal/plumb/pipe"
 )
 
-// TestIDsKit runs the stored tokenizers of the kit through ids and decode.
+// The ids and decode verbs give the kit's results for its stored tokenizers.
 func TestIDsKit(t *testing.T) {
 	kit.OneGoroutine(t)
 	for name, file := range map[string]string{

@@ -19,8 +19,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// importVerb reads dumps and answers one line of facts per trajectory, in the
-// normal form of the trajectories kit. A failure is a line of its own.
+// importVerb reads dumps and prints one line of facts per trajectory, in the normal form
+// of the trajectories kit. A failure gets its own line.
 func importVerb() pipe.Verb {
 	return pipe.Verb{Name: "import", Help: "dump files -> one line of facts per trajectory", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		format := fs.String("format", "auto", "importer to use; auto tells by content")
@@ -58,7 +58,7 @@ func importVerb() pipe.Verb {
 	}}
 }
 
-// importForms turn a rollout into the line to print.
+// importForms convert a rollout to the value to print.
 var importForms = map[string]func(r *rollout.Rollout, root string) (any, error){
 	"facts": func(r *rollout.Rollout, root string) (any, error) { return factsOf(r, root), nil },
 	"native": func(r *rollout.Rollout, _ string) (any, error) {
@@ -126,7 +126,7 @@ func importFailure(err error, root string) importError {
 	return f
 }
 
-// shownPath is a path relative to root, with slashes.
+// shownPath returns path relative to root, with slashes.
 func shownPath(path, root string) string {
 	slashed := filepath.ToSlash(filepath.Clean(path))
 	if root != "" {
@@ -141,8 +141,7 @@ func shownPath(path, root string) string {
 	return slashed
 }
 
-// facts are the fields of the kit's expected.jsonl, and a few of ours at the
-// end.
+// facts has the fields of the kit's expected.jsonl, followed by some additional ones.
 type facts struct {
 	ID         string            `json:"id"`
 	Format     string            `json:"format"`
@@ -170,8 +169,8 @@ type facts struct {
 	Status  string   `json:"status"`
 	Reasons []string `json:"sampled_reasons"`
 	Notes   []string `json:"notes"`
-	// Tools and Contexts are digests of the definitions and of what each turn saw, null
-	// where that is not known; see contextDigest.
+	// Tools and Contexts are digests of the tool definitions and of the context of each
+	// turn, null if unknown; see contextDigest.
 	Tools    []string  `json:"tools_sha256"`
 	Contexts []*string `json:"contexts_sha256"`
 }
@@ -196,7 +195,7 @@ func digestText(s string) string {
 	return hex.EncodeToString(d[:])
 }
 
-// shownArguments is the length up to which arguments are printed.
+// shownArguments is the length up to which arguments are printed in full.
 const shownArguments = 2000
 
 func factsOf(r *rollout.Rollout, root string) facts {
@@ -260,8 +259,9 @@ func factsOf(r *rollout.Rollout, root string) facts {
 	return f
 }
 
-// contextDigest is the SHA-256 of what a turn saw as a JSON list: of each message its
-// role, its text and its calls, each of name and canonical arguments. nil is unknown.
+// contextDigest returns the SHA-256 of the context of a turn as a JSON list: role, text
+// and calls of each message, each call with its name and canonical arguments. It returns
+// nil if the context is unknown.
 func contextDigest(r *rollout.Rollout, t *rollout.Turn) *string {
 	if t.Context.Unknown || t.Message < 0 {
 		return nil
@@ -331,9 +331,9 @@ func callFactsOf(i int, c rollout.ToolCall) callFacts {
 	return f
 }
 
-// canonicalJSON rewrites JSON with keys sorted by code point, no white space,
-// the fewest escapes and the number literals of the source. Text that is not
-// JSON is returned as it is.
+// canonicalJSON rewrites JSON with keys sorted by code point, without white space, with
+// the fewest escapes and with unchanged number literals. It returns text that is not JSON
+// unchanged, and false.
 func canonicalJSON(src string) (string, bool) {
 	dec := json.NewDecoder(strings.NewReader(src))
 	dec.UseNumber()
@@ -344,14 +344,15 @@ func canonicalJSON(src string) (string, bool) {
 	return canonical(v), true
 }
 
-// lineEnds are what encoding/json escapes though JSON needs not, whatever its options.
+// lineEnds undoes the escapes of line separators that encoding/json writes with any
+// options.
 var lineEnds = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029")
 
-// canonical writes what was read from JSON.
+// canonical encodes a decoded JSON value.
 func canonical(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // it was read from JSON
+	_ = enc.Encode(v) // cannot fail: v was decoded from JSON
 	return lineEnds.Replace(strings.TrimSuffix(b.String(), "\n"))
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// decodeLines reads JSONL into maps whose numbers keep their literals.
+// decodeLines decodes JSONL to maps and keeps number literals.
 func decodeLines(t *testing.T, b []byte) []map[string]any {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(b))
@@ -45,8 +45,8 @@ func TestImportReproducesTheKit(t *testing.T) {
 	}
 	want := decodeLines(t, b)
 	require.Len(t, want, 124)
-	// Beside the facts of the kit: what internal/oracle/contexts.py finds in the raw files,
-	// which shares nothing with the importers.
+	// In addition to the kit's facts: results of internal/oracle/contexts.py, which reads
+	// the raw files independently of the importers.
 	b, err = os.ReadFile("testdata/contexts.jsonl")
 	require.NoError(t, err)
 	seen := map[any]map[string]any{}
@@ -79,8 +79,8 @@ func TestImportReproducesTheKit(t *testing.T) {
 	}
 }
 
-// The fixtures of clients, frameworks and traces against internal/oracle/sessions.py, which
-// reads them without the importers: tools, and what each turn saw.
+// For fixtures of clients, frameworks and traces, tools and contexts equal those found by
+// internal/oracle/sessions.py, which shares no code with the importers.
 func TestImportOfSessions(t *testing.T) {
 	b, err := os.ReadFile("testdata/sessions.jsonl")
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestImportOfSessions(t *testing.T) {
 	}
 }
 
-// A Parquet set is read again as it was written; a second one is not written over it.
+// A Parquet data set is read as it was written, and is not overwritten by a second one.
 func TestImportWritesSets(t *testing.T) {
 	for to, format := range map[string]string{"chat": "openai-chat", "sharegpt": "sharegpt"} {
 		path := filepath.Join(t.TempDir(), "set.parquet")
@@ -120,7 +120,7 @@ func TestImportWritesSets(t *testing.T) {
 	require.Equal(t, 2, Main(context.Background(), []string{"import", "--to", "atif", "--parquet", "x", "y"}, nil, &out, &errs))
 }
 
-// shortened keeps the first digits of each digest.
+// shortened cuts each digest to its first digits.
 func shortened(list any, digits int) any {
 	out := []any{}
 	for _, d := range list.([]any) {
@@ -139,7 +139,7 @@ func clip(s string) string {
 	return s
 }
 
-// number makes 1 and 1.0 the same float.
+// number returns JSON numbers as float64, so that 1 equals 1.0.
 func number(v any) any {
 	if n, ok := v.(json.Number); ok {
 		f, _ := n.Float64()

@@ -14,8 +14,8 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// compareKit runs a kit file through a verb and compares every field that
-// expect names with the answer, numbers within tolerance.
+// compareKit runs a kit file through a verb and compares every field returned by expect
+// with the answer, numbers within tolerance.
 func compareKit(t *testing.T, verb string, tolerance float64, expect func(row map[string]any) map[string]any, elem ...string) {
 	t.Helper()
 	cases, err := os.ReadFile(kit.Dir(t, append([]string{"conformance"}, elem...)...))
@@ -40,8 +40,8 @@ func compareKit(t *testing.T, verb string, tolerance float64, expect func(row ma
 	}
 }
 
-// expectedFields takes the object "expected" of a case, or, where that is a
-// number or a list, the field itself.
+// expectedFields returns the object "expected" of a case, or the field itself if it is a
+// number or a list.
 func expectedFields(row map[string]any) map[string]any {
 	if fields, ok := row["expected"].(map[string]any); ok {
 		return fields

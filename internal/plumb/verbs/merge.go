@@ -29,7 +29,7 @@ func mergeVerb() pipe.Verb {
 			}
 			opts := lineage.Options{Drift: name, MaxDropTokens: *maxDrop, MaxDropFrac: *maxFrac, MaxSubTokens: *maxSub,
 				MaxStopLossShare: *maxStop, MaxRowTokens: *maxRow, AllowErase: *erase, Text: kitText}
-			// On the command line 0 means none; in Options a negative value does.
+			// On the command line 0 means none, in Options a negative value.
 			for _, v := range []*int{&opts.MaxDropTokens, &opts.MaxSubTokens} {
 				if *v == 0 {
 					*v = -1
@@ -48,9 +48,9 @@ func mergeVerb() pipe.Verb {
 	}}
 }
 
-// kitText is the token text rule of the lineage kit: ids under 100 are control
-// tokens; above 10000 each word has one whole id and two ids for its halves. The
-// word's full stop belongs to the second half.
+// kitText returns the text of a token in the lineage kit. Ids under 100 are control
+// tokens. From 10000, each word has one id for the whole and two ids for its halves; its
+// full stop belongs to the second half.
 func kitText(id rollout.TokenID) string {
 	const firstWord = 10000
 	if id < firstWord {
@@ -78,7 +78,7 @@ type mergeTurn struct {
 	Exclude    bool              `json:"exclude"`
 }
 
-// turn converts a kit turn. A logprob seed lp0 stands for -(lp0+k+1)/4096.
+// turn converts a kit turn. A seed lp0 stands for log probabilities -(lp0+k+1)/4096.
 func (t mergeTurn) turn() lineage.Turn {
 	out := lineage.Turn{Output: t.Completion, Logprobs: t.Logprobs, Stopped: t.Finish == "stop", Excluded: t.Exclude}
 	switch {
@@ -160,7 +160,7 @@ func newMergeRow(r *lineage.Row) mergeRow {
 	for _, m := range r.AppendMask(nil) {
 		out.LossMask = append(out.LossMask, int(m))
 	}
-	// float64 writes the shortest decimal of the exact value; float32 would round it.
+	// float64 prints the shortest decimal of the exact value; float32 would round it.
 	for _, lp := range r.AppendLogprobs(nil) {
 		out.Logprobs = append(out.Logprobs, float64(lp))
 	}

@@ -23,7 +23,7 @@ func runMerge(t *testing.T, in string, args ...string) []byte {
 	return out.Bytes()
 }
 
-// TestMergeKit has the kit's own checker judge the verb's output.
+// The kit's own checker accepts the verb's output.
 func TestMergeKit(t *testing.T) {
 	kit.OneGoroutine(t)
 	dir := kit.Dir(t, "conformance", "lineage")

@@ -15,8 +15,8 @@ import (
 	"github.com/turnpack/turnpack/internal/plumb/pipe"
 )
 
-// runPRMKit pipes a kit file through a verb and compares every expected field
-// but those in skip; numbers within 1e-12, everything else exactly.
+// runPRMKit runs a kit file through a verb and compares every expected field except those
+// in skip, numbers within 1e-12 and everything else exactly.
 func runPRMKit(t *testing.T, file, verb string, want int, skip ...string) {
 	t.Helper()
 	path := kit.Dir(t, "conformance", "prm", file)
@@ -114,14 +114,14 @@ func TestVotesRefusesForeignLine(t *testing.T) {
 	require.Contains(t, out.String(), `"kind":"input"`)
 }
 
-// The complete prompts of the kit are another system's words; only its sections
-// are compared.
+// The kit's complete prompts use another system's wording, so only the sections are
+// compared.
 func TestJudgePromptKit(t *testing.T) {
 	runPRMKit(t, "prompts.jsonl.gz", "judge-prompt", 20, "user_prompt_len", "user_prompt_sha256")
 }
 
-// The index counts steps, also those that the log lacks: of the eight before it those
-// are shown that there are.
+// The index also counts steps missing in the log: of the eight steps before it, those
+// that exist are shown.
 func TestHistoryIsCountedFromTheIndexNotFromTheLog(t *testing.T) {
 	line := `{"id": 1, "problem": "p", "step_index": 11, "steps": [` + strings.TrimSuffix(strings.Repeat(`{"action": "a", "returncode": 0, "output": ""},`, 10), ",") + `]}`
 	var stdout, stderr bytes.Buffer

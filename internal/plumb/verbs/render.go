@@ -18,7 +18,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat"
 )
 
-// renderLine is a case line of the templates kit, or a case of its own.
+// renderLine is a case of the templates kit, or a case with its own template.
 type renderLine struct {
 	Template     string `json:"template"`
 	TemplateText string `json:"template_text"`
@@ -28,7 +28,7 @@ type renderLine struct {
 	ContinueFinalMessage any                        `json:"continue_final_message"` // bool, or the name of a field
 	DropNullKeys         *bool                      `json:"drop_null_keys"`         // default true
 	Kwargs               map[string]json.RawMessage `json:"kwargs"`
-	Context              json.RawMessage            `json:"context"` // of a snippet
+	Context              json.RawMessage            `json:"context"` // variables of a template snippet
 }
 
 type renderData struct {
@@ -47,21 +47,21 @@ type renderAnswer struct {
 	Error           *templateError `json:"error,omitempty"`
 }
 
-// templateError is a template's failure with its 1-based place in the source.
+// templateError is an error of a template with its 1-based position in the source.
 type templateError struct {
 	pipe.Detail
 	Line   int `json:"line,omitempty"`
 	Column int `json:"column,omitempty"`
 }
 
-// renderField lists where a field went: [out_start, out_end, field_start,
-// field_end], in bytes.
+// renderField lists the spans of a field in the output: [out_start, out_end, field_start,
+// field_end] in bytes.
 type renderField struct {
 	Path  string   `json:"path"`
 	Spans [][4]int `json:"spans"`
 }
 
-// renderer holds what lines share.
+// renderer holds what all lines share.
 type renderer struct {
 	dir           string
 	single        *chat.Template
@@ -247,7 +247,7 @@ func (r *renderer) snippet(ctx context.Context, in *renderLine) (any, error) {
 	return answerOf(res, func(*chat.Field) bool { return true }), nil
 }
 
-// refusal answers with the template's error; any other error is passed on.
+// refusal returns an error of the template as an answer and any other error as an error.
 func refusal(err error) (any, error) {
 	if e, ok := errors.AsType[*chat.Error](err); ok {
 		return renderAnswer{Error: &templateError{pipe.Detail{Kind: string(e.Class), Message: e.Message}, e.Line, e.Column}}, nil
@@ -255,8 +255,8 @@ func refusal(err error) (any, error) {
 	return nil, err
 }
 
-// answerOf lists fields in the order in which they appear first; those that
-// main does not accept go to other_fields.
+// answerOf lists fields in order of first appearance. Fields that main does not accept go
+// to other_fields.
 func answerOf(r *chat.Result, main func(*chat.Field) bool) renderAnswer {
 	a := renderAnswer{OK: true, Text: &r.Text, Fields: &[]renderField{}, GenerationSpans: &[][2]int{}}
 	*a.GenerationSpans = append(*a.GenerationSpans, r.Generation...)
@@ -285,10 +285,9 @@ func answerOf(r *chat.Result, main func(*chat.Field) bool) renderAnswer {
 	return a
 }
 
-// kitMarks says whether the templates kit calls a place a field: message text,
-// ids, names, tool calls, and the names and descriptions of tool schemas and
-// documents. Roles and the rest of the schemas are data, too, but not listed
-// there.
+// kitMarks reports whether the templates kit lists a place as a field: message text, ids,
+// names, tool calls, and names and descriptions of tool schemas and documents. Roles and
+// the rest of the schemas are data too, but the kit does not list them.
 func kitMarks(f *chat.Field) bool {
 	e := f.Elements()
 	last := e[len(e)-1]
@@ -306,7 +305,7 @@ func kitMarks(f *chat.Field) bool {
 	return false
 }
 
-// kitMarksMessage takes the path inside a message.
+// kitMarksMessage is kitMarks for the path e within a message.
 func kitMarksMessage(f *chat.Field, e []string) bool {
 	if len(e) == 0 {
 		return false

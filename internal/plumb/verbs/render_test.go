@@ -73,8 +73,8 @@ func TestRenderKit(t *testing.T) {
 	checkProvenance(t, filepath.Join(dir, "provenance.jsonl.gz"), answers)
 }
 
-// checkProvenance compares the fields of status exact and absent, and holds
-// complete cases to having no other field.
+// checkProvenance compares the fields with status exact or absent. Complete cases must
+// have no other fields.
 func checkProvenance(t *testing.T, path string, answers map[string]*renderAnswer) {
 	t.Helper()
 	eachLine(t, path, func(line []byte) {

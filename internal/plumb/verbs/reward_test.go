@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// rewardKit feeds a kit file through a verb and hands every case with its answer to
+// rewardKit runs a kit file through a verb and passes every case with its answer to
 // check.
 func rewardKit(t *testing.T, verb, file string, check func(t *testing.T, in, out map[string]any)) {
 	t.Helper()
@@ -51,7 +51,8 @@ func rewardKit(t *testing.T, verb, file string, check func(t *testing.T, in, out
 	t.Logf("%s: %d cases", file, n)
 }
 
-// within compares nested lists and objects of numbers within tol·max(1, |want|).
+// within reports whether nested lists and objects of numbers agree within tol·max(1,
+// |want|).
 func within(want, got any, tol float64) bool {
 	switch w := want.(type) {
 	case float64:

@@ -20,7 +20,7 @@ type seedCase struct {
 		HeadRatio  float64 `json:"head_ratio"`
 	} `json:"config"`
 	Messages []swerl.Message `json:"messages"`
-	Reward   json.RawMessage `json:"reward"` // the outcome, which samples repeat
+	Reward   json.RawMessage `json:"reward"` // the outcome, repeated in the samples
 }
 
 type seedStep struct {
@@ -44,7 +44,7 @@ type seedAnswer struct {
 	Steps       []seedStep        `json:"steps"`
 }
 
-// seedParityVerb encodes conversations as swe-rl@0d034dd did.
+// seedParityVerb encodes conversations like swe-rl@0d034dd.
 func seedParityVerb() pipe.Verb {
 	return pipe.Verb{Name: "seed-parity", Help: "what swe-rl@0d034dd made of a conversation (seed_parity kit cases)", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
 		dir := fs.String("model", "", "model folder")

@@ -13,8 +13,8 @@ import (
 	"github.com/turnpack/turnpack/internal/plumb/pipe"
 )
 
-// TestSeedParityKit answers each case with its inputs alone, so that no stored
-// answer can leak, and compares every field of the kit.
+// Each case is answered from its inputs alone, so that no stored answer can leak, and
+// every field of the kit is compared.
 func TestSeedParityKit(t *testing.T) {
 	dir := t.TempDir()
 	for to, from := range map[string]string{"tokenizer.json": "qwen3.tokenizer.json.zst", "tokenizer_config.json": "qwen3.tokenizer_config.json"} {

@@ -33,8 +33,8 @@ type windowCase struct {
 	Messages  []rollout.Message `json:"messages"`
 }
 
-// windowCounter is one of the kit's two counters over "<ROLE> CONTENT </s> "
-// per message and "<assistant> ".
+// windowCounter is one of the kit's two token counters. It counts the text "<ROLE>
+// CONTENT </s> " of each message and "<assistant> ".
 type windowCounter struct{ count func(string) int }
 
 func (c windowCounter) Count(_ context.Context, ms []rollout.Message) (int, error) {
@@ -46,8 +46,8 @@ func (c windowCounter) Count(_ context.Context, ms []rollout.Message) (int, erro
 	return c.count(b.String()), nil
 }
 
-// pythonSpace is the white space of the kit's counter: to Python's split the
-// four separator controls are some as well.
+// pythonSpace reports whether r is white space for Python's split, which includes the
+// four separator controls.
 func pythonSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
 func newWindowCounter(name string) (ctxwindow.Counter, error) {
@@ -72,7 +72,7 @@ type windowDecision struct {
 }
 
 type windowFit struct {
-	Kept      []int             `json:"kept"` // -1: a message in place of others
+	Kept      []int             `json:"kept"` // -1: a message that replaces others
 	Unchanged bool              `json:"unchanged"`
 	Omitted   int               `json:"omitted_turns"`
 	Shortened int               `json:"shortened"`

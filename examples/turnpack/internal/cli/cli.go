@@ -1,6 +1,6 @@
-// Package cli is the command line of turnpack: a tree of commands that kong reads. Flags
-// stand before or after file names, help goes to standard output and is no failure, and
-// all that is wrong with a command line is told at once.
+// Package cli runs the command line of turnpack, a tree of commands that kong parses.
+// Flags may stand before or after file names, help goes to standard output and is no
+// error, and all errors of a command line are reported at once.
 package cli
 
 import (
@@ -20,7 +20,7 @@ const (
 	Usage  = 2 // the command line is bad
 )
 
-// Program is where a command reads and writes.
+// Program holds the context and the streams of a command.
 type Program struct {
 	Ctx context.Context
 	In  io.Reader
@@ -28,7 +28,7 @@ type Program struct {
 	Err io.Writer
 }
 
-// JSON prints v for a person and for programs.
+// JSON prints v, indented.
 func (p *Program) JSON(v any) error {
 	e := json.NewEncoder(p.Out)
 	e.SetIndent("", "  ")
@@ -36,7 +36,8 @@ func (p *Program) JSON(v any) error {
 	return e.Encode(v)
 }
 
-// ExitError ends a command with an exit code of its own. Without Err nothing more is told.
+// ExitError ends a command with its own exit code. If Err is nil, nothing more is
+// printed.
 type ExitError struct {
 	Code int
 	Err  error
@@ -46,7 +47,8 @@ func (e *ExitError) Error() string { return fmt.Sprint(e.Err) }
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Mistake is the error of a command line that only shows when the command runs, nil for none.
+// Mistake returns err as an error of the command line that shows only when the command
+// runs; nil for nil.
 func Mistake(err error) error {
 	if err == nil {
 		return nil
@@ -54,21 +56,21 @@ func Mistake(err error) error {
 	return &ExitError{Usage, err}
 }
 
-// Main runs the command of tree that args name, and returns the exit code. A command is a
-// struct with the tags of kong and a method Run(*Program) error.
+// Main runs the command of tree that args name and returns the exit code. A command is a
+// struct with kong tags and a method Run(*Program) error.
 func Main(tree any, p *Program, args []string, options ...kong.Option) int {
 	exit := -1
 	parser, err := kong.New(tree, append(options, kong.Name("turnpack"), kong.Writers(p.Out, p.Err),
 		kong.Exit(func(code int) { exit = code }), kong.WithHyphenPrefixedParameters(true))...) // -1 and - are values
 	if err != nil {
-		tell(p.Err, err)
+		printErrors(p.Err, err)
 		return Usage
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
 	l := line{parser: parser}
-	l.take(args)
+	l.split(args)
 	ctx, err := l.read()
 	if exit >= 0 {
 		return exit
@@ -79,14 +81,14 @@ func Main(tree any, p *Program, args []string, options ...kong.Option) int {
 		err = c.Faults()
 	}
 	if err != nil {
-		tell(p.Err, err)
+		printErrors(p.Err, err)
 		fmt.Fprintf(p.Err, "run 'turnpack %s--help' for what there is\n", l.name())
 		return Usage
 	}
 	if err = ctx.Run(p); err == nil {
 		return OK
 	}
-	tell(p.Err, err)
+	printErrors(p.Err, err)
 	if e, ok := errors.AsType[*ExitError](err); ok {
 		return e.Code
 	}

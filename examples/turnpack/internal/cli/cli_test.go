@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 )
 
-// look is a command.
+// look is a command for the tests.
 type look struct {
 	Files []string `arg:"" optional:"" name:"files"`
 	N     int      `default:"3" placeholder:"COUNT" help:"Number of things, which this text describes in so many words that it has to be wrapped somewhere."`
@@ -80,7 +80,7 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// The name of a folder is no pattern, whatever is in it.
+// A folder's name is not read as a pattern.
 func TestBatchesOfOddFolders(t *testing.T) {
 	for _, name := range []string{"a[1", "a*", "a[b-c]"} {
 		dir := filepath.Join(t.TempDir(), name)

@@ -8,9 +8,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// tell prints the errors that errors.Join put together, each once, faults of flags by the
-// names of the flags.
-func tell(stderr io.Writer, err error) {
+// printErrors prints the errors joined in err, each once. Errors about fields name the flags
+// that set them.
+func printErrors(stderr io.Writer, err error) {
 	told := map[string]bool{}
 	for _, e := range flatten(err) {
 		if line := e.Error(); !told[line] {
@@ -37,7 +37,7 @@ func flatten(err error) []error {
 	return []error{Reason(asFlag(err))}
 }
 
-// flagOf are the flags that set the fields of the library's records.
+// flagOf maps fields of the library's options to the flags that set them.
 var flagOf = map[string]string{
 	"recipe": "--recipe", "keep": "--keep", "window": "--window", "Shaping.Keep": "--keep", "Shaping.Keep.Best": "--keep",
 	"Clip": "--advantage-clip", "Masked": "--masked", "Cache": "--soft-overlong", "Penalty": "--soft-overlong",
@@ -51,7 +51,8 @@ var flagOf = map[string]string{
 	"Pipeline.Estimator": "--estimator", "Pipeline.Tokens": "--estimator", "Pipeline.Window": "--window", "tokenize.Options.Edges": "--edges", "tokenize.Options.Kwargs": "--template-kwargs", "Pipeline.Workers": "--workers", "Options.GroupBy": "--group-by", "Options.Format": "--format",
 }
 
-// Also is told with those faults of more that are of no flag that told names already.
+// Also returns told joined with those errors of more whose field told does not already
+// name.
 func Also(told, more error) error {
 	all, named := flatten(told), map[string]bool{}
 	for _, err := range all {
@@ -67,7 +68,8 @@ func Also(told, more error) error {
 	return errors.Join(all...)
 }
 
-// asFlag is err, where it is of a field that a flag sets and of no record, of that flag.
+// asFlag returns err with its field replaced by the flag that sets it, unless err is
+// about a record.
 func asFlag(err error) error {
 	e, ok := err.(*rollout.Error)
 	if !ok || e.Where.String() != e.Where.Field || flagOf[e.Where.Field] == "" {

@@ -12,18 +12,18 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Batches replaces each folder by the batch files in it, in the order of their
+// Batches replaces each folder in paths by the batch files in it, in the order of their
 // names.
 func Batches(paths []string) ([]string, error) {
 	var out []string
 	for _, p := range paths {
 		if info, err := os.Stat(p); err != nil || !info.IsDir() {
-			out = append(out, p) // who opens it says what is wrong
+			out = append(out, p) // opening it will report the error
 			continue
 		}
 		n := len(out)
 		for _, pattern := range []string{"*.parquet", "*.arrow", "*.pt", "data/*.parquet", "data/*.arrow", "rollouts/step_*/rank_*.bin", "rank_*.bin"} {
-			found, err := fs.Glob(os.DirFS(p), pattern) // the folder's own name is no pattern
+			found, err := fs.Glob(os.DirFS(p), pattern) // os.DirFS, so that the folder's name is not a pattern
 			if err != nil {
 				return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: p}, "cannot be listed: %w", err)
 			}
@@ -38,7 +38,7 @@ func Batches(paths []string) ([]string, error) {
 	return out, nil
 }
 
-// One is path, or the one batch file in the folder path.
+// One returns path, or the one batch file in it if path is a folder.
 func One(path string) (string, error) {
 	all, err := Batches([]string{path})
 	if err != nil {
@@ -51,14 +51,15 @@ func One(path string) (string, error) {
 	return all[0], nil
 }
 
-// RecordName is the file beside a batch that says what made it. It is hidden, so
-// that neither trainers nor dump readers take it for theirs.
+// RecordName is the file next to a batch that records how it was made. It is hidden, so
+// that trainers and dump readers ignore it.
 const RecordName = ".turnpack.json"
 
-// RecordOf reads the record of the batch that file belongs to; nil without one.
+// RecordOf reads the record of the batch that file belongs to. It returns nil if there is
+// none.
 func RecordOf(file string) []byte {
 	dir := filepath.Dir(file)
-	for range 3 { // a file of a set lies in a folder of the batch
+	for range 3 { // files of a set are in a subfolder of the batch
 		if text, err := os.ReadFile(filepath.Join(dir, RecordName)); err == nil {
 			return text
 		}
@@ -67,13 +68,13 @@ func RecordOf(file string) []byte {
 	return nil
 }
 
-// Sweep removes what killed runs left in folder dir of the output name, "" for any,
-// and says so.
+// Sweep removes leftovers of killed runs for the output name, or for any output if name
+// is "", from folder dir, and prints what it removed.
 func Sweep(w io.Writer, dir, name string) {
 	Swept(w, dir, atomic.Sweep(dir, name))
 }
 
-// Swept says what was removed of folder dir, if anything.
+// Swept prints the files removed from folder dir, if any.
 func Swept(w io.Writer, dir string, gone []string) {
 	if len(gone) > 0 {
 		fmt.Fprintf(w, "removed what earlier runs that were killed left in %s: %s\n", dir, strings.Join(gone, ", "))

@@ -10,19 +10,19 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Faulty is a command that says what is wrong with its flags together.
+// Faulty is a command that checks its flags together.
 type Faulty interface{ Faults() error }
 
-// line is a command line taken apart.
+// line is a command line split into its parts.
 type line struct {
 	parser  *kong.Kong
-	command []string   // its name, or nothing
+	command []string   // the name of the command, or empty
 	flags   [][]string // each with its value
-	files   []string   // what is no flag
+	files   []string   // arguments that are not flags
 }
 
-// take takes args apart.
-func (l *line) take(args []string) {
+// split splits args into the parts of l.
+func (l *line) split(args []string) {
 	takesValue := map[string]bool{}
 	for _, n := range l.parser.Model.Children {
 		if len(args) > 0 && n.Name == args[0] {
@@ -51,11 +51,11 @@ func (l *line) take(args []string) {
 	}
 }
 
-// name is that of the command with a blank, "" without one.
+// name returns the command's name followed by a space, or "" if there is none.
 func (l *line) name() string { return strings.Join(append(l.command, ""), " ") }
 
-// parse parses the line with these of its flags. Files come last, since kong takes a list of
-// them in one piece only.
+// parse parses the line with the given flags only. Files come last because kong accepts a
+// list of arguments only in one piece.
 func (l *line) parse(flags [][]string) (*kong.Context, error) {
 	args := slices.Concat(l.command, slices.Concat(flags...))
 	if len(l.files) > 0 && len(l.command) > 0 {
@@ -64,9 +64,9 @@ func (l *line) parse(flags [][]string) (*kong.Context, error) {
 	return l.parser.Parse(append(args, l.files...))
 }
 
-// read parses the line, and refuses flags that are given an empty text: it would count as
-// not given, or as the folder at hand, where a variable of the shell is not set. So it does
-// with a flag of one value that is given two, of which the last would count.
+// read parses the line. It refuses flags with an empty value, as an unset shell variable
+// gives: it would count as not given, or as the current folder. It also refuses two
+// different values for a flag that takes one, of which kong would use the last.
 func (l *line) read() (*kong.Context, error) {
 	ctx, err := l.parse(l.flags)
 	if err != nil {
@@ -88,7 +88,7 @@ func (l *line) read() (*kong.Context, error) {
 	return ctx, err
 }
 
-// valueOf takes a flag apart; given is false where it stands alone.
+// valueOf splits a flag into name and value. given is false if it has no value.
 func valueOf(flag []string) (name, value string, given bool) {
 	name, value, given = strings.Cut(flag[0], "=")
 	if len(flag) == 2 {
@@ -105,14 +105,14 @@ func empty(flag []string) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "is empty, expected a value").WithFix("leave the flag out for its default")
 }
 
-// allFaults is all that is wrong with a line that was refused with err. A parser stops at the
-// first flag, so each is read by itself, and those that can be read are asked what is wrong
-// with them together.
+// allFaults returns all errors of a line that was refused with err. Since a parser stops
+// at the first error, each flag is parsed alone, and the valid ones are then checked
+// together.
 func (l *line) allFaults(err error) error {
-	// A flag alone lacks those that must be given, which is no fault of it.
+	// Parsed alone, a flag lacks the required ones, which is not its error.
 	lacks := func(err error) bool { return strings.HasPrefix(err.Error(), "missing flags:") }
 	if _, err := l.parse(nil); err != nil && !lacks(err) {
-		return printable(err) // it is not the flags
+		return printable(err) // the error is not in the flags
 	}
 	var good [][]string
 	var faults []error
@@ -139,7 +139,8 @@ func (l *line) allFaults(err error) error {
 	return errors.Join(faults...)
 }
 
-// printable is what err joins, which quotes the line, as a terminal may show it.
+// printable returns the errors joined in err with control characters made visible; they
+// quote the line.
 func printable(err error) error {
 	all := flatten(err)
 	for i, e := range all {

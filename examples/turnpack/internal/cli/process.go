@@ -14,7 +14,7 @@ import (
 // Interrupted is the exit code of a command that a signal ended.
 const Interrupted = 130
 
-// Reason is why a command ended, in words for its user.
+// Reason returns why a command ended, in words for its user.
 func Reason(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return errors.New("interrupted")
@@ -22,8 +22,9 @@ func Reason(err error) error {
 	return err
 }
 
-// Await runs a command and returns its exit code, Interrupted when ctx ended it.
-// One that does not notice within patience, since it waits for its input, is left.
+// Await runs a command and returns its exit code, or Interrupted if ctx ended it. It does
+// not wait longer than patience for a command that ignores ctx, such as one that waits
+// for input.
 func Await(ctx context.Context, command func() int, patience time.Duration, errOut io.Writer) int {
 	code := make(chan int, 1)
 	go func() { code <- command() }()
@@ -35,7 +36,7 @@ func Await(ctx context.Context, command func() int, patience time.Duration, errO
 	select {
 	case c := <-code:
 		if c == OK {
-			return OK // it was through
+			return OK // the command had already succeeded
 		}
 	case <-time.After(patience):
 		fmt.Fprintln(errOut, "turnpack: interrupted")
@@ -43,7 +44,7 @@ func Await(ctx context.Context, command func() int, patience time.Duration, errO
 	return Interrupted
 }
 
-// Terminal says whether w is a terminal.
+// Terminal reports whether w is a terminal.
 func Terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

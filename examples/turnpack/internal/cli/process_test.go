@@ -12,8 +12,8 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 )
 
-// TestAwait: a signal ends a command that notices it, and leaves one that waits
-// for its input.
+// A signal ends a command that watches the context, and abandons one that waits for
+// input.
 func TestAwait(t *testing.T) {
 	for _, c := range []struct {
 		reason, said string

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Counts prints a histogram, most frequent first.
+// Counts formats a histogram, most frequent first.
 func Counts(m map[string]int) string {
 	keys := slices.SortedFunc(maps.Keys(m), func(a, b string) int {
 		return cmp.Or(cmp.Compare(m[b], m[a]), cmp.Compare(a, b))
@@ -25,7 +25,7 @@ func Counts(m map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// LeftOut ends a sentence by what a target left out, "" for nothing.
+// LeftOut returns the end of a sentence with what a target left out, or "" if nothing.
 func LeftOut(m map[string]int) string {
 	if len(m) == 0 {
 		return ""
@@ -33,8 +33,7 @@ func LeftOut(m map[string]int) string {
 	return "; left out for the target: " + Counts(m)
 }
 
-// Share prints part of whole in per cent, and no share of nothing or of all but
-// for exactly that.
+// Share formats part of whole as a percentage. It is 0 or 100 only if that is exact.
 func Share[T int | int64](part, whole T) string {
 	p := 100 * float64(part) / float64(max(whole, 1))
 	if part > 0 && part < whole {
@@ -43,7 +42,7 @@ func Share[T int | int64](part, whole T) string {
 	return fmt.Sprintf("%.1f %%", p)
 }
 
-// Number prints an integer with thousands apart.
+// Number formats an integer with commas between thousands.
 func Number[T int | int64](n T) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -52,7 +51,7 @@ func Number[T int | int64](n T) string {
 	return s
 }
 
-// FirstOf shows the start of a list of names.
+// FirstOf returns the first names of a list.
 func FirstOf(list []string) string {
 	const few = 5
 	if len(list) <= few {
@@ -61,7 +60,7 @@ func FirstOf(list []string) string {
 	return strings.Join(list[:few], ", ") + ", … (--json has all)"
 }
 
-// FirstFault shortens a list of faults, which are a line each.
+// FirstFault returns the first line of a list of errors and the number of the others.
 func FirstFault(text string) string {
 	first, rest, more := strings.Cut(text, "\n")
 	if !more {

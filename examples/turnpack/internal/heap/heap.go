@@ -1,4 +1,4 @@
-// Package heap keeps a command small on large inputs.
+// Package heap limits the memory that a command takes on large inputs.
 package heap
 
 import (
@@ -8,32 +8,32 @@ import (
 	"runtime/metrics"
 )
 
-// slack is what may be in use beside a quarter more, in bytes.
+// slack is the memory in bytes allowed in addition to 5/4 of the live heap.
 const slack = 10 << 20
 
-// first is the limit of a run that begins, and steady one that does not fall again: a run
-// that was as large once may stay so, and collects half as often while what it holds
-// becomes less.
+// first is the memory limit at the start, and steady the limit below which it no longer
+// falls: a run that has been that large may stay so, and then collects half as often when
+// it holds less.
 const (
 	first  = 112 << 20
 	steady = 160 << 20
 )
 
-// Bound has the garbage collected, and given back, before what is in use grows by 10 MiB
-// and a quarter, not by as much again as Go has it: a long record is held a few times at
-// once, its garbage comes in pieces of its size, and they fit no hole. Who sets GOGC or
-// GOMEMLIMIT decides instead.
+// Bound makes the garbage collector run, and return memory, before the live heap grows by
+// a quarter plus 10 MiB, where Go's default lets it double. A long record is held several
+// times at once, and its garbage comes in pieces of that size that fit no free gap. If
+// GOGC or GOMEMLIMIT is set, Bound does nothing.
 func Bound() {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return
 	}
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(first)
-	again()
+	adjustAfterGC()
 }
 
-// again looks after the next collection.
-func again() {
+// adjustAfterGC adjusts the limit after the next collection.
+func adjustAfterGC() {
 	runtime.AddCleanup(new([16]byte), func(int) {
 		s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}, {Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"}}
 		metrics.Read(s)
@@ -45,13 +45,13 @@ func again() {
 			n[i] = s[i].Value.Uint64()
 		}
 		beside := n[1] - min(n[1], n[2]+n[3]+n[4])
-		debug.SetMemoryLimit(max(bound(n[0], beside), min(debug.SetMemoryLimit(-1), steady)))
-		again()
+		debug.SetMemoryLimit(max(limitFor(n[0], beside), min(debug.SetMemoryLimit(-1), steady)))
+		adjustAfterGC()
 	}, 0)
 }
 
-// bound is the limit with so much in use, and what the collector itself takes and wastes
-// beside it.
-func bound(inUse, beside uint64) int64 {
+// limitFor returns the memory limit in bytes for a live heap of inUse. beside is the overhead
+// of the collector.
+func limitFor(inUse, beside uint64) int64 {
 	return int64(inUse + inUse/4 + slack + beside)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The limit follows what is in use, up and down, but not down below steady.
+// The limit follows the live heap up and down, but does not fall below steady.
 func TestBound(t *testing.T) {
 	t.Setenv("GOGC", "")
 	t.Setenv("GOMEMLIMIT", "")
@@ -27,7 +27,7 @@ func TestBound(t *testing.T) {
 		becomes(inUse+inUse/4+slack, inUse+inUse/4+4*slack)
 	}
 	becomes(first, first)
-	some := make([]byte, 100<<20) // never touched: it takes no memory
+	some := make([]byte, 100<<20) // never touched, so it takes no memory
 	follows(int64(len(some)))
 	more := make([]byte, 400<<20)
 	follows(int64(len(some) + len(more)))

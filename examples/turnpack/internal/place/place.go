@@ -1,4 +1,4 @@
-// Package place publishes batches: in folders and in object stores.
+// Package place publishes batches to folders and object stores.
 package place
 
 import (
@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"gocloud.dev/blob"
-	_ "gocloud.dev/blob/s3blob" // s3://, with endpoint=… any store that speaks S3
+	_ "gocloud.dev/blob/s3blob" // s3://, and with endpoint=… any S3-compatible store
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export/blobstore"
@@ -23,34 +23,34 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Place is where a batch ends up.
+// Place is the destination of a batch.
 type Place interface {
-	// Dir is the local folder that the run writes to.
+	// Dir returns the local folder that the run writes to.
 	Dir() string
-	// Read gives a file of the place, nil when there is none.
+	// Read returns a file of the place, or nil if there is none.
 	Read(name string) ([]byte, error)
-	// Holds says whether a file is there as it was made.
+	// Holds reports whether the file exists unchanged.
 	Holds(f File) (bool, error)
-	// Remove removes a file of the place, and folders that are empty without it.
+	// Remove removes a file of the place, and folders that become empty.
 	Remove(name string) error
-	// Vacant refuses a place without a record that holds other things.
+	// Vacant returns an error if the place holds files but no record.
 	Vacant() error
-	// Publish makes the files of Dir, the record last, part of the place.
+	// Publish copies the files of Dir to the place, the record last.
 	Publish(files []string) error
 	Close() error
-	// Join names a file of the place, "" the place.
+	// Join returns the name of a file of the place, or of the place if name is "".
 	Join(name string) string
 	String() string
 }
 
-// File is a file of a batch, named as seen from its record.
+// File is a file of a batch. Its name is relative to the record.
 type File struct {
 	File   string `json:"file"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
 
-// Digest reads the file of that name in a folder.
+// Digest returns size and SHA-256 of the named file in dir.
 func Digest(dir, name string) (File, error) {
 	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
 	if err != nil {
@@ -62,7 +62,7 @@ func Digest(dir, name string) (File, error) {
 	return File{name, n, hex.EncodeToString(h.Sum(nil))}, err
 }
 
-// Open returns the place that --out names, a folder or a URL of an object store.
+// Open returns the place that --out names: a folder or the URL of an object store.
 func Open(ctx context.Context, out string, errOut io.Writer) (Place, error) {
 	if !strings.Contains(out, "://") {
 		return folder(out), nil
@@ -79,7 +79,7 @@ func Open(ctx context.Context, out string, errOut io.Writer) (Place, error) {
 	bucket := *u
 	bucket.Path = ""
 	if q := bucket.Query(); !q.Has(checksums) {
-		q.Set(checksums, "when_required") // stores that speak S3 need not answer with one
+		q.Set(checksums, "when_required") // S3-compatible stores need not return a checksum
 		bucket.RawQuery = q.Encode()
 	}
 	b, err := blob.OpenBucket(ctx, bucket.String())
@@ -96,7 +96,7 @@ func Open(ctx context.Context, out string, errOut io.Writer) (Place, error) {
 
 const checksums = "response_checksum_validation"
 
-// folder is a place on this machine.
+// folder is a place on the local disk.
 type folder string
 
 func (f folder) Dir() string             { return string(f) }
@@ -104,11 +104,11 @@ func (f folder) String() string          { return string(f) }
 func (f folder) Join(name string) string { return filepath.Join(string(f), name) }
 func (f folder) Publish([]string) error  { return nil }
 func (f folder) Close() error            { return nil }
-func (f folder) Vacant() error           { return nil } // each writer knows what it may go on with
+func (f folder) Vacant() error           { return nil } // each writer checks which files it may continue
 
 func (f folder) Read(name string) ([]byte, error) {
 	if info, err := os.Stat(string(f)); err != nil || !info.IsDir() {
-		return nil, nil // whether it can be made is seen when it is
+		return nil, nil // MakeFolder reports it if the folder cannot be made
 	}
 	text, err := os.ReadFile(filepath.Join(string(f), name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -132,8 +132,8 @@ func (f folder) Remove(name string) error {
 	return err
 }
 
-// bucketPlace is a prefix in an object store. Files are made on this machine and
-// sent when all are whole, the record last: who finds it finds them all.
+// bucketPlace is a prefix in an object store. Files are written locally and uploaded when
+// all are complete, the record last, so that a batch with a record has all its files.
 type bucketPlace struct {
 	ctx    context.Context
 	bucket *blob.Bucket
@@ -169,7 +169,7 @@ func (b *bucketPlace) Remove(name string) error {
 }
 
 func (b *bucketPlace) Publish(files []string) error {
-	// A batch that is replaced is none any more before its first file goes.
+	// Remove the old record first: a batch that is being replaced is not complete.
 	if err := blobstore.Remove(b.ctx, b.bucket, path.Join(b.prefix, cli.RecordName)); err != nil {
 		return err
 	}
@@ -181,8 +181,8 @@ func (b *bucketPlace) Publish(files []string) error {
 	return nil
 }
 
-// MakeFolder makes dir and the folders above it. undo removes those it made that
-// are empty again.
+// MakeFolder creates dir and its parents. undo removes those it created that are empty
+// again.
 func MakeFolder(dir string) (undo func(), err error) {
 	var made []string
 	for d := filepath.Clean(dir); ; d = filepath.Dir(d) {

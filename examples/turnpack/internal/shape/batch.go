@@ -11,22 +11,22 @@ import (
 	"github.com/turnpack/turnpack/reward/shaping"
 )
 
-// maxSolves bounds the histogram that the table shows.
+// maxSolves is the number of entries of the histogram that the table shows.
 const maxSolves = 20
 
-// Batch is what JSON holds of the overview.
+// Batch is the JSON form of the overview.
 type Batch struct {
 	overview.Batch
 	ResolveRate    float64 `json:"resolve_rate"`
 	TruncatedShare float64 `json:"truncated_share"`
 }
 
-// Of is the line of an overview.
+// Of returns the JSON form of an overview.
 func Of(b *overview.Batch) *Batch {
 	return &Batch{Batch: *b, ResolveRate: b.ResolveRate(), TruncatedShare: b.TruncatedShare()}
 }
 
-// Rows prints what describes the batch as a whole; row prints a line.
+// Rows prints the description of the whole batch, one line per call of row.
 func (b *Batch) Rows(row func(name, format string, args ...any), j *prm.Agreement, x *shaping.Report) {
 	if b == nil {
 		return
@@ -83,7 +83,7 @@ func (b *Batch) Rows(row func(name, format string, args ...any), j *prm.Agreemen
 	}
 }
 
-// solves prints the histogram of solve counts, such as 3 groups 1/8.
+// solves formats the histogram of solve counts, such as 3 groups 1/8.
 func solves(all []overview.Solves) string {
 	var parts []string
 	for i, s := range all {
@@ -96,7 +96,7 @@ func solves(all []overview.Solves) string {
 	return strings.Join(parts, ", ")
 }
 
-// fixed is v with so many decimal places, without the sign of a zero.
+// fixed formats v with the given number of decimal places, without the sign of a zero.
 func fixed(v float64, places int) string {
 	s := strconv.FormatFloat(v, 'f', places, 64)
 	if strings.Trim(s, "-0.") == "" {

@@ -8,13 +8,13 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// OfTokens says whether an estimator gives each token an advantage of its own.
+// OfTokens reports whether an estimator computes an advantage for each token.
 func OfTokens(name string) bool {
 	_, ok := reward.TokenPreset(name)
 	return ok
 }
 
-// Full is the name of an estimator with its revision, which a command line may leave out.
+// Full returns the name of an estimator with its revision, which a command line may omit.
 func Full(name string) string {
 	if e, ok := reward.TokenPreset(name); ok {
 		return e.Name
@@ -25,7 +25,8 @@ func Full(name string) string {
 	return name
 }
 
-// Tokens is the estimator of tokens of that name, nil for one of rollouts or steps.
+// Tokens returns the token estimator of that name, or nil if the name is of rollouts or
+// steps.
 func (f *Flags) Tokens(name string) (*reward.TokenEstimator, error) {
 	e, ok := reward.TokenPreset(name)
 	if !ok {
@@ -42,7 +43,8 @@ func (f *Flags) Tokens(name string) (*reward.TokenEstimator, error) {
 	return &e, errors.Join(errs...)
 }
 
-// Estimator is the preset of rollouts or steps of that name, where a run can have it.
+// Estimator returns the preset of that name for rollouts or steps, or an error if a run
+// cannot use it.
 func Estimator(name string) (*reward.Estimator, error) {
 	refuse := func(format string, args ...any) error {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--estimator"}, format, args...).WithFix("choose none, %s", strings.Join(Estimators(), ", "))
@@ -56,7 +58,7 @@ func Estimator(name string) (*reward.Estimator, error) {
 		return &e, refuse("no preset is named %q", name)
 	}
 	if e.Unit == "step" {
-		return &e, e.Validate() // steps are compared when all are known
+		return &e, e.Validate() // steps are compared after all are known
 	}
 	if _, err := e.Statistics(nil); err != nil {
 		if why, ok := errors.AsType[*rollout.Error](err); ok {
@@ -67,7 +69,7 @@ func Estimator(name string) (*reward.Estimator, error) {
 	return &e, nil
 }
 
-// Estimators are the presets that a run can have, by their short names.
+// Estimators returns the short names of the presets that a run can use.
 func Estimators() []string {
 	var out []string
 	add := func(name string) {

@@ -1,4 +1,4 @@
-// Package shape has the flags of shaping rules and recipes, and prints what both did.
+// Package shape defines the flags of shaping rules and recipes, and prints their effect.
 package shape
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Flags say what rewards and groups go through before advantages are made. An
+// Flags are the rules applied to rewards and groups before advantages are computed. An
 // empty value is the default.
 type Flags struct {
-	Recipe string `help:"Settings of a system, which the flags beside it change; turnpack recipe lists them." placeholder:"NAME" group:"Rewards:"`
+	Recipe string `help:"Settings of a system, which other flags override; turnpack recipe lists them." placeholder:"NAME" group:"Rewards:"`
 
 	InfraUnresolved   bool     `help:"Count infrastructure failures as unresolved in the mean of their group; they are not trained." group:"Shaping:"`
 	TruncatedCoef     Optional `help:"Multiply the rewards of truncated rollouts by this." placeholder:"NUMBER" group:"Shaping:"`
@@ -31,21 +31,21 @@ type Flags struct {
 	Overlong          string   `help:"Truncated rollouts: train them, or mask them (overlong filtering)." enum:",train,mask" default:"" placeholder:"train|mask" group:"Shaping:"`
 	Masked            string   `help:"Rewards of masked rollouts in the mean of their group: stay, leave, or preset, as the estimator's system has it." enum:",preset,stay,leave" default:"" placeholder:"preset|stay|leave" group:"Shaping:"`
 	MaxAge            string   `help:"Leave out rollouts sampled more than so many policy versions before the newest of the batch; -1 = any." placeholder:"VERSIONS" group:"Shaping:"`
-	LengthPenalty     string   `help:"Take from rewards the group's mean times weighted shares of output tokens, input tokens and turns, each of the group's largest, as prime-rl does; for rewards from 0 (--scale binary)." placeholder:"OUTPUT:INPUT:TURNS" group:"Shaping:"`
+	LengthPenalty     string   `help:"Subtract from rewards the group's mean times weighted shares of output tokens, input tokens and turns, each relative to the group's largest, as prime-rl does; for rewards from 0 (--scale binary)." placeholder:"OUTPUT:INPUT:TURNS" group:"Shaping:"`
 	MinValid          int      `help:"Leave out groups with fewer valid rollouts." group:"Shaping:"`
 	MinSolved         int      `help:"Leave out groups with fewer solved rollouts; 1 leaves out those that nobody solves." group:"Shaping:"`
 	MinUnsolved       int      `help:"Leave out groups with fewer unsolved rollouts; 1 leaves out those that all solve." group:"Shaping:"`
 	GroupFilter       string   `help:"Leave out groups whose rewards are alike: none, default, or a system's own test, such as slime." placeholder:"NAME" group:"Shaping:"`
 	FilterRaw         bool     `help:"The filter looks at rewards before they are shaped." group:"Shaping:"`
-	ImportanceWeights string   `help:"Where dumps hold the log probabilities of the policy that trains: multiply loss weights by the ratio to the policy that sampled, bounded (0 = no bound; :zero masks tokens beyond instead)." placeholder:"LOW:HIGH" group:"Shaping:"`
-	LogprobError      Optional `help:"There too: mask rows whose mean of exp(|difference of log probabilities|) is above this; none = no limit." placeholder:"NUMBER" group:"Shaping:"`
+	ImportanceWeights string   `help:"If dumps hold the log probabilities of the trained policy: multiply loss weights by its ratio to the behaviour policy, bounded (0 = no bound; :zero masks tokens beyond the bounds instead)." placeholder:"LOW:HIGH" group:"Shaping:"`
+	LogprobError      Optional `help:"Likewise: mask rows whose mean of exp(|difference of log probabilities|) is above this; none = no limit." placeholder:"NUMBER" group:"Shaping:"`
 	Discount          *float64 `help:"Discount of the return per trained token, for estimators of tokens; 1 = none." placeholder:"NUMBER" group:"Shaping:"`
 	AdvantageClip     string   `help:"Bounds of advantages." placeholder:"LOW:HIGH" group:"Shaping:"`
 	Keep              string   `help:"Rejection sampling, for every target: rollouts that give rows, by reward>X, reward>=X, resolved, best (of each group) or best:N; with commas between where all must hold. Those rejected stay in the statistics of their group." placeholder:"RULE" group:"Shaping:"`
 	DropZero          bool     `help:"Leave out rollouts whose advantage is 0." group:"Shaping:"`
 }
 
-// Optional is a number that may be none.
+// Optional is a number or none.
 type Optional struct{ Number *float64 }
 
 // UnmarshalText reads a number or none.
@@ -68,15 +68,15 @@ func (o Optional) MarshalJSON() ([]byte, error) { return json.Marshal(o.Number) 
 // UnmarshalJSON reads what MarshalJSON wrote.
 func (o *Optional) UnmarshalJSON(text []byte) error { return json.Unmarshal(text, &o.Number) }
 
-// given is a flag's value, "" where it says none.
-func given(s string) string {
+// unlessNone returns a flag's value, or "" if it is none.
+func unlessNone(s string) string {
 	if s == "none" {
 		return ""
 	}
 	return s
 }
 
-// numbers reads least to most numbers with colons between.
+// numbers parses between least and most numbers separated by colons.
 func numbers(flag, text string, least, most int) ([]float64, error) {
 	parts := strings.Split(text, ":")
 	var out []float64
@@ -93,9 +93,9 @@ func numbers(flag, text string, least, most int) ([]float64, error) {
 	return out, nil
 }
 
-// Interval reads LOW:HIGH, nil for none.
+// Interval parses LOW:HIGH; nil for none.
 func Interval(flag, text string) (*reward.Range, error) {
-	if given(text) == "" {
+	if unlessNone(text) == "" {
 		return nil, nil
 	}
 	x, err := numbers(flag, text, 2, 2)
@@ -105,7 +105,8 @@ func Interval(flag, text string) (*reward.Range, error) {
 	return &reward.Range{Low: x[0], High: x[1]}, nil
 }
 
-// offPolicy are the bounds between the policies that sampled and that trains, nil for none.
+// offPolicy returns the bounds between the behaviour policy and the trained policy, or
+// nil if none is set.
 func (f *Flags) offPolicy() (*shaping.OffPolicy, error) {
 	var o shaping.OffPolicy
 	if x := f.LogprobError.Number; x != nil {
@@ -114,7 +115,7 @@ func (f *Flags) offPolicy() (*shaping.OffPolicy, error) {
 			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--logprob-error"}, "found 0, expected 1 or more, or none")
 		}
 	}
-	if text := given(f.ImportanceWeights); text != "" {
+	if text := unlessNone(f.ImportanceWeights); text != "" {
 		text, zero := strings.CutSuffix(text, ":zero")
 		x, err := numbers("--importance-weights", text, 2, 2)
 		if err != nil {
@@ -128,13 +129,13 @@ func (f *Flags) offPolicy() (*shaping.OffPolicy, error) {
 	return &o, nil
 }
 
-// Rules translates the flags into the record of shaping rules.
+// Rules returns the shaping rules that the flags set.
 func (f *Flags) Rules() (shaping.Rules, error) {
 	r := shaping.Rules{TruncatedCoef: f.TruncatedCoef.Number, StopProperly: f.StopProperly, MinValid: f.MinValid, MinSolved: f.MinSolved, MinUnsolved: f.MinUnsolved,
 		FilterRaw: f.FilterRaw, DropZero: f.DropZero, ResponseLength: f.LengthOf == "response", MaskTruncated: f.Overlong == "mask"}
 	var errs []error
 	read := func(flag, text string, n int, set func(x []float64)) {
-		if text = given(text); text == "" {
+		if text = unlessNone(text); text == "" {
 			return
 		}
 		x, err := numbers(flag, text, n, n)
@@ -146,7 +147,7 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 		_, err := recipe.Named(f.Recipe)
 		errs = append(errs, err)
 	}
-	if text := given(f.SoftOverlong); text != "" {
+	if text := unlessNone(f.SoftOverlong); text != "" {
 		text, unbounded := strings.CutSuffix(text, ":unbounded")
 		x, err := numbers("--soft-overlong", text, 2, 3)
 		if err == nil {
@@ -163,7 +164,7 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 	r.OffPolicy, errs = off, append(errs, err)
 	read("--reward-affine", f.RewardAffine, 2, func(x []float64) { r.Affine = shaping.Affine{Bias: x[0], Scale: x[1]} })
 	read("--reward-clip", f.RewardClip, 2, func(x []float64) { r.Clip = &reward.Range{Low: x[0], High: x[1]} })
-	if text := given(f.MaxAge); text != "" && text != "-1" {
+	if text := unlessNone(f.MaxAge); text != "" && text != "-1" {
 		n, err := strconv.ParseInt(text, 10, 32)
 		if err != nil || n < 0 {
 			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--max-age"}, "found %q, expected a number of versions, or -1", text))
@@ -172,7 +173,7 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 			r.MaxAge = &age
 		}
 	}
-	if name := given(f.GroupFilter); name != "" {
+	if name := unlessNone(f.GroupFilter); name != "" {
 		var names []string
 		for _, p := range filter.Presets() {
 			base, _, _ := strings.Cut(p.Name, "@")

@@ -13,8 +13,8 @@ import (
 	"github.com/turnpack/turnpack/reward/weights"
 )
 
-// Metadata is what a file says of the recipe it was made by; r is what the run follows
-// in fact, under the name of the recipe.
+// Metadata returns the file metadata about a recipe. r has the name of the recipe and the
+// settings that the run uses.
 func Metadata(r recipe.Recipe) (map[string]string, error) {
 	named, err := recipe.Named(r.Name)
 	if err != nil {
@@ -34,8 +34,7 @@ func Metadata(r recipe.Recipe) (map[string]string, error) {
 	return map[string]string{"recipe": r.Name, "recipe.digest": r.Digest(), "recipe.settings": string(text), "recipe.changed": strings.Join(changed, " ")}, nil
 }
 
-// Defaults gives the flags that the command line does not the values of
-// --recipe.
+// Defaults gives flags that are not on the command line their values from --recipe.
 func Defaults(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	name := ""
 	for _, path := range ctx.Path {
@@ -48,7 +47,7 @@ func Defaults(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	}
 	r, err := recipe.Named(name)
 	if err != nil {
-		return nil, nil // told with all other faults, by Rules
+		return nil, nil // Rules reports it with all other errors
 	}
 	for _, s := range r.Settings() {
 		if s.Flag == flag.Name {
@@ -58,7 +57,7 @@ func Defaults(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	return nil, nil
 }
 
-// List prints the names of all recipes, with a line on each.
+// List prints the names of all recipes, each with a description.
 func List(out io.Writer, asJSON bool) error {
 	w := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	names := []string{}

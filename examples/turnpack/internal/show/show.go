@@ -1,4 +1,4 @@
-// Package show prints rows of a batch, and what is known of one token, for a terminal.
+// Package show prints rows of a batch, and details of one token, on a terminal.
 package show
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Printer prints rows for a terminal or a pager.
+// Printer prints rows on a terminal or to a pager.
 type Printer struct {
 	By    string // what colours a token: mask, source, logprob, advantage
 	Color bool
@@ -31,8 +31,7 @@ const (
 	styleRule    = "\x1b[36m"
 )
 
-// heat are the styles of a log probability of at most 0 and above each bound,
-// the last one below all.
+// heat are the styles of log probabilities above each bound; the last is for all others.
 var heat = []struct {
 	above float64
 	style string
@@ -45,8 +44,8 @@ func (v Printer) paint(style, s string) string {
 	return style + s + styleNone
 }
 
-// Row prints the facts of a row and its text: trained tokens coloured, or
-// between «» without colour, with a rule before each message.
+// Row prints the facts of a row and its text, with a rule before each message. Trained
+// tokens are coloured, or between «» without colour.
 func (v Printer) Row(w io.Writer, m *tokenize.Model, s *rollout.Sample) error {
 	if v.By == "source" && !tokens.Traced(s) {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: s.Rollout, Field: "--by"}, "the batch does not say where its tokens are from").WithFix("convert again with --trace on, or use --by mask")
@@ -83,7 +82,7 @@ func steps(s *rollout.Sample) string {
 	return fmt.Sprintf("steps %d to %d", s.FirstStep, s.LastStep)
 }
 
-// rewardOf prints the reward, which is no number where the file holds none.
+// rewardOf formats the reward: "none" for NaN, which stands for a file without rewards.
 func rewardOf(s *rollout.Sample) string {
 	if math.IsNaN(s.Reward) {
 		return "none"
@@ -98,7 +97,7 @@ func orNone(s string) string {
 	return s
 }
 
-// message prints the tokens of a message, runs of one style at a time.
+// message prints the tokens of a message, grouped into runs of one style.
 func (v Printer) message(out *bufio.Writer, spell *tokens.Speller, m tokens.Message, s *rollout.Sample) error {
 	var text []byte
 	column := 0
@@ -106,7 +105,7 @@ func (v Printer) message(out *bufio.Writer, spell *tokens.Speller, m tokens.Mess
 		style := v.style(s, i, m.Role)
 		text = text[:0]
 		end := i
-		// A run goes on to the end of its last character.
+		// A run does not end within a character.
 		for ; end < m.To && (end == i || v.style(s, end, m.Role) == style || !utf8.Valid(text)); end++ {
 			b, ok := spell.Bytes(s.IDs[end])
 			if !ok {
@@ -125,9 +124,8 @@ func (v Printer) message(out *bufio.Writer, spell *tokens.Speller, m tokens.Mess
 	return out.WriteByte('\n')
 }
 
-// run prints text in one style from a column on and returns the column after
-// it. Line breaks stay outside the escapes, so that a pager that cuts lines keeps
-// the colours right.
+// run prints text in one style from the given column, and returns the column after it.
+// Line breaks stay outside the escapes, so that colours survive a pager that cuts lines.
 func (v Printer) run(out *bufio.Writer, style, text string, trained bool, column int) int {
 	if !v.Color && trained {
 		text = "«" + text + "»"
@@ -145,8 +143,8 @@ func (v Printer) run(out *bufio.Writer, style, text string, trained bool, column
 
 const tabStop = 8
 
-// untabbed is a part of a line as it is shown from a column on, tabs as blanks
-// up to the next stop, and the column after it.
+// untabbed returns a part of a line that starts at column, with tabs expanded to spaces,
+// and the column after it.
 func untabbed(line string, column int) (string, int) {
 	var b strings.Builder
 	for i, part := range strings.Split(line, "\t") {
@@ -162,10 +160,10 @@ func untabbed(line string, column int) (string, int) {
 	return b.String(), column
 }
 
-// roleStyles colour the text of messages by who wrote it.
+// roleStyles maps the author of a message to its colour.
 var roleStyles = map[string]string{"system": "35", "developer": "35", "user": "34", "assistant": "32", "tool": "33"}
 
-// style is the style of token i, which stands in a message of role.
+// style returns the style of token i in a message with the given role.
 func (v Printer) style(s *rollout.Sample, i int, role string) string {
 	if v.By == "source" && v.Color && s.Source[i] >= 0 {
 		code, ok := roleStyles[role]
@@ -201,7 +199,7 @@ func (v Printer) style(s *rollout.Sample, i int, role string) string {
 	return styleTrained
 }
 
-// advantage is the advantage of token i: its own or else the row's.
+// advantage returns the advantage of token i: its own, or else that of the row.
 func advantage(s *rollout.Sample, i int) float64 {
 	if s.Credit != nil {
 		return float64(s.Credit[i])
@@ -212,8 +210,8 @@ func advantage(s *rollout.Sample, i int) float64 {
 	return 0
 }
 
-// title names the n-th message of a row: by its place in the rollout where the
-// row tells it, and by who wrote it where that is known.
+// title returns the title of the n-th message of a row: its index in the rollout if the
+// row has it, and its role if known.
 func title(n int, m tokens.Message) string {
 	if m.Index >= 0 {
 		n = m.Index
@@ -221,7 +219,7 @@ func title(n int, m tokens.Message) string {
 	return strings.TrimRight(fmt.Sprintf("message %d %s", n, Visible(m.Role)), " ")
 }
 
-// rule is the line before a message. It fills the width; a longer one wraps.
+// rule returns the line before a message. It fills the width; longer text wraps.
 func (v Printer) rule(n int, m tokens.Message, s *rollout.Sample) string {
 	head := fmt.Sprintf("── %s, token %d%s ", title(n, m), m.From, v.spread(m, s))
 	lines := strings.Split(v.Wrap(head), "\n")
@@ -233,7 +231,7 @@ func (v Printer) rule(n int, m tokens.Message, s *rollout.Sample) string {
 	return strings.Join(lines, "\n")
 }
 
-// spread tells the values that colour the trained tokens of a message.
+// spread summarizes the values that colour the trained tokens of a message.
 func (v Printer) spread(m tokens.Message, s *rollout.Sample) string {
 	if v.By != "logprob" && v.By != "advantage" {
 		return ""
@@ -260,8 +258,7 @@ func (v Printer) spread(m tokens.Message, s *rollout.Sample) string {
 	return fmt.Sprintf(", advantage %+.4f to %+.4f", lo, hi)
 }
 
-// Wrap breaks a line at blanks so that it fits the width, a word that is longer
-// stays whole.
+// Wrap breaks a line at spaces to fit the width. Longer words stay whole.
 func (v Printer) Wrap(s string) string {
 	var b strings.Builder
 	column := 0
@@ -277,8 +274,8 @@ func (v Printer) Wrap(s string) string {
 	return b.String()
 }
 
-// Visible spells control characters, so that recorded text cannot steer the
-// terminal, and replaces what is not UTF-8.
+// Visible makes control characters visible, so that recorded text cannot control the
+// terminal, and replaces invalid UTF-8.
 func Visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -286,7 +283,7 @@ func Visible(s string) string {
 			return '␀' + r
 		case r == 0x7f:
 			return '␡'
-		case r >= 0x80 && r < 0xa0, r != 0x200d && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp): // joiners make emoji
+		case r >= 0x80 && r < 0xa0, r != 0x200d && unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp): // joiners are parts of emoji
 			return utf8.RuneError
 		}
 		return r

@@ -16,8 +16,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// Tabs go to the stops of the line that is shown, marks and wide characters
-// counted; in a label they are spelled.
+// Tabs expand to the tab stops of the printed line, with marks and wide characters
+// counted. In labels they are made visible.
 func TestTabs(t *testing.T) {
 	var b bytes.Buffer
 	out := bufio.NewWriter(&b)
@@ -31,8 +31,7 @@ func TestTabs(t *testing.T) {
 	require.Equal(t, "a␉b", Visible("a\tb"))
 }
 
-// Printing the same row with logprobs, control characters, and a narrow
-// terminal.
+// A row prints with log probabilities, control characters and on a narrow terminal.
 func TestPrinter(t *testing.T) {
 	m, err := embedded.Model()
 	require.NoError(t, err)
@@ -67,7 +66,7 @@ func TestPrinter(t *testing.T) {
 	require.Error(t, Printer{By: "advantage"}.Row(io.Discard, m, &s))
 }
 
-// No line that show lays out is wider than the terminal, whatever the script.
+// No printed line is wider than the terminal, in any script.
 func TestWidths(t *testing.T) {
 	m, err := embedded.Model()
 	require.NoError(t, err)

@@ -12,17 +12,17 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Source is the rollout that a row was made of, encoded as it was then.
+// Source is the rollout that a row was made from, encoded again.
 type Source struct {
 	Tracer   *tokens.Tracer
 	Rollout  *rollout.Rollout
 	Sequence rollout.Sequence
 }
 
-// Place names a record of a dump.
+// Place returns the name of a record of a dump.
 func Place(o rollout.Origin) string { return fmt.Sprintf("%s#%d", o.File, o.Index) }
 
-// Token prints what is known of token t of a row; src may be nil.
+// Token prints what is known about token t of a row. src may be nil.
 func Token(ctx context.Context, w io.Writer, m *tokenize.Model, s *rollout.Sample, t int, src *Source) error {
 	if t < 0 || t >= s.Len() {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: s.Rollout, Field: "--token"}, "token %d asked for, the row has tokens 0 to %d", t, s.Len()-1)
@@ -59,8 +59,8 @@ func Token(ctx context.Context, w io.Writer, m *tokenize.Model, s *rollout.Sampl
 	return err
 }
 
-// printRecorded prints where the text of token t is recorded, and reports whether it
-// is the chat template's own.
+// printRecorded prints where the text of token t is recorded, and reports whether the
+// chat template wrote it.
 func printRecorded(ctx context.Context, line func(name, format string, args ...any), s *rollout.Sample, t int, src *Source) (scaffold bool) {
 	const other = "unknown: the engine's ids spell another text than the template gives for the record"
 	if src == nil {
@@ -78,7 +78,7 @@ func printRecorded(ctx context.Context, line func(name, format string, args ...a
 	}
 	from := src.Sequence.Source[t]
 	origins, known, err := src.Tracer.At(ctx, t)
-	known = known && err == nil // the rest can be told all the same
+	known = known && err == nil // on an error, print the rest
 	switch {
 	case from >= 0:
 		line("message", "%d, %s, of %s", from, Visible(string(src.Rollout.Messages[from].Role)), Place(src.Rollout.Origin))
@@ -107,7 +107,7 @@ func printRecorded(ctx context.Context, line func(name, format string, args ...a
 	return from < 0
 }
 
-// why says why token t is trained or not; scaffold says that the chat template wrote
+// why explains why token t is trained or not. scaffold means that the chat template wrote
 // it.
 func why(s *rollout.Sample, t int, src *Source, scaffold bool) string {
 	sampled := s.Flags[t]&rollout.FlagSampled != 0

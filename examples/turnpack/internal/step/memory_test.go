@@ -14,8 +14,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The per-step rows of one rollout of 200 turns that ends at 100,000 tokens, ten million
-// in all, take less than 128 MB until their group is written for a trainer.
+// The per-step rows of a rollout with 200 turns that ends at 100,000 tokens, ten million
+// tokens in all, take less than 128 MB until their group is written for a trainer.
 func TestMemoryOfPerStepRowsOfATarget(t *testing.T) {
 	const turns, each = 200, 500
 	ids, flags := make([]int32, turns*each), make([]rollout.Flag, turns*each)
@@ -56,7 +56,7 @@ func TestMemoryOfPerStepRowsOfATarget(t *testing.T) {
 	require.Less(t, used, uint64(128e6))
 }
 
-// measured looks at what comes.
+// measured calls look before it passes a row on.
 type measured struct {
 	Sink
 	look func()

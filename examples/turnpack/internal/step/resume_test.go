@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// A run that goes on from finished shards refuses another temperature than theirs, though
-// it sees none of their rows.
+// A resumed run refuses a temperature that differs from that of the finished shards,
+// though it sees none of their rows.
 func TestTemperatureAcrossRuns(t *testing.T) {
 	dir := t.TempDir()
 	row := func(group string, temperature float32) rollout.Sample {
@@ -34,7 +34,7 @@ func TestTemperatureAcrossRuns(t *testing.T) {
 	require.NoError(t, set.Keep("a/0", 1, []byte("{}")))
 	require.NoError(t, g.flush())
 	require.NoError(t, set.EndStep())
-	require.NoError(t, set.Abort()) // as good as killed
+	require.NoError(t, set.Abort()) // as after a kill
 	g, set = open()
 	require.Len(t, set.Shards(), 1)
 	require.Equal(t, &shard.Range{Min: float64(float32(0.7)), Max: float64(float32(0.7))}, set.Shards()[0].Temperature)

@@ -12,7 +12,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// long is a row of runs with all that a trainer may ask for, and two agent steps.
+// long returns a row of runs with all columns that a trainer may need, and two agent
+// steps.
 func long(group string, index int) spool.Row {
 	r := spool.Row{Lens: []int32{1, 700, 200, 99}}
 	for i := range int32(1000) {
@@ -33,7 +34,7 @@ func long(group string, index int) spool.Row {
 	return r
 }
 
-// kept takes rows.
+// kept collects rows.
 type kept struct {
 	rows []rollout.Sample
 	runs int
@@ -51,8 +52,8 @@ func (k *kept) Row(r spool.Row) error {
 func (k *kept) Close() error { return nil }
 func (k *kept) Abort() error { return nil }
 
-// Every trainer gets of rows given as runs what it gets of rows, those that wait in a file
-// from among them, and shards of both are the same input to a run that goes on.
+// Rows given as runs reach every trainer like plain rows, also if they wait in a file.
+// Shards of both let a run resume alike.
 func TestRunsAreRows(t *testing.T) {
 	for _, name := range target.Names() {
 		for _, o := range []target.Options{{}, {GroupSize: 2, LeaveIncomplete: true}, {MeanOverRollouts: func(string) target.Totals { return target.Totals{Trained: 2000, Rollouts: 3} }}} {
@@ -61,16 +62,16 @@ func TestRunsAreRows(t *testing.T) {
 			for i := range made {
 				one, err := target.New(name, o)
 				if err != nil {
-					continue // it takes no mean
+					continue // it does not support the mean
 				}
 				dir := t.TempDir()
 				set, err := shard.Create(dir, shard.Options{Source: "x", Export: export.Options{Trace: true}})
 				require.NoError(t, err)
 				for _, to := range []Sink{&made[i], Files{set}} {
-					g := &Groups{Target: one, To: to, TempDir: dir, held: i} // 1: in a file
+					g := &Groups{Target: one, To: to, TempDir: dir, held: i} // 1: rows wait in a file
 					for _, row := range []spool.Row{long("a", 0), long("a", 1), long("b", 0), long("b", 1), long("c", 0)} {
 						if row.Group == "c" && one.Name() == "trl" && !o.LeaveIncomplete {
-							continue // it wants equal groups
+							continue // it needs groups of equal size
 						}
 						if i == 0 {
 							require.NoError(t, Rows{g}.Write(row.Whole()), name)
@@ -89,8 +90,8 @@ func TestRunsAreRows(t *testing.T) {
 	}
 }
 
-// A file that holds rows of tokens alone takes short rows of runs, and refuses very long
-// ones before they are spread.
+// A format with one entry per token accepts short rows of runs and refuses very long ones
+// before expanding them.
 func TestWholeRefuses(t *testing.T) {
 	var to kept
 	row := long("a", 0)

@@ -6,13 +6,13 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Rows gives a Sink what a pipeline writes.
+// Rows adapts a Sink to the interface that a pipeline writes to.
 type Rows struct{ To Sink }
 
-// Write passes on a row.
+// Write passes a row on.
 func (r Rows) Write(s rollout.Sample) error { return r.To.Row(spool.Row{Sample: s}) }
 
-// WriteRuns passes on a row given as runs.
+// WriteRuns passes a row given as runs on.
 func (r Rows) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 	return r.To.Row(spool.Row{Sample: s, Lens: lens, Tokens: ids, Logprobs: logprobs})
 }
@@ -25,7 +25,7 @@ type Writer interface {
 	Abort() error
 }
 
-// Files is the Sink of a writer.
+// Files is the Sink that writes to a Writer.
 type Files struct{ Writer }
 
 // Row writes a row.
@@ -36,11 +36,11 @@ func (f Files) Row(r spool.Row) error {
 	return f.Writer.Write(r.Sample)
 }
 
-// Whole is a Sink of files that hold rows of tokens alone, which rows of very many do not
-// go into.
+// Whole is a Sink for formats that hold one entry per token. It refuses rows that are too
+// long for that.
 type Whole struct{ Sink }
 
-// Row passes on a row of few enough tokens.
+// Row passes a row on, expanded to one entry per token.
 func (w Whole) Row(r spool.Row) error {
 	if r.Lens == nil {
 		return w.Sink.Row(r)
@@ -51,7 +51,7 @@ func (w Whole) Row(r spool.Row) error {
 	return w.Sink.Row(spool.Row{Sample: r.Whole()})
 }
 
-// Checked is the Sink of rows that are checked only.
+// Checked is a Sink that only checks rows.
 type Checked struct{ *export.Checker }
 
 // Row checks a row.

@@ -14,49 +14,49 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Sink is where rows go.
+// Sink receives rows.
 type Sink interface {
 	Row(spool.Row) error
 	Close() error
 	Abort() error
 }
 
-// Groups prepares each group for a trainer and divides groups into steps before they
-// are written. Rows come as a turnpack.Pipeline gives them. Those of a group wait until
-// it is whole: as they are up to heldTokens, beyond in a temporary file.
+// Groups adapts each group to a trainer and divides groups into steps before they are
+// written. Rows come in the order of a turnpack.Pipeline. The rows of a group wait until
+// it is complete: up to heldTokens in memory, the rest in a temporary file.
 type Groups struct {
 	Target  *target.Target
 	To      Sink
-	PerStep int          // most rollouts of a step, 0 = any number
-	EndStep func() error // of a set; nil = none is written
+	PerStep int          // most rollouts of a step, 0 = no limit
+	EndStep func() error // ends a step of a set; nil = steps are not marked
 	TempDir string       // "" = the system's
 
 	group  []rollout.Sample // without columns
 	rows   spool.Queue
 	inStep int          // rollouts in the step so far
-	some   bool         // rows were written
-	sizes  map[int]bool // rollouts of the groups that came
+	some   bool         // some row was written
+	sizes  map[int]bool // numbers of rollouts seen in groups
 	left   Counts
-	held   int // heldTokens, but for tests
+	held   int // heldTokens, or less in tests
 }
 
-// Counts are of rows.
+// Counts are numbers of rows and of their tokens.
 type Counts struct {
 	Rows            int
 	Tokens, Trained int64
 }
 
-// LeftOut counts the rows that came and that the target left out.
+// LeftOut counts the rows that the target left out.
 func (g *Groups) LeftOut() Counts { return g.left }
 
-// heldTokens is how many tokens of a group wait in memory with an entry each in every
-// column, heldBytes how many bytes of those beyond.
+// heldTokens is the number of tokens of a group kept in memory with all columns;
+// heldBytes is the size of the buffer for the rest.
 const (
 	heldTokens = 1 << 20
 	heldBytes  = 4 << 20
 )
 
-// Row takes the next row.
+// Row adds the next row.
 func (g *Groups) Row(row spool.Row) error {
 	if len(g.group) > 0 && g.group[0].Group != row.Group {
 		if err := g.flush(); err != nil {
@@ -71,8 +71,8 @@ func (g *Groups) Row(row spool.Row) error {
 	return g.rows.Add(row)
 }
 
-// GoOn tells the target what the shards of an earlier run are like, of which no row comes
-// again.
+// GoOn tells the target the properties of the shards of an earlier run, whose rows do not
+// come again.
 func (g *Groups) GoOn(earlier []shard.Shard) {
 	g.some = len(earlier) > 0
 	if len(earlier) > 0 && earlier[0].Temperature != nil && earlier[0].Groups > 0 {
@@ -115,7 +115,7 @@ func (g *Groups) flush() error {
 	})
 }
 
-// step begins the next step where a group no longer goes into the one that is open.
+// step begins the next step if the group does not fit into the current one.
 func (g *Groups) step(rows []rollout.Sample) error {
 	if g.PerStep == 0 || len(rows) == 0 {
 		return nil
@@ -134,7 +134,7 @@ func (g *Groups) step(rows []rollout.Sample) error {
 	return g.EndStep()
 }
 
-// rollouts are those of the rows of a group.
+// rollouts returns the number of rollouts in the rows of a group.
 func rollouts(rows []rollout.Sample) int {
 	n := 1
 	for i := 1; i < len(rows); i++ {
@@ -145,7 +145,8 @@ func rollouts(rows []rollout.Sample) int {
 	return n
 }
 
-// Close writes the last group and ends the output, which the caller aborts after an error.
+// Close writes the last group and closes the output. After an error, the caller calls
+// Abort.
 func (g *Groups) Close() error {
 	if len(g.group) > 0 {
 		if err := g.flush(); err != nil {
@@ -164,20 +165,20 @@ func (g *Groups) Close() error {
 	return g.To.Close()
 }
 
-// Abort drops the output.
+// Abort discards the output.
 func (g *Groups) Abort() error {
 	g.rows.Close()
 	return g.To.Abort()
 }
 
-// Rollouts says how many rollouts the steps of a batch have.
+// Rollouts is the number of rollouts in the steps of a batch.
 type Rollouts struct {
 	Steps int `json:"steps"`
 	Min   int `json:"min"`
 	Max   int `json:"max"`
 }
 
-// Of counts the rollouts of a set whose files are steps, nil for an empty one.
+// Of counts the rollouts of a set whose files are steps. It returns nil for an empty set.
 func Of(m shard.Manifest) *Rollouts {
 	if len(m.Shards) == 0 {
 		return nil

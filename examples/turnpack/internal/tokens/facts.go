@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Facts is what the audit rules want to know of a model.
+// Facts returns what the audit rules need to know about a model.
 func Facts(ctx context.Context, m *tokenize.Model) (*audit.Model, error) {
 	header, err := m.GenerationPrompt(ctx)
 	if err != nil {
@@ -27,8 +27,8 @@ func Facts(ctx context.Context, m *tokenize.Model) (*audit.Model, error) {
 	return f, err
 }
 
-// marks are the control tokens that the template writes within replies: those of
-// reasoning, of channels, of calls. A reply that it refuses tells none.
+// marks returns the control tokens that the template writes within replies: of reasoning,
+// channels and tool calls. It skips probe replies that the template refuses.
 func marks(ctx context.Context, m *tokenize.Model) (map[rollout.TokenID]bool, error) {
 	e, err := tokenize.NewEncoder(m, tokenize.Options{Mode: tokenize.PerStep})
 	if err != nil {

@@ -13,9 +13,10 @@ import (
 // "<|start_header_id|>assistant<|end_header_id|>" may span.
 const headerTokens = 8
 
-// Boundaries finds where messages begin in rows, which keep no message table:
-// where their text is from another message, for rows that tell, and at special tokens that neither end the message before nor belong to a header
-// that is already open. Which do, it learns from the rows.
+// Boundaries finds where messages begin in rows, which hold no message table. A message
+// begins where the text comes from another message, if the row records that, and at a
+// special token that neither ends the previous message nor belongs to an open header.
+// Boundaries learns such tokens from the rows.
 type Boundaries struct {
 	model   *tokenize.Model
 	spell   *Speller
@@ -23,11 +24,12 @@ type Boundaries struct {
 	seen    map[rollout.TokenID]uses
 }
 
-// uses counts where a special token stood: at all, and close after another
+// uses counts the occurrences of a special token: all, and those shortly after another
 // special token that could open a message.
 type uses struct{ all, inHeader int }
 
-// NewBoundaries returns the boundaries of m's rows; Learn comes before Messages.
+// NewBoundaries returns the boundaries for rows of m. Call Learn for the rows before
+// Messages.
 func NewBoundaries(m *tokenize.Model) *Boundaries {
 	b := &Boundaries{model: m, spell: NewSpeller(m.Tokenizer), special: map[rollout.TokenID]bool{}, seen: map[rollout.TokenID]uses{}}
 	for _, a := range m.Tokenizer.Vocab().Added() {
@@ -44,7 +46,7 @@ func (b *Boundaries) candidate(ids []rollout.TokenID, i int) bool {
 	return b.special[ids[i]] && !b.model.IsStop(ids[i]) && (i == 0 || !b.special[ids[i-1]] || b.model.IsStop(ids[i-1]))
 }
 
-// Learn notes the special tokens of a row.
+// Learn counts the special tokens of a row.
 func (b *Boundaries) Learn(ids []rollout.TokenID) {
 	last := -1 - headerTokens
 	for i, id := range ids {
@@ -65,16 +67,16 @@ func (b *Boundaries) Learn(ids []rollout.TokenID) {
 	}
 }
 
-// Message is the tokens [From, To) of a row that hold one message.
+// Message is the token range [From, To) of one message in a row.
 type Message struct {
 	From, To int
-	Index    int    // message of the rollout; −1 where the row does not tell
-	Role     string // as recorded, else as the header names it, "" where it names none
+	Index    int    // index in the rollout; −1 if the row does not record it
+	Role     string // as recorded, else from the header; "" if unknown
 }
 
-// Messages cuts a row into messages: where a header begins and, in a row that
-// tells where its tokens are from, where another message's text does. The first
-// begins at token 0, whatever stands there.
+// Messages splits a row into messages: where a header begins and, in a row that records
+// sources, where the text of another message begins. The first message always begins at
+// token 0.
 func (b *Boundaries) Messages(s *rollout.Sample) []Message {
 	var out []Message
 	open := func(i int) {
@@ -83,13 +85,13 @@ func (b *Boundaries) Messages(s *rollout.Sample) []Message {
 		}
 		out = append(out, Message{From: i, To: s.Len(), Index: -1, Role: b.role(s.IDs[i:])})
 	}
-	last := 0 // after the last token of the open message's text
+	last := 0 // end of the text of the open message
 	for i, id := range s.IDs {
 		from := int32(-1)
 		if s.Source != nil {
 			from = s.Source[i]
 		}
-		if i == 0 || from < 0 && b.candidate(s.IDs, i) && !b.closes(id) {
+		if i == 0 || from < 0 && b.candidate(s.IDs, i) && !b.closesHeader(id) {
 			open(i)
 		}
 		if from < 0 {
@@ -109,9 +111,9 @@ func (b *Boundaries) Messages(s *rollout.Sample) []Message {
 	return out
 }
 
-// marker is where a message begins whose text begins at token text, in a turn
-// that it shares with the message that ended before token end: at the last added
-// token in between, such as <tool_response>.
+// marker returns where a message begins whose text begins at token text, when it shares a
+// turn with the previous message, which ended before token end: at the last added token
+// between them, such as <tool_response>.
 func (b *Boundaries) marker(ids []rollout.TokenID, end, text int) int {
 	for i := text - 1; i >= end; i-- {
 		if _, added := b.special[ids[i]]; added {
@@ -121,8 +123,8 @@ func (b *Boundaries) marker(ids []rollout.TokenID, end, text int) int {
 	return text
 }
 
-// rolesOf are the recorded roles of the rollout's messages, nil in a row that
-// does not keep them.
+// rolesOf returns the recorded roles of the rollout's messages, or nil if the row does
+// not hold them.
 func rolesOf(s *rollout.Sample) []string {
 	var m struct {
 		Turnpack struct {
@@ -135,20 +137,20 @@ func rolesOf(s *rollout.Sample) []string {
 	return m.Turnpack.Roles
 }
 
-// Traced reports whether s tells where its tokens are from.
+// Traced reports whether s records the sources of its tokens.
 func Traced(s *rollout.Sample) bool {
 	return slices.ContainsFunc(s.Source, func(m int32) bool { return m >= 0 })
 }
 
-// closes reports whether id was only ever seen inside a header.
-func (b *Boundaries) closes(id rollout.TokenID) bool {
+// closesHeader reports whether id was seen only inside headers.
+func (b *Boundaries) closesHeader(id rollout.TokenID) bool {
 	u := b.seen[id]
 	return u.all > 0 && u.inHeader == u.all
 }
 
-// role reads the lower-case name after the special tokens that open a message,
-// which ends at a line break or at a token that closes headers, or else the
-// opening token's own name.
+// role returns the lower-case name after the special tokens that open a message. The name
+// ends at a line break or at a token that closes headers. Without one, role returns the
+// name of the opening token.
 func (b *Boundaries) role(ids []rollout.TokenID) string {
 	i := 0
 	for i < len(ids) && b.special[ids[i]] {
@@ -161,13 +163,13 @@ func (b *Boundaries) role(ids []rollout.TokenID) string {
 	for _, id := range ids[i:min(len(ids), i+headerTokens)] {
 		text, _ := b.spell.Bytes(id)
 		before, _, ends := strings.Cut(string(text), "\n")
-		if b.special[id] && !b.closes(id) {
+		if b.special[id] && !b.closesHeader(id) {
 			break
 		}
 		if !b.special[id] {
 			name.WriteString(before)
 		}
-		if ends || b.closes(id) {
+		if ends || b.closesHeader(id) {
 			if role := strings.TrimSpace(name.String()); isName(role) {
 				return role
 			}

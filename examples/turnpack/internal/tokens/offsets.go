@@ -6,15 +6,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// parts are the flags that tell which part of its message a token holds.
+// parts are the flags for the part of a message that a token belongs to.
 const parts = rollout.FlagContent | rollout.FlagReasoning | rollout.FlagToolCall
 
-// Offsets gives, for each token of a traced row, the byte of its part of the
-// message (content, reasoning, tool call) at which its text begins, −1 for
-// tokens that hold none. Bytes are counted over the part as the row writes it:
-// from its first text after markers such as <think> and the blanks after them.
-// They are those of the recorded field wherever the template writes the field as
-// it is, from its first character on.
+// Offsets returns, for each token of a traced row, the byte offset of its text within its
+// part of the message (content, reasoning, tool call), or −1 for tokens outside any part.
+// Bytes are counted over the text in the row, starting after markers such as <think> and
+// the blanks after them. They equal offsets in the recorded field if the template writes
+// the field unchanged from its first character.
 func Offsets(s *rollout.Sample, spell *Speller) []int32 {
 	out := make([]int32, s.Len())
 	var message int32

@@ -9,18 +9,17 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Tracer tells where the tokens of one sequence are recorded. It renders the
-// contexts of the rollout again and trusts them where the sequence holds the
-// same text.
+// Tracer finds where the tokens of one sequence are recorded. It renders the contexts of
+// the rollout again and trusts them where the sequence has the same text.
 type Tracer struct {
 	enc   *tokenize.Encoder
 	whole bool
 	r     *rollout.Rollout
 	seq   *rollout.Sequence
 	text  string   // of all tokens
-	at    []int    // byte at which each token's text begins, and the end
-	turns []int    // turn whose prompt or reply each token stands in
-	runs  [][2]int // tokens around each that are of the same message and turn
+	at    []int    // byte offset of each token's text, and the end
+	turns []int    // turn of the prompt or reply that holds each token
+	runs  [][2]int // range of tokens around each with the same message and turn
 	seen  map[side]*rendered
 }
 
@@ -30,14 +29,14 @@ type side struct {
 	reply bool
 }
 
-// rendered is the text of a side, and how it agrees with the sequence.
+// rendered is the text of a side and how it agrees with the sequence.
 type rendered struct {
 	tokenize.Text
-	common int            // leading bytes that are alike
-	moved  map[[2]int]int // run of a message's tokens → its byte in the text, −1 for none
+	common int            // number of leading bytes that agree
+	moved  map[[2]int]int // token range of a message → byte offset in the text, −1 if not found
 }
 
-// NewTracer returns a tracer of seq, which enc made of r.
+// NewTracer returns a tracer of seq, which enc encoded from r.
 func NewTracer(enc *tokenize.Encoder, mode tokenize.Mode, spell *Speller, r *rollout.Rollout, seq *rollout.Sequence) *Tracer {
 	x := &Tracer{enc: enc, whole: mode == tokenize.Whole, r: r, seq: seq, at: make([]int, 0, seq.Len()+1), seen: map[side]*rendered{}}
 	var text []byte
@@ -47,19 +46,19 @@ func NewTracer(enc *tokenize.Encoder, mode tokenize.Mode, spell *Speller, r *rol
 		text = append(text, b...)
 	}
 	x.at, x.text = append(x.at, len(text)), string(text)
-	x.lay()
+	x.findTurnsAndRuns()
 	return x
 }
 
-// lay finds turns and runs.
-func (x *Tracer) lay() {
+// findTurnsAndRuns computes turns and runs.
+func (x *Tracer) findTurnsAndRuns() {
 	n := x.seq.Len()
 	x.turns, x.runs = make([]int, n), make([][2]int, n)
-	last := -1 // whole rows go on after the last reply
+	last := -1 // in whole rows, text after the last reply belongs to the last turn
 	for _, turn := range x.seq.Turn {
 		last = max(last, int(turn))
 	}
-	for t := n - 1; t >= 0; t-- { // a context leads to the reply after it
+	for t := n - 1; t >= 0; t-- { // a prompt belongs to the turn of the next reply
 		if turn := int(x.seq.Turn[t]); turn >= 0 {
 			last = turn
 		}
@@ -77,9 +76,9 @@ func (x *Tracer) lay() {
 	}
 }
 
-// At returns the recorded fields that token t is text of, none for text of the
-// chat template. known is false where the sequence holds other text than the
-// template gives for the record, as captured ids may.
+// At returns the recorded fields that the text of token t comes from; none for text of
+// the chat template. known is false if the text of the sequence differs from what the
+// template renders for the record, as it may for captured ids.
 func (x *Tracer) At(ctx context.Context, t int) (origins []tokenize.Origin, known bool, err error) {
 	text, from, err := x.around(ctx, t)
 	if err != nil {
@@ -88,7 +87,7 @@ func (x *Tracer) At(ctx context.Context, t int) (origins []tokenize.Origin, know
 	if end := x.at[t+1] - x.at[from]; end <= text.common {
 		return text.At(x.at[t]-x.at[from], end), true, nil
 	}
-	// Something before differs: the message alone may not.
+	// Earlier text differs, but this message may still agree.
 	m := x.seq.Source[t]
 	if m < 0 {
 		return nil, false, nil
@@ -104,7 +103,8 @@ func (x *Tracer) At(ctx context.Context, t int) (origins []tokenize.Origin, know
 	return origins, ours, nil
 }
 
-// find returns the one place of run in the text, −1 for none or several.
+// find returns the byte offset of run in the text, or −1 if it occurs never or several
+// times.
 func (r *rendered) find(key [2]int, run string) int {
 	if at, ok := r.moved[key]; ok {
 		return at
@@ -117,15 +117,14 @@ func (r *rendered) find(key [2]int, run string) int {
 	return at
 }
 
-// around returns the text that token t stands in and the token that the text
-// begins with.
+// around returns the text that contains token t, and the token where that text begins.
 func (x *Tracer) around(ctx context.Context, t int) (*rendered, int, error) {
 	s, from := side{turn: x.turns[t]}, 0
 	if x.seq.Turn[t] >= 0 && !x.whole {
 		s.reply, from = true, x.runs[t][0]
 	}
 	if x.whole {
-		s.turn = 0 // all turns stand in one text
+		s.turn = 0 // all turns are in one text
 	}
 	if out, ok := x.seen[s]; ok {
 		return out, from, nil

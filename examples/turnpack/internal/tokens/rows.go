@@ -14,20 +14,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Rows reads the rows of a file, of the row schema or by anyone, as samples. It
-// must not be used concurrently.
+// Rows reads the rows of a file, of the row schema or of another program, as samples. It
+// is not safe for concurrent use.
 type Rows struct {
 	r       *anyrows.Reader
 	foreign bool
 	path    string
 	drift   *audit.Drift    // of the last row
-	begun   error           // the file belongs to a set that is not complete
-	has     map[string]bool // columns seen in rows of a file by others
+	begun   error           // set if the file belongs to an incomplete set
+	has     map[string]bool // columns seen in rows of another program's file
 }
 
-// OpenRows opens a file of rows: one of the row schema, another Parquet file
-// with token ids, slime's .pt file, a rank file of prime-rl, or JSON Lines. Close closes it.
-// A folder stands for the one batch in it.
+// OpenRows opens a file of rows: the row schema, other Parquet with token ids, a .pt file
+// of slime, a rank file of prime-rl, or JSON Lines. A folder stands for the one batch in
+// it. The caller closes the result.
 func OpenRows(path string) (*Rows, error) {
 	path, err := cli.One(path)
 	if err != nil {
@@ -41,7 +41,7 @@ func OpenRows(path string) (*Rows, error) {
 	return &Rows{r: r, foreign: !own, path: path, begun: shard.Unfinished(path), has: map[string]bool{}}, nil
 }
 
-// Tokenizer is the digest of the tokenizer that the file names, "" for none.
+// Tokenizer returns the digest of the tokenizer that the file names, or "" if none.
 func (r *Rows) Tokenizer() string {
 	info, _ := r.r.Info()
 	return info.Tokenizer
@@ -68,8 +68,8 @@ func (r *Rows) Read() (rollout.Sample, error) {
 	return r.sample(row), nil
 }
 
-// Drift compares a trainer's log probabilities of the row that was read last with those
-// recorded, nil where the file has not both.
+// Drift compares the trainer's log probabilities of the last row read with the recorded
+// ones. It returns nil if the row lacks either.
 func (r *Rows) Drift() *audit.Drift { return r.drift }
 
 // At returns row i, counted from 0.
@@ -85,8 +85,8 @@ func (r *Rows) At(i int) (rollout.Sample, error) {
 	}
 }
 
-// sample makes a row by others as complete as it can be. What it lacks is a
-// weight of 0, a reward that is no number, or nil.
+// sample converts a row of another program. Missing values are weight 0, a NaN reward, or
+// nil.
 func (r *Rows) sample(row *anyrows.Row) rollout.Sample {
 	n := len(row.IDs)
 	s := rollout.Sample{ID: row.ID, Reward: math.NaN(), OutcomeReward: math.NaN(), PromptLen: max(0, row.PromptLen), FinishReason: row.FinishReason}
@@ -122,8 +122,8 @@ func (r *Rows) sample(row *anyrows.Row) rollout.Sample {
 	return s
 }
 
-// fit gives v one value per token; values without a token are cut and tokens
-// without a value get 0, which the audit reports.
+// fit returns v with exactly one value per token. Extra values are cut and missing ones
+// are 0; the audit reports both.
 func fit(v []float64, n int) []float32 {
 	if v == nil {
 		return nil
@@ -135,9 +135,9 @@ func fit(v []float64, n int) []float32 {
 	return out
 }
 
-// Note says that the file belongs to a set that is not complete, and what a file by
-// others lacks in the rows read so far; "" for a whole file of the row schema. model is
-// the folder whose tokenizer spells the rows.
+// Note reports that the file belongs to an incomplete set, and what another program's
+// file lacks in the rows read so far. It returns "" for a complete file of the row
+// schema. model is the folder of the tokenizer used.
 func (r *Rows) Note(model string) string {
 	var notes []string
 	if r.begun != nil {

@@ -22,7 +22,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// Rows by others are as complete as their file, and what it lacks is said.
+// Rows of other programs are as complete as their file, and Note lists what is missing.
 func TestRowsByOthers(t *testing.T) {
 	r, err := tokens.OpenRows(file(t, `{"prompt_ids":[5,6],"completion_ids":[7,8],"env_mask":[1,0],"reward":0.5}`+"\n"+`{"prompt_ids":[5],"completion_ids":[],"env_mask":[]}`+"\n"))
 	require.NoError(t, err)
@@ -61,7 +61,7 @@ func TestRowsWithoutMask(t *testing.T) {
 	require.False(t, errors.Is(err, io.EOF))
 }
 
-// A file of a set that is not complete is read, and what is read says so.
+// A file of an incomplete set can be read, and Note says so.
 func TestRowsOfUnfinishedSet(t *testing.T) {
 	dir := t.TempDir()
 	set, err := shard.Create(dir, shard.Options{GroupsPerShard: 1})
@@ -86,7 +86,7 @@ func TestRowsOfUnfinishedSet(t *testing.T) {
 	require.Empty(t, note())
 }
 
-// The bytes of a part are counted after its markers, and each part on its own.
+// Bytes of a part are counted after its markers, and separately for each part.
 func TestOffsets(t *testing.T) {
 	m := withSpecials(t, "<|im_end|>", "<think>", "</think>")
 	s := row(nil)

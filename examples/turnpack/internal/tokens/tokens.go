@@ -1,5 +1,5 @@
-// Package tokens reads the rows of a batch with the tokenizer they were made
-// with: the bytes of each token and where messages begin.
+// Package tokens reads the rows of a batch together with the tokenizer that made them:
+// the bytes of each token and where messages begin.
 package tokens
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// ModelOf loads the tokenizer a batch was made with: the model folder dir with its
-// template as modelfolder.Load takes it, or the embedded model when both are empty. digest is the
-// batch's tokenizer digest; another tokenizer is an error, "" accepts any.
+// ModelOf loads the model that a batch was made with: the folder dir, with template as
+// for modelfolder.Load, or the embedded model if both are empty. digest is the batch's
+// tokenizer digest; another tokenizer is an error. "" accepts any.
 func ModelOf(dir, template, digest string) (*tokenize.Model, error) {
 	var m *tokenize.Model
 	var err error
@@ -38,19 +38,19 @@ func ModelOf(dir, template, digest string) (*tokenize.Model, error) {
 	return m, nil
 }
 
-// Speller gives the bytes of single tokens, for any engine.
+// Speller returns the bytes of single tokens, for any engine.
 type Speller struct {
 	t     engine.Tokenizer
 	bytes map[rune]byte
 }
 
-// NewSpeller returns a speller over t.
+// NewSpeller returns a speller for t.
 func NewSpeller(t engine.Tokenizer) *Speller {
 	return &Speller{t: t, bytes: byteAlphabet()}
 }
 
-// Bytes returns the bytes that id adds to a text when it is not the first
-// token. ok is false for an id outside the vocabulary.
+// Bytes returns the bytes that id adds to a text after the first token. ok is false if id
+// is not in the vocabulary.
 func (s *Speller) Bytes(id rollout.TokenID) (b []byte, ok bool) {
 	one, err := s.t.Decode([]rollout.TokenID{id})
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Speller) Bytes(id rollout.TokenID) (b []byte, ok bool) {
 			return raw, true
 		}
 	}
-	// Decoders of the sentencepiece kind drop a blank before the first token.
+	// SentencePiece decoders drop a leading space, so decode the token twice.
 	if two, err := s.t.Decode([]rollout.TokenID{id, id}); err == nil {
 		if rest, ok := strings.CutPrefix(two, one); ok {
 			return []byte(rest), true
@@ -70,8 +70,8 @@ func (s *Speller) Bytes(id rollout.TokenID) (b []byte, ok bool) {
 	return []byte(one), true
 }
 
-// raw reads the bytes of a part of a character off the token's spelling: the
-// byte-level alphabet, or <0xNN>.
+// raw returns the bytes of a token that is part of a character, from its spelling in the
+// byte-level alphabet or as <0xNN>.
 func (s *Speller) raw(id rollout.TokenID) ([]byte, bool) {
 	spelling, ok := s.t.Vocab().Token(id)
 	if !ok {
@@ -92,9 +92,8 @@ func (s *Speller) raw(id rollout.TokenID) ([]byte, bool) {
 	return out, true
 }
 
-// byteAlphabet is the printable stand-in of every byte in byte-level
-// vocabularies: printable Latin-1 characters stand for themselves, the others
-// follow from U+0100 in order.
+// byteAlphabet maps the characters of byte-level vocabularies to bytes: printable Latin-1
+// characters stand for themselves, the other bytes for characters from U+0100 in order.
 func byteAlphabet() map[rune]byte {
 	m := make(map[rune]byte, 256)
 	next := rune(256)

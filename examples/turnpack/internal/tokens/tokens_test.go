@@ -28,8 +28,8 @@ func encode(t *testing.T, m *tokenize.Model, text string) []rollout.TokenID {
 	return e.IDs
 }
 
-// Control tokens and headers that a reply of gpt-oss holds between its channels are no
-// findings; those that open it are.
+// Control tokens and headers between the channels of a gpt-oss reply are no findings;
+// those that open the reply are.
 func TestFactsKnowTheMarksOfReplies(t *testing.T) {
 	folder := fstest.MapFS{"tokenizer.json": {Data: kit.Tokenizer(t, "gptoss")}, "chat_template.jinja": {Data: []byte(kit.TemplateSource(t, "gptoss"))},
 		"tokenizer_config.json": {Data: []byte(`{"eos_token": "<|return|>"}`)}}
@@ -55,8 +55,8 @@ func TestFactsKnowTheMarksOfReplies(t *testing.T) {
 	}
 }
 
-// The bytes of the tokens of a text are the text, also where a token holds a
-// part of a character.
+// The bytes of the tokens of a text join to the text, even if a token holds part of a
+// character.
 func TestBytes(t *testing.T) {
 	m, err := tokens.ModelOf("", "", "")
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestModelOfOther(t *testing.T) {
 	require.ErrorContains(t, err, "--model", "a template is of a folder")
 }
 
-// A template is named, or a file stands in for those of the folder.
+// A template is named, or a file replaces the templates of the folder.
 func TestLoadTemplate(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
 	write := func(dir, name, text string) string {
@@ -122,9 +122,8 @@ func TestLoadTemplate(t *testing.T) {
 	}
 }
 
-// withSpecials is the embedded model with other added tokens, special but for
-// those of tool calls and results; the first ends
-// completions.
+// withSpecials returns the embedded model with other added tokens. All are special except
+// those of tool calls and results; the first ends completions.
 func withSpecials(t *testing.T, names ...string) *tokenize.Model {
 	t.Helper()
 	dir, from := t.TempDir(), filepath.Join("..", "..", "..", "..", "tokenize", "embedded")
@@ -146,7 +145,7 @@ func withSpecials(t *testing.T, names ...string) *tokenize.Model {
 	return m
 }
 
-// row is a row that does not tell where its tokens are from.
+// row returns a row that does not record sources.
 func row(ids []rollout.TokenID) *rollout.Sample {
 	s := &rollout.Sample{}
 	s.IDs = ids
@@ -200,8 +199,8 @@ func TestMessagesOfNothing(t *testing.T) {
 	require.Empty(t, tokens.NewBoundaries(m).Messages(row(nil)))
 }
 
-// A row that tells where its tokens are from is cut there as well: tool results
-// that share a turn, and not at a header that recorded text imitates.
+// A row that records sources is also split at them: at tool results that share a turn,
+// but not at a header imitated by recorded text.
 func TestMessagesOfTracedRow(t *testing.T) {
 	m := withSpecials(t, "<|im_end|>", "<|im_start|>", "<tool_response>", "</tool_response>")
 	s := row(nil)

@@ -1,4 +1,5 @@
-// Package weigh gives rows the loss weights of an aggregation.
+// Package weigh computes loss weights so that a mean over tokens becomes another
+// aggregation.
 package weigh
 
 import (
@@ -14,12 +15,11 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Weigher gives rows the loss weights of an aggregation. Those depend on all
-// rows of an optimizer step, so a run that weighs goes through the input once
-// more, to count.
+// Weigher gives rows the loss weights of an aggregation. They depend on all rows of an
+// optimizer step, so the run reads the input once more to count.
 type Weigher struct {
 	how     weights.Aggregation
-	perStep int            // groups of a step, 0 = all
+	perStep int            // groups per step, 0 = one step
 	stepOf  map[string]int // group → step
 	steps   []stepCounts
 	columns *export.Columns // of the first row, with weights
@@ -28,14 +28,14 @@ type Weigher struct {
 type stepCounts struct {
 	weights weights.Totals
 	target  target.Totals
-	last    string // rollout counted last; its rows follow one another
+	last    string // rollout counted last; the rows of a rollout are consecutive
 }
 
-// New reads --weights; nil means that weights stay at 0 and 1.
+// New parses --weights. It returns nil if weights stay 0 and 1.
 func New(name string, perStep int) (*Weigher, error) {
 	w := &Weigher{perStep: perStep, stepOf: map[string]int{}}
-	// Weights whose mean over the trained tokens is 1: a trainer that averages over
-	// tokens then gets the mean that was asked for.
+	// PerToken weights have mean 1 over the trained tokens, so that a trainer that
+	// averages over tokens computes the requested mean.
 	modes := map[string]string{"rollout-mean": "rollout_mean", "prompt-mean": "prompt_mean", "sequence-mean": "sequence_mean"}
 	if mode, ok := modes[name]; ok {
 		w.how = weights.Aggregation{Mode: mode, PerToken: true}
@@ -59,7 +59,7 @@ func New(name string, perStep int) (*Weigher, error) {
 	return w, nil
 }
 
-// Count goes through the rows of src that t takes.
+// Count counts the rows of src that t keeps.
 func (w *Weigher) Count(ctx context.Context, pipe turnpack.Pipeline, src turnpack.Source, t *target.Target) error {
 	rows := &step.Groups{Target: t, To: counter{w}}
 	if _, err := pipe.Run(ctx, src, step.Rows{To: rows}); err != nil {
@@ -68,7 +68,8 @@ func (w *Weigher) Count(ctx context.Context, pipe turnpack.Pipeline, src turnpac
 	return rows.Close()
 }
 
-// Columns are those of the first row that was counted, with weights.
+// Columns returns the columns of the first row counted, plus weights. It is nil if there
+// was none.
 func (w *Weigher) Columns() *export.Columns { return w.columns }
 
 type counter struct{ *Weigher }
@@ -96,7 +97,7 @@ func (c counter) Row(r spool.Row) error {
 			c.steps = append(c.steps, stepCounts{})
 		}
 	}
-	n, row := &c.steps[step], weighed(&r)
+	n, row := &c.steps[step], weightRow(&r)
 	n.target.Trained += int64(row.Trained)
 	if n.last != row.Rollout {
 		n.target.Rollouts++
@@ -105,30 +106,30 @@ func (c counter) Row(r spool.Row) error {
 	return n.weights.Add(row)
 }
 
-// weighed is what weights depend on.
-func weighed(r *spool.Row) weights.Row {
+// weightRow returns the counts that the weight of r depends on.
+func weightRow(r *spool.Row) weights.Row {
 	return weights.Row{Trained: r.Trained(), Length: r.Len(), Prompt: r.Group, Rollout: r.Rollout}
 }
 
-// Mean says whether the weights are those that a target brings into the form its
-// trainer reads.
+// Mean reports whether a target converts the weights into the form that its trainer
+// reads.
 func (w *Weigher) Mean() bool {
 	return w != nil && w.how == weights.Aggregation{Mode: "rollout_mean", PerToken: true}
 }
 
-// Totals are the counts of the step that a group belongs to.
+// Totals returns the counts of the step that a group belongs to.
 func (w *Weigher) Totals(group string) target.Totals { return w.steps[w.stepOf[group]].target }
 
-// Weighing weighs rows on their way to a sink.
+// Weighing adds weights to rows before they go to a sink.
 type Weighing struct {
 	*Weigher
 	step.Sink
 }
 
-// Row passes on the weighted row.
+// Row passes the weighted row on.
 func (w Weighing) Row(r spool.Row) error {
-	if step, ok := w.stepOf[r.Group]; ok { // else the target leaves it out
-		if factor := w.steps[step].weights.Weight(weighed(&r), w.how); factor != 0 { // 0 is this rollout of the group
+	if step, ok := w.stepOf[r.Group]; ok { // groups that the target leaves out have no step
+		if factor := w.steps[step].weights.Weight(weightRow(&r), w.how); factor != 0 { // 0: the row has no trained token
 			var err error
 			if r.Sequence, err = weights.Apply(r.Sequence, factor); err != nil {
 				return err
