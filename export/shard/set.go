@@ -31,45 +31,44 @@ type Set struct {
 	done bool
 
 	progress progress
-	resumed  int // shards of an earlier run that are skipped
+	resumed  int // finished shards of an earlier run
 	manifest Manifest
 	columns  *export.Columns
 	journal  journal
 	seen     keys.Table[struct{}]
 	group    string
 	rollout  string
-	step     int // of EndStep
+	step     int // counts the calls of EndStep
 
 	cur  *current
-	next int // shard that the next row starts or goes on with
+	next int // index of the current shard, or of the one that the next row starts
 }
 
-// current is the shard that rows go to. For a shard that an earlier run has
-// finished only the input checksum is computed.
+// current is the shard that rows are added to. If an earlier run has finished the shard, only
+// the input checksum is computed.
 type current struct {
 	shard   Shard
-	done    bool             // by an earlier run
-	w       *export.Writer   // nil when done and with a Maker
-	rows    []rollout.Sample // for a Maker
+	done    bool             // finished by an earlier run
+	w       *export.Writer   // nil if done, and with a Maker
+	rows    []rollout.Sample // for the Maker
 	last    member
-	entries []byte // of the journal, one for each rollout
+	entries []byte // journal entries, one per rollout
 	file    *atomic.File
 	sum     hash.Hash
 	crc     hash.Hash32
 	buf     []byte
 }
 
-// Shards describes the shards that are done, those of an earlier run first.
+// Shards describes the finished shards, including those of earlier runs.
 func (s *Set) Shards() []Shard { return slices.Clone(s.progress.Shards) }
 
 func (s *Set) path(name string) string { return filepath.Join(s.dir, name) }
 
-// Write checks s and adds it to the shard that is open, or begins the next one.
+// Write checks row and adds it to the current shard or to a new one.
 func (s *Set) Write(row rollout.Sample) error { return s.take(&spool.Row{Sample: row}) }
 
-// WriteRuns is Write for a row of very many tokens, as export.Writer.WriteRuns has it.
-// Shards that a Maker writes hold their rows, so they take none of more than
-// 4,194,304 tokens.
+// WriteRuns is Write for a long row, in the form that export.Writer.WriteRuns takes. With a
+// Maker, which holds its rows in memory, rows of more than 4,194,304 tokens are refused.
 func (s *Set) WriteRuns(row rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 	return s.take(&spool.Row{Sample: row, Lens: lens, Tokens: ids, Logprobs: logprobs})
 }
@@ -126,11 +125,11 @@ func (s *Set) write(r *spool.Row) error {
 		s.add(r, newGroup)
 		return nil
 	}
-	s.add(r, newGroup) // the ids are the writer's then
+	s.add(r, newGroup) // before WriteRuns, which takes over the ids
 	return w.WriteRuns(*row, r.Lens, r.Tokens, r.Logprobs)
 }
 
-// add books a row of the open shard.
+// add counts a row of the current shard and adds it to the checksum.
 func (s *Set) add(r *spool.Row, newGroup bool) {
 	c, row := s.cur, &r.Sample
 	c.checksum(r, s.opts.Export.Trace)
@@ -153,7 +152,7 @@ func (s *Set) add(r *spool.Row, newGroup bool) {
 		c.shard.Temperature = new(Range)
 	}
 	c.shard.Temperature.add(float64(row.Temperature), first)
-	for i, v := range row.Version { // of runs where the row has runs
+	for i, v := range row.Version { // one entry per run in a run-length encoded row
 		if row.Weight[i] > 0 {
 			none := c.shard.Versions == nil
 			if none {
@@ -174,7 +173,7 @@ func (s *Set) add(r *spool.Row, newGroup bool) {
 	}
 }
 
-// full says whether the open shard ends where the next group begins.
+// full reports whether the current shard ends if the next row starts a group.
 func (s *Set) full() bool {
 	c := s.cur
 	if c.done {
@@ -225,8 +224,8 @@ func (s *Set) open(row *rollout.Sample) error {
 	return err
 }
 
-// openMade begins a shard whose files a Maker writes. Files that are there and that
-// no killed run can have left are not replaced.
+// openMade starts a shard whose files a Maker writes. It refuses to replace existing files,
+// except those that a killed run can have left.
 func (s *Set) openMade() error {
 	names := s.opts.Maker.Names(s.next)
 	s.cur = &current{shard: Shard{File: names[0]}, crc: crc32.New(castagnoli), done: s.next < s.resumed}
@@ -242,7 +241,7 @@ func (s *Set) openMade() error {
 	return nil
 }
 
-// finish ends the open shard and records it.
+// finish ends the current shard and records it.
 func (s *Set) finish() error {
 	c := s.cur
 	s.cur = nil
@@ -305,8 +304,8 @@ func (s *Set) written(c *current) error {
 	return nil
 }
 
-// Close ends the last shard, writes the manifest and frees the folder. After an
-// error the shards that are done stay, and a later run goes on from them.
+// Close ends the last shard, writes the manifest and unlocks the folder. After an error the
+// finished shards stay, and a later run resumes after them.
 func (s *Set) Close() error {
 	if s.lock == nil {
 		return zeroSet()
@@ -321,9 +320,9 @@ func (s *Set) Close() error {
 	return errors.Join(s.err, s.leave())
 }
 
-// Abort drops the shard that is open and frees the folder, without a manifest: the
-// shards that are done stay for a later run, and the folder says that it is not
-// finished. After Close it does nothing; a Close after it returns export.ErrAborted.
+// Abort drops the current shard and unlocks the folder without a manifest. The finished shards
+// stay for a later run, and the folder stays marked as unfinished. After Close it does nothing;
+// Close after Abort returns export.ErrAborted.
 func (s *Set) Abort() error {
 	if s.lock == nil || s.done {
 		return nil
@@ -335,8 +334,8 @@ func (s *Set) Abort() error {
 	return s.leave()
 }
 
-// Discard drops the set: the shards that are done as well, those of the earlier
-// runs that this one went on from among them. After Close it does nothing.
+// Discard removes the set, including its finished shards and those of the earlier runs that it
+// resumed. After Close it does nothing.
 func (s *Set) Discard() error {
 	if s.lock == nil || s.done {
 		return nil
@@ -375,8 +374,8 @@ func (s *Set) complete() error {
 	return errors.Join(atomic.Remove(s.path(ProgressName)), atomic.Remove(s.path(journalName)), atomic.Remove(s.path(stateName)))
 }
 
-// digests takes the file digests from the first shard where every shard was
-// written by an earlier run.
+// digests takes the tokenizer and template digests from the first shard if an earlier run wrote
+// every shard.
 func (s *Set) digests() error {
 	m := &s.manifest
 	if s.opts.Maker != nil || len(m.Shards) == 0 || m.Tokenizer != "" && m.Template != "" {
@@ -390,5 +389,5 @@ func (s *Set) digests() error {
 	return r.Close()
 }
 
-// Manifest returns what Close wrote.
+// Manifest returns the manifest that Close wrote.
 func (s *Set) Manifest() Manifest { return s.manifest }
