@@ -39,7 +39,7 @@ func fixture(t testing.TB, name string) []byte {
 	return data
 }
 
-// Every type has its value as JSON. The file is pyarrow's.
+// Every type is written as the expected JSON. The file is pyarrow's.
 func TestRowsOfEveryType(t *testing.T) {
 	rows, err := rowsOf(fixture(t, "types"))
 	require.NoError(t, err)
@@ -49,8 +49,7 @@ func TestRowsOfEveryType(t *testing.T) {
 	}, rows)
 }
 
-// A damaged file is an error, or other rows, and never more: it is read in little time
-// and memory.
+// A damaged file gives an error or other rows, within limits of time and memory.
 func TestDamagedRows(t *testing.T) {
 	for _, name := range []string{"types", "nested"} {
 		data := fixture(t, name)
@@ -82,8 +81,8 @@ func FuzzRows(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { rowsOf(data) })
 }
 
-// Rows whose long texts are given apart say the same, whichever way they are asked for.
-// Those of long.parquet, which is pyarrow's, have to be escaped.
+// Rows with long texts given separately are equal to those with the texts in place. The texts
+// of long.parquet (pyarrow) need escaping.
 func TestGivenTexts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.parquet")
 	require.NoError(t, err)
