@@ -40,7 +40,7 @@ func typesFixture(t testing.TB) []byte {
 	return data
 }
 
-// Every type has the value that it has in a Parquet file. The file is pyarrow's.
+// Every type has the same value as in a Parquet file. The file is pyarrow's.
 func TestRowsOfEveryType(t *testing.T) {
 	rows, err := rowsOf(typesFixture(t))
 	require.NoError(t, err)
@@ -50,8 +50,7 @@ func TestRowsOfEveryType(t *testing.T) {
 	}, rows)
 }
 
-// A damaged file is an error, or other rows, and never more: it is read in little time
-// and memory.
+// A damaged file gives an error or other rows, within limits of time and memory.
 func TestDamagedRows(t *testing.T) {
 	kit.OneGoroutine(t)
 	for _, data := range [][]byte{typesFixture(t), write(t, false), write(t, true)} {
