@@ -17,15 +17,15 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// source gives the rows of one file. The end is io.EOF.
+// source reads the rows of one file. next returns io.EOF after the last.
 type source interface {
 	next() (*Row, error)
 	close() error
 }
 
-// Open finds out what the file is by its content: Parquet with columns of known
-// names, an Arrow file of this module, slime's .pt file, or JSON Lines. Close
-// closes it.
+// Open opens the file path and detects its format from the content: Parquet with known column
+// names, an Arrow file of this module, slime's .pt file, a prime-rl rank file or JSON Lines.
+// Close closes it.
 func Open(path string) (*Reader, error) {
 	where := rollout.Where{File: path}
 	f, err := os.Open(path)
@@ -85,8 +85,8 @@ func Open(path string) (*Reader, error) {
 		WithFix("give one of these; %s is none", filepath.Base(path)))
 }
 
-// trainColumn reads the log probabilities that a trainer wrote into a file of this module's
-// schema; nil where there are none.
+// trainColumn returns a reader of the log probabilities that a trainer added to a file of this
+// module's schema, or nil if it has none.
 func trainColumn(f *os.File, where rollout.Where) (*textSource, error) {
 	p, err := plainParquet(f, where)
 	if err != nil || p.names.train == "" {
@@ -96,7 +96,7 @@ func trainColumn(f *os.File, where rollout.Where) (*textSource, error) {
 	return p, nil
 }
 
-// plainParquet reads a Parquet file by anyone.
+// plainParquet reads a Parquet file without assuming this module's schema.
 func plainParquet(f *os.File, where rollout.Where) (*textSource, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -109,7 +109,7 @@ func plainParquet(f *os.File, where rollout.Where) (*textSource, error) {
 	return newParquet(p, f, where)
 }
 
-// cause is what went wrong, without the path that errors name anyway.
+// cause returns err without the path, which the caller's error already names.
 func cause(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -120,11 +120,11 @@ func cause(err error) error {
 // schemaSource reads this module's files.
 type schemaSource struct {
 	r    *export.Reader
-	path string // of a Parquet file
+	path string // of a Parquet file, otherwise ""
 	read int
-	// beside has the column of a trainer, nil without one.
+	// beside reads the trainer's column, nil if there is none.
 	beside *textSource
-	// plain gives the rows from the first row group that breaks the schema on.
+	// plain reads the rows from the first row group on that breaks the schema.
 	plain *textSource
 }
 
@@ -162,8 +162,8 @@ func (s *schemaSource) next() (*Row, error) {
 	return row, nil
 }
 
-// anyway reads the rest of a file that its own reader refuses as a file by
-// anyone; nil where that is no use either.
+// anyway reads the rest of a file that does not fit the schema as a file from any writer. It
+// returns nil if that fails too.
 func (s *schemaSource) anyway() (row *Row, src *textSource) {
 	f, err := os.Open(s.path)
 	if err != nil {
@@ -177,13 +177,13 @@ func (s *schemaSource) anyway() (row *Row, src *textSource) {
 		}
 	}
 	if err != nil {
-		_ = f.Close() // only read from
+		_ = f.Close() // opened for reading only
 		return nil, nil
 	}
 	return row, src
 }
 
-// rowOf is the row of a sample.
+// rowOf converts a sample.
 func rowOf(s rollout.Sample) *Row {
 	reward := s.Reward
 	r := &Row{ID: s.ID, Group: s.Group, Rollout: s.Rollout, IDs: s.IDs, Mask: widen(s.Weight), Logprobs: widen(s.Logprob), Advantages: widen(s.Credit),
@@ -205,8 +205,8 @@ func widen(v []float32) []float64 {
 	return out
 }
 
-// full puts zeros for the prompt before a column of the response and records a
-// length that does not fit.
+// full puts zeros for the prompt before a column of the response. A wrong length is recorded in
+// Faults.
 func (r *Row) full(v []float64, column string, response int) []float64 {
 	if len(v) == len(r.IDs) && len(v) != response {
 		return v
