@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Name is the name of value i, what(i) for one that has none.
+// Name returns the name of value i, or what(i) if it has none.
 func Name[E ~uint8](names []string, i E, what string) string {
 	if int(i) < len(names) {
 		return names[i]
@@ -17,7 +17,7 @@ func Name[E ~uint8](names []string, i E, what string) string {
 	return what + "(" + strconv.Itoa(int(i)) + ")"
 }
 
-// Parse is the value of a name; the error tells the field and all names.
+// Parse returns the value with the given name; the error names the field and all valid names.
 func Parse[E ~uint8](names []string, name, field string) (E, error) {
 	if i := slices.Index(names, name); i >= 0 {
 		return E(i), nil
