@@ -111,7 +111,7 @@ func (b *buffer) perToken(s *rollout.Sample, t *tokens, c Columns) {
 		to := &b.cols[iAdvantages]
 		trainedRuns(s.Weight, t.lens, func(from, end int, n int32, trained bool) {
 			if trained {
-				floatRuns(to, s.Credit[from:end], t.of(from, end))
+				floatRuns(to, s.Credit[from:end], t.counts(from, end))
 			} else {
 				to.Floats, to.Runs = append(to.Floats, 0), append(to.Runs, n)
 			}
@@ -132,8 +132,8 @@ func (b *buffer) trace(s *rollout.Sample, t *tokens) {
 	flags.Ints, flags.Runs = appendRuns(flags.Ints, flags.Runs, s.Flags, t.lens, func(f rollout.Flag) int32 { return int32(f) })
 }
 
-// of returns the token counts of entries [from, to), or nil if each entry covers one token.
-func (t *tokens) of(from, to int) []int32 {
+// counts returns the token counts of entries [from, to), or nil if each entry covers one token.
+func (t *tokens) counts(from, to int) []int32 {
 	if t.lens == nil {
 		return nil
 	}

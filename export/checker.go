@@ -26,7 +26,7 @@ func NewChecker(o Options) (*Checker, error) {
 
 // Check checks the next row and sets Sample.ID if it is empty.
 func (c *Checker) Check(s *rollout.Sample) error {
-	m, err := c.alone(s)
+	m, err := c.checkRow(s)
 	if err != nil {
 		return err
 	}
@@ -34,8 +34,8 @@ func (c *Checker) Check(s *rollout.Sample) error {
 	return c.order.add(s, m.trained)
 }
 
-// alone applies the rules that concern a single row.
-func (c *Checker) alone(s *rollout.Sample) (maskFacts, error) {
+// checkRow applies the rules that concern a single row.
+func (c *Checker) checkRow(s *rollout.Sample) (maskFacts, error) {
 	if s.ID == "" {
 		s.ID = rollout.SampleID(s.Rollout, s.SampleIndex)
 	}

@@ -50,7 +50,7 @@ func (c *Checker) runs(s *rollout.Sample, lens []int32, ids []rollout.TokenID, l
 	}
 	prompt := s.PromptLen
 	s.PromptLen = runsOf(lens, prompt)
-	_, err = c.alone(s)
+	_, err = c.checkRow(s)
 	s.PromptLen = prompt
 	if err == nil {
 		tokens := rollout.Sample{ID: s.ID, Sequence: rollout.Sequence{IDs: ids, Identity: s.Identity}}
@@ -73,7 +73,7 @@ func (w *Writer) writeRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenI
 	if err := w.check.order.add(s, trained); err != nil {
 		return err
 	}
-	huge := len(ids) > hugeRow*w.grown()
+	huge := len(ids) > hugeRow*w.growth()
 	if huge {
 		if err := w.flush(); err != nil {
 			return err

@@ -105,8 +105,8 @@ const (
 	numColumns
 )
 
-// written returns the columns of a file with or without a trace.
-func written(trace bool) []column {
+// fileColumns returns the columns of a file with or without a trace.
+func fileColumns(trace bool) []column {
 	if trace {
 		return columns()
 	}

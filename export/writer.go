@@ -97,7 +97,7 @@ func newWriter(s sink, o Options) (*Writer, error) {
 	}
 	o.defaults()
 	w := &Writer{check: Checker{opts: o}, buf: &buffer{}, sink: s}
-	cols := written(o.Trace)
+	cols := fileColumns(o.Trace)
 	if o.Format != parquet {
 		w.out = &arrowEncoder{out: &pq.Counter{To: s}, cols: cols, file: o.Format == arrowFile, zstd: o.ZstdLevel >= 0,
 			kv: func() []pqread.KV { return fileMetadata(w.check.opts, w.check.columns) }}
@@ -124,18 +124,18 @@ func (w *Writer) Write(s rollout.Sample) error {
 // ifOpen calls write for the row s, unless the file has ended.
 func (w *Writer) ifOpen(s *rollout.Sample, write func() error) error {
 	switch {
-	case !w.made():
+	case !w.initialised():
 		return zeroWriter()
 	case w.err != nil || w.closed:
-		return w.ended(s)
+		return w.endedError(s)
 	}
 	w.err = write()
 	return w.err
 }
 
-// ended returns the error for a row that is written after the file was closed or has failed. It
+// endedError returns the error for a row that is written after the file was closed or has failed. It
 // names this row as well as the cause.
-func (w *Writer) ended(s *rollout.Sample) error {
+func (w *Writer) endedError(s *rollout.Sample) error {
 	switch {
 	case w.err == nil:
 		return ErrClosed
@@ -150,8 +150,8 @@ func (w *Writer) ended(s *rollout.Sample) error {
 	return e
 }
 
-// made reports whether w comes from Create or NewWriter; the zero value does not.
-func (w *Writer) made() bool { return w.sink != nil }
+// initialised reports whether w comes from Create or NewWriter; the zero value does not.
+func (w *Writer) initialised() bool { return w.sink != nil }
 
 func zeroWriter() error { return zero.Value("export.Writer", "Create or NewWriter") }
 
@@ -190,19 +190,19 @@ func (w *Writer) take(s *rollout.Sample, t *tokens, trained int, newGroup, newRo
 // full reports whether the buffered rows must be written before the next row, which may start a
 // group or a rollout.
 func (w *Writer) full(newGroup, newRollout bool) bool {
-	tokens, rows := w.check.opts.GroupTokens*w.grown(), w.check.opts.GroupRows*w.grown()
+	tokens, rows := w.check.opts.GroupTokens*w.growth(), w.check.opts.GroupRows*w.growth()
 	reached := func(times int) bool { return w.buf.tokens >= times*tokens || w.buf.rows >= times*rows }
 	return newGroup && reached(1) || newRollout && reached(2) || reached(4)
 }
 
-// grown returns the factor by which row groups are now larger than at the start of the file.
-func (w *Writer) grown() int { return 1 << min(w.stats.RowGroups/1024, 4) }
+// growth returns the factor by which row groups are now larger than at the start of the file.
+func (w *Writer) growth() int { return 1 << min(w.stats.RowGroups/1024, 4) }
 
 func (w *Writer) flush() error {
 	if w.buf.rows == 0 {
 		return nil
 	}
-	if err := w.out.WriteRowGroup(w.buf.rows, w.buf.cols[:len(written(w.check.opts.Trace))]); err != nil {
+	if err := w.out.WriteRowGroup(w.buf.rows, w.buf.cols[:len(fileColumns(w.check.opts.Trace))]); err != nil {
 		return writeError(err)
 	}
 	w.stats.RowGroups++
@@ -213,7 +213,7 @@ func (w *Writer) flush() error {
 
 // Stats returns the counts so far.
 func (w *Writer) Stats() Stats {
-	if !w.made() {
+	if !w.initialised() {
 		return Stats{}
 	}
 	return w.stats
@@ -223,7 +223,7 @@ func (w *Writer) Stats() Stats {
 // error it removes the output. Only the first call has an effect. After Abort it returns
 // ErrAborted and publishes nothing.
 func (w *Writer) Close() error {
-	if !w.made() {
+	if !w.initialised() {
 		return zeroWriter()
 	}
 	if w.closed {
@@ -260,7 +260,7 @@ func (w *Writer) finish() error {
 // Abort discards the file. After Close or an earlier Abort it does nothing, so that it can be
 // deferred.
 func (w *Writer) Abort() error {
-	if !w.made() || w.closed {
+	if !w.initialised() || w.closed {
 		return nil
 	}
 	w.closed = true
@@ -275,7 +275,7 @@ func (w *Writer) metadata() ([]pqread.KV, error) {
 	if w.check.opts.Format != parquet {
 		return meta, nil
 	}
-	schema, err := arrowSchemaBytes(written(w.check.opts.Trace), meta)
+	schema, err := arrowSchemaBytes(fileColumns(w.check.opts.Trace), meta)
 	if err != nil {
 		return nil, err
 	}
