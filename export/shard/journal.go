@@ -267,21 +267,21 @@ func (s *Set) readJournal() (int64, error) {
 	return whole, nil
 }
 
-// past reports whether an earlier run has written the rows of a rollout to a finished shard.
-func (j *journal) past(rollout string) bool {
+// finished reports whether an earlier run has written the rows of a rollout to a finished shard.
+func (j *journal) finished(rollout string) bool {
 	k, _ := j.known.Of(rollout)
 	return k.shard > 0
 }
 
-// enter adds an entry for the last rollout of the current shard.
-func (s *Set) enter(c *current) {
+// addEntry adds an entry for the last rollout of the current shard.
+func (s *Set) addEntry(c *current) {
 	if s.opts.Source != "" {
 		c.entries = appendEntry(c.entries, s.next+1, c.last.group, c.last.rollout, nil)
 	}
 }
 
-// record moves the entries of a finished shard to the journal and makes them durable.
-func (s *Set) record(c *current) error {
+// saveEntries moves the entries of a finished shard to the journal and makes them durable.
+func (s *Set) saveEntries(c *current) error {
 	if s.opts.Source == "" {
 		return nil
 	}

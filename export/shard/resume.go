@@ -90,7 +90,7 @@ func (s *Set) begin() error {
 		return rollout.Errorf(rollout.KindInput, where, "%w, or of another input", export.ErrOtherRun).
 			WithFix("give the input of the first run, choose another folder, or replace what is there (Options.Force, convert --force)")
 	case unfinished:
-		s.goOn(p)
+		s.resume(p)
 	default:
 		if err := atomic.Remove(s.path(stateName)); err != nil {
 			return err
@@ -111,8 +111,8 @@ func (s *Set) begin() error {
 	return atomic.Remove(s.path(ManifestName))
 }
 
-// goOn keeps the shards of p up to the first that does not match its description.
-func (s *Set) goOn(p progress) {
+// resume keeps the shards of p up to the first that does not match its description.
+func (s *Set) resume(p progress) {
 	s.progress = p
 	for i := range p.Shards {
 		if err := p.Shards[i].verify(s.dir); err != nil {
@@ -151,12 +151,12 @@ func (s *Set) removeFile(name string) error {
 	if err := atomic.Remove(s.path(name)); err != nil {
 		return err
 	}
-	s.vacate(name)
+	s.removeEmptyFolders(name)
 	return nil
 }
 
-// vacate removes the folders of a file that are empty.
-func (s *Set) vacate(name string) {
+// removeEmptyFolders removes the folders above the file name that are empty.
+func (s *Set) removeEmptyFolders(name string) {
 	for up := filepath.Dir(filepath.FromSlash(name)); up != "." && os.Remove(s.path(up)) == nil; up = filepath.Dir(up) {
 	}
 }

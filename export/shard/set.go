@@ -93,7 +93,7 @@ func zeroSet() error { return zero.Value("shard.Set", "Create") }
 
 func (s *Set) write(r *spool.Row) error {
 	row := &r.Sample
-	if s.journal.past(row.Rollout) {
+	if s.journal.finished(row.Rollout) {
 		return nil
 	}
 	newGroup := s.group != row.Group || s.rollout == ""
@@ -169,7 +169,7 @@ func (s *Set) add(r *spool.Row, newGroup bool) {
 	if m := (member{row.Group, row.Rollout}); first || c.last != m {
 		c.last = m
 		c.shard.Rollouts++
-		s.enter(c)
+		s.addEntry(c)
 	}
 }
 
@@ -256,11 +256,11 @@ func (s *Set) finish() error {
 				"%w, or with another input: the rows differ from those of the run that wrote this shard (%d rows with checksum %s, now %d with %s)", export.ErrOtherRun, old.Rows, old.Input, c.shard.Rows, c.shard.Input).
 				WithFix("give the input of the first run, or start anew (Options.Force, convert --force)")
 		}
-	} else if err := s.written(c); err != nil {
+	} else if err := s.publish(c); err != nil {
 		return err
 	}
 	s.next++
-	if err := s.record(c); err != nil || c.done {
+	if err := s.saveEntries(c); err != nil || c.done {
 		return err
 	}
 	s.progress.Shards = append(s.progress.Shards, c.shard)
@@ -271,8 +271,8 @@ func (s *Set) finish() error {
 	return writeJSON(s.path(ProgressName), s.progress)
 }
 
-// written makes the files of a shard durable and describes them.
-func (s *Set) written(c *current) error {
+// publish makes the files of a shard durable and describes them.
+func (s *Set) publish(c *current) error {
 	if m := s.opts.Maker; m != nil {
 		s.progress.Making = true
 		if err := writeJSON(s.path(ProgressName), s.progress); err != nil {
@@ -317,7 +317,7 @@ func (s *Set) Close() error {
 	if s.err == nil {
 		s.err = s.complete()
 	}
-	return errors.Join(s.err, s.leave())
+	return errors.Join(s.err, s.release())
 }
 
 // Abort drops the current shard and unlocks the folder without a manifest. The finished shards
@@ -331,7 +331,7 @@ func (s *Set) Abort() error {
 	if s.err == nil {
 		s.err = export.ErrAborted
 	}
-	return s.leave()
+	return s.release()
 }
 
 // Discard removes the set, including its finished shards and those of the earlier runs that it
@@ -343,11 +343,11 @@ func (s *Set) Discard() error {
 	return errors.Join(s.clear(s.progress.Shards), s.Abort())
 }
 
-func (s *Set) leave() error {
+func (s *Set) release() error {
 	var err error
 	if s.cur != nil && s.cur.file != nil {
 		err = s.cur.file.Abort()
-		s.vacate(s.cur.shard.File)
+		s.removeEmptyFolders(s.cur.shard.File)
 	}
 	return errors.Join(err, s.journal.close(), atomic.Release(s.lock))
 }
