@@ -128,11 +128,11 @@ func (s *Stream) load() (err error) {
 		}
 		end := s.size + int64(len(text))
 		_, missing := os.Stat(s.path(&b))
-		if missing != nil && end == size && s.halfDone(&b) {
+		if missing != nil && end == size && s.interrupted(&b) {
 			break // killed before the file was renamed
 		}
 		s.size = end
-		s.know(b, missing == nil)
+		s.remember(b, missing == nil)
 	}
 	if err := errors.Join(s.index.Truncate(s.size), atomic.SyncDir(s.dir)); err != nil {
 		return atomic.Locate(rollout.Where{File: path}, err)
@@ -141,9 +141,9 @@ func (s *Stream) load() (err error) {
 	return atomic.Remove(s.path(&Batch{File: s.name(s.last + 1)})) // left by a batch that failed
 }
 
-// know adds a batch to memory and forgets old ones. The caller holds s.mu, or is the only user
+// remember adds a batch to memory and forgets old ones. The caller holds s.mu, or is the only user
 // of s.
-func (s *Stream) know(b Batch, there bool) {
+func (s *Stream) remember(b Batch, there bool) {
 	b.Note = nil
 	s.last = b.Seq
 	s.batches = append(s.batches, b)
@@ -161,8 +161,8 @@ func (s *Stream) know(b Batch, there bool) {
 	s.batches = slices.Clone(s.batches[s.most:])
 }
 
-// halfDone reports whether b has a temporary file, left by a writer that was killed.
-func (s *Stream) halfDone(b *Batch) bool {
+// interrupted reports whether b has a temporary file, left by a writer that was killed.
+func (s *Stream) interrupted(b *Batch) bool {
 	dir, name := filepath.Split(s.path(b))
 	found, _ := filepath.Glob(filepath.Join(dir, "."+name+".*"+atomic.TempSuffix))
 	return len(found) > 0
@@ -253,7 +253,7 @@ func (s *Stream) commit(b *Batch, file *atomic.File) error {
 		return err
 	}
 	s.size += int64(len(line))
-	s.know(*b, true)
+	s.remember(*b, true)
 	return nil
 }
 
