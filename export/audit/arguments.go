@@ -57,20 +57,20 @@ func escapedArguments(text string) string {
 		return text[at[0]:]
 	}
 	whole := strings.TrimSpace(text)
-	if spellsObject(whole, true) {
+	if encodesObject(whole, true) {
 		return whole
 	}
 	for _, at := range argumentsAt.FindAllStringIndex(text, -1) {
-		if spellsObject(text[at[1]-1:], false) {
+		if encodesObject(text[at[1]-1:], false) {
 			return text[at[1]-1:]
 		}
 	}
 	return ""
 }
 
-// spellsObject reports whether text begins with (if whole: is) a JSON string that contains a
+// encodesObject reports whether text begins with (if whole: is) a JSON string that contains a
 // JSON object.
-func spellsObject(text string, whole bool) bool {
+func encodesObject(text string, whole bool) bool {
 	d := json.NewDecoder(strings.NewReader(text))
 	var inner string
 	if !strings.HasPrefix(text, `"`) || d.Decode(&inner) != nil || whole && d.InputOffset() != int64(len(text)) {

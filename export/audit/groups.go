@@ -31,13 +31,13 @@ func (a *auditor) endRollout() {
 	}
 	for i, r := range rows {
 		for _, p := range rows[:i] {
-			a.twice(p, r)
+			a.trainedTwice(p, r)
 		}
 	}
 }
 
-// twice finds tokens that two rows of a rollout both train after the same prefix.
-func (a *auditor) twice(p, r *anyrows.Row) {
+// trainedTwice finds tokens that two rows of a rollout both train after the same prefix.
+func (a *auditor) trainedTwice(p, r *anyrows.Row) {
 	same := 0
 	for same < min(len(p.IDs), len(r.IDs)) && p.IDs[same] == r.IDs[same] {
 		same++
