@@ -58,7 +58,7 @@ func specs() []spec {
 		// which it identifies by the index of their samples. Its loss is the mean over samples,
 		// hence over rows, and it reads neither weights nor advantages, which could carry the
 		// weights.
-		{name: "openclaw", advantage: true, keepAborted: true, mean: meanNever, row: advantagesOfSteps},
+		{name: "openclaw", advantage: true, keepAborted: true, mean: meanNever, row: stepAdvantages},
 		// Megatron-Bridge 067f987d, packed Parquet for supervised training. The mask becomes
 		// integers, so weights are lost; it reads no other column. MaxTokens is the pack size
 		// and counts L - 1.
@@ -66,7 +66,7 @@ func specs() []spec {
 		// verl 1dda039b. The replaying agent loop passes one score per row, which the estimator
 		// "turnpack" takes as the advantage. Aborted rollouts would enter group statistics.
 		// With bypass_mode it needs log probabilities.
-		{name: "verl", advantage: true, scalar: true, mean: meanAdvantage, group: oneScoreARollout},
+		{name: "verl", advantage: true, scalar: true, mean: meanAdvantage, group: oneScorePerRollout},
 		// SkyRL a9564572. It would compute advantages from the rewards; the trainer of
 		// turnpack_trainers gives each token the file's advantage.
 		{name: "skyrl", advantages: true, keepAborted: true, mean: meanAdvantage, row: stopReason, group: ownIndices},
@@ -126,9 +126,9 @@ func ownIndices(t *Target, rows []rollout.Sample) error {
 	return nil
 }
 
-// oneScoreARollout refuses a rollout whose rows have different advantages: verl's worker gives
+// oneScorePerRollout refuses a rollout whose rows have different advantages: verl's worker gives
 // every row of a session the score of the last one (AgentLoopWorkerTQ).
-func oneScoreARollout(t *Target, rows []rollout.Sample) error {
+func oneScorePerRollout(t *Target, rows []rollout.Sample) error {
 	for i := 1; i < len(rows); i++ {
 		s, before := &rows[i], &rows[i-1]
 		if s.Rollout == before.Rollout && s.Advantage != nil && before.Advantage != nil && float32(*s.Advantage) != float32(*before.Advantage) {
@@ -149,15 +149,15 @@ func packable(t *Target, s *rollout.Sample, lens []int32) error {
 	return o.Check(s)
 }
 
-// advantagesOfSteps refuses rows whose advantages differ from those that OpenClaw-RL would
+// stepAdvantages refuses rows whose advantages differ from those that OpenClaw-RL would
 // compute.
-func advantagesOfSteps(t *Target, s *rollout.Sample, lens []int32) error {
+func stepAdvantages(t *Target, s *rollout.Sample, lens []int32) error {
 	steps, err := rowsteps.Read(s.Metadata)
 	switch {
 	case err != nil:
 		return t.refuse(s, col.Metadata, "write rows of turnpack", "its steps cannot be read: %v", err)
 	case len(steps) > 0:
-		err = t.inSteps(s, lens, steps)
+		err = t.checkSteps(s, lens, steps)
 	default:
 		err = t.oneAdvantage(s)
 	}
@@ -167,9 +167,9 @@ func advantagesOfSteps(t *Target, s *rollout.Sample, lens []int32) error {
 	return cutOnLastRow(t, s, lens)
 }
 
-// inSteps refuses a row with a trained token whose advantage is not that of its step, which the
+// checkSteps refuses a row with a trained token whose advantage is not that of its step, which the
 // trainer would give it.
-func (t *Target) inSteps(s *rollout.Sample, lens []int32, steps []rowsteps.Step) error {
+func (t *Target) checkSteps(s *rollout.Sample, lens []int32, steps []rowsteps.Step) error {
 	own, begin := make([]*rowsteps.Step, s.Len()), begins(s.Len(), lens)
 	for i := range steps {
 		at, _ := slices.BinarySearch(begin, steps[i].From)

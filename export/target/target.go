@@ -197,7 +197,7 @@ func (t *Target) Keep(rows []rollout.Sample) (keep []bool, err error) {
 		if n := countRollouts(kept); n != t.size && t.opts.LeaveIncomplete {
 			t.drop("rollout of an incomplete group", n)
 			return make([]bool, len(rows)), nil
-		} else if err := t.equals(kept, n); err != nil {
+		} else if err := t.checkGroupSize(kept, n); err != nil {
 			return nil, err
 		}
 	}
@@ -230,8 +230,8 @@ func countRollouts(rows []rollout.Sample) int {
 	return n
 }
 
-// equals refuses a group whose size differs from the others.
-func (t *Target) equals(rows []rollout.Sample, n int) error {
+// checkGroupSize refuses a group whose size differs from the others.
+func (t *Target) checkGroupSize(rows []rollout.Sample, n int) error {
 	const fix = "leave such groups out (convert --group-size N, the trainer's rollouts of a prompt), or use a target that takes them, such as trl-async"
 	if t.equal && n < 2 {
 		return t.refuse(&rows[0], col.GroupID, fix, "group %q has one rollout to train, the trainer takes groups of 2 or more", rows[0].Group)
