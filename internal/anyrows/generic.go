@@ -111,9 +111,9 @@ func (n names) row(c cells) (*Row, error) {
 		case v == nil || len(v) == len(r.IDs):
 			return v
 		case response >= 0:
-			return r.full(v, name, response)
+			return r.padPrompt(v, name, response)
 		case r.PromptLen >= 0 && len(v) == len(r.IDs)-r.PromptLen:
-			return r.full(v, name, len(v))
+			return r.padPrompt(v, name, len(v))
 		}
 		return v // the audit rule "lengths" reports it
 	}

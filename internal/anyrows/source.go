@@ -47,10 +47,10 @@ func Open(path string) (*Reader, error) {
 	case bytes.HasPrefix(head, []byte("PAR1")):
 		if r, err := export.Open(path); err == nil {
 			s := &schemaSource{r: r, path: path}
-			if s.beside, err = trainColumn(f, where); err != nil {
+			if s.trainer, err = trainColumn(f, where); err != nil {
 				return fail(errors.Join(err, r.Close()))
 			}
-			if s.beside != nil {
+			if s.trainer != nil {
 				return &Reader{src: s, shape: "turnpack schema " + r.Info().SchemaVersion + ", Parquet, and a trainer's log probabilities"}, nil
 			}
 			return &Reader{src: s, shape: "turnpack schema " + r.Info().SchemaVersion + ", Parquet"}, f.Close()
@@ -122,15 +122,15 @@ type schemaSource struct {
 	r    *export.Reader
 	path string // of a Parquet file, otherwise ""
 	read int
-	// beside reads the trainer's column, nil if there is none.
-	beside *textSource
+	// trainer reads the trainer's column, nil if there is none.
+	trainer *textSource
 	// plain reads the rows from the first row group on that breaks the schema.
 	plain *textSource
 }
 
 func (s *schemaSource) close() error {
 	err := s.r.Close()
-	for _, p := range []*textSource{s.plain, s.beside} {
+	for _, p := range []*textSource{s.plain, s.trainer} {
 		if p != nil {
 			err = errors.Join(err, p.close())
 		}
@@ -147,14 +147,14 @@ func (s *schemaSource) next() (*Row, error) {
 	case err == nil:
 		s.read++
 		row := rowOf(smp)
-		if s.beside != nil {
-			row.TrainLogprobs, err = s.beside.column(s.beside.names.train)
+		if s.trainer != nil {
+			row.TrainLogprobs, err = s.trainer.column(s.trainer.names.train)
 		}
 		return row, err
 	case err == io.EOF || s.path == "":
 		return nil, err
 	}
-	row, plain := s.anyway()
+	row, plain := s.readPlain()
 	if plain == nil {
 		return nil, err
 	}
@@ -162,9 +162,9 @@ func (s *schemaSource) next() (*Row, error) {
 	return row, nil
 }
 
-// anyway reads the rest of a file that does not fit the schema as a file from any writer. It
+// readPlain reads the rest of a file that does not fit the schema as a file from any writer. It
 // returns nil if that fails too.
-func (s *schemaSource) anyway() (row *Row, src *textSource) {
+func (s *schemaSource) readPlain() (row *Row, src *textSource) {
 	f, err := os.Open(s.path)
 	if err != nil {
 		return nil, nil
@@ -205,9 +205,9 @@ func widen(v []float32) []float64 {
 	return out
 }
 
-// full puts zeros for the prompt before a column of the response. A wrong length is recorded in
+// padPrompt puts zeros for the prompt before a column of the response. A wrong length is recorded in
 // Faults.
-func (r *Row) full(v []float64, column string, response int) []float64 {
+func (r *Row) padPrompt(v []float64, column string, response int) []float64 {
 	if len(v) == len(r.IDs) && len(v) != response {
 		return v
 	}
