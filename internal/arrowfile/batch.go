@@ -101,7 +101,7 @@ func (b *batch) nextBuffer(need int) ([]byte, error) {
 	out := b.body[at : at+n]
 	if b.packed && n > 0 {
 		var err error
-		if out, err = b.unfold(out); err != nil {
+		if out, err = b.decompress(out); err != nil {
 			return nil, err
 		}
 	}
@@ -111,9 +111,9 @@ func (b *batch) nextBuffer(need int) ([]byte, error) {
 	return out, nil
 }
 
-// unfold decompresses a buffer. It starts with its decompressed size, or −1 if it is stored
+// decompress decompresses a buffer. It starts with its decompressed size, or −1 if it is stored
 // uncompressed.
-func (b *batch) unfold(data []byte) ([]byte, error) {
+func (b *batch) decompress(data []byte) ([]byte, error) {
 	if len(data) < 8 {
 		return nil, errShort
 	}

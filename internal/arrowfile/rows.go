@@ -42,7 +42,7 @@ func NewRows(f *File, most int) (*Rows, error) {
 		most = 1 << 30
 	}
 	r := &Rows{f: f, most: most, dicts: map[int64]*dictionary{}, left: pqread.MostBytes(f.size)}
-	if err := r.name(f.schema.fields); err != nil {
+	if err := r.registerDictionaries(f.schema.fields); err != nil {
 		return nil, err
 	}
 	for _, at := range f.dicts {
@@ -60,8 +60,8 @@ func NewRows(f *File, most int) (*Rows, error) {
 	return r, nil
 }
 
-// name registers the dictionaries that fields use.
-func (r *Rows) name(fields []field) error {
+// registerDictionaries registers the dictionaries that fields use.
+func (r *Rows) registerDictionaries(fields []field) error {
 	for i := range fields {
 		f := &fields[i]
 		if f.of != nil {
@@ -71,7 +71,7 @@ func (r *Rows) name(fields []field) error {
 		if f.id == typeMap && (len(f.children) != 1 || len(f.children[0].children) != 2) {
 			return fmt.Errorf("column %s is a map of no pairs", f.name)
 		}
-		if err := r.name(f.children); err != nil {
+		if err := r.registerDictionaries(f.children); err != nil {
 			return err
 		}
 	}
