@@ -138,7 +138,7 @@ const firstWindow = 64 << 10
 // read returns the header and the body of the next page.
 func (p *pages) read() (header, []byte, error) {
 	for want := int64(firstWindow); ; want *= 8 {
-		if err := p.look(want); err != nil {
+		if err := p.fillWindow(want); err != nil {
 			return header{}, nil, err
 		}
 		t := compact{b: p.window}
@@ -154,7 +154,7 @@ func (p *pages) read() (header, []byte, error) {
 			return h, nil, errShort
 		}
 		all := head + int64(h.packed)
-		if err := p.look(all); err != nil {
+		if err := p.fillWindow(all); err != nil {
 			return h, nil, err
 		}
 		body := p.window[head:all]
@@ -167,8 +167,8 @@ func (p *pages) read() (header, []byte, error) {
 	}
 }
 
-// look makes window hold at least n bytes of the chunk, or all that are left.
-func (p *pages) look(n int64) error {
+// fillWindow makes window hold at least n bytes of the chunk, or all that are left.
+func (p *pages) fillWindow(n int64) error {
 	n = min(n, p.end-p.at)
 	if int64(len(p.window)) >= n {
 		return nil

@@ -73,9 +73,9 @@ func (c *compact) zigzag() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// is reports whether a value has the expected type. A value of another type is skipped, as if
+// expect reports whether a value has the expected type. A value of another type is skipped, as if
 // it were missing: fastparquet stores values that it does not know as booleans.
-func (c *compact) is(typ, want byte) bool {
+func (c *compact) expect(typ, want byte) bool {
 	if typ != want {
 		c.skip(typ)
 		return false
@@ -86,7 +86,7 @@ func (c *compact) is(typ, want byte) bool {
 // structure calls field for each field of a structure. If field reads nothing, the value is
 // skipped: every value takes at least one byte, except booleans, which the type holds.
 func (c *compact) structure(typ byte, field func(id int, typ byte)) {
-	if !c.is(typ, thriftStruct) || !c.deeper() {
+	if !c.expect(typ, thriftStruct) || !c.deeper() {
 		return
 	}
 	for id := 0; c.err == nil; {
@@ -117,7 +117,7 @@ func (c *compact) deeper() bool {
 // list calls element for each element of a list. element must read or skip it; each takes at
 // least one byte.
 func (c *compact) list(typ byte, element func(typ byte)) {
-	if !c.is(typ, thriftList) || !c.deeper() {
+	if !c.expect(typ, thriftList) || !c.deeper() {
 		return
 	}
 	head := c.byte()
@@ -135,7 +135,7 @@ func (c *compact) list(typ byte, element func(typ byte)) {
 }
 
 func (c *compact) i32(typ byte) int {
-	if !c.is(typ, thriftI32) {
+	if !c.expect(typ, thriftI32) {
 		return 0
 	}
 	v := c.zigzag()
@@ -155,14 +155,14 @@ func (c *compact) count(typ byte) int {
 }
 
 func (c *compact) i64(typ byte) int64 {
-	if !c.is(typ, thriftI64) {
+	if !c.expect(typ, thriftI64) {
 		return 0
 	}
 	return c.zigzag()
 }
 
 func (c *compact) text(typ byte) string {
-	if !c.is(typ, thriftBinary) {
+	if !c.expect(typ, thriftBinary) {
 		return ""
 	}
 	return string(c.take(c.uvarint()))
