@@ -25,8 +25,8 @@ type Queue struct {
 
 // shared is what is not stored with a run-length encoded row.
 type shared struct {
-	ids    int // leading ids, equal to those of the row before
-	silent int // leading log probabilities, which are 0
+	ids   int // leading ids, equal to those of the row before
+	zeros int // leading log probabilities, which are 0
 }
 
 // Add keeps a row. If it is run-length encoded, the caller may reuse its Tokens and Logprobs
@@ -56,8 +56,8 @@ func (q *Queue) share(row *Row) (own int) {
 		return row.Len()
 	}
 	var s shared
-	for s.silent < len(row.Logprobs) && math.Float32bits(row.Logprobs[s.silent]) == 0 {
-		s.silent++
+	for s.zeros < len(row.Logprobs) && math.Float32bits(row.Logprobs[s.zeros]) == 0 {
+		s.zeros++
 	}
 	ids := row.Tokens
 	if q.Prefixes {
@@ -71,7 +71,7 @@ func (q *Queue) share(row *Row) (own int) {
 		}
 	}
 	q.shared = append(q.shared, s)
-	row.Tokens, row.Logprobs = ids[s.ids:], row.Logprobs[s.silent:]
+	row.Tokens, row.Logprobs = ids[s.ids:], row.Logprobs[s.zeros:]
 	return len(row.Tokens) + len(row.Logprobs) + entryTokens*len(row.Lens)
 }
 
@@ -97,7 +97,7 @@ func (q *Queue) Each(emit func(Row) error) error {
 		}
 		row.Tokens = ids
 		if row.Logprob != nil {
-			logprobs = slices.Grow(logprobs[:0], s.silent+len(row.Logprobs))[:s.silent]
+			logprobs = slices.Grow(logprobs[:0], s.zeros+len(row.Logprobs))[:s.zeros]
 			clear(logprobs)
 			logprobs = append(logprobs, row.Logprobs...)
 			row.Logprobs = logprobs
