@@ -12,7 +12,7 @@ import (
 // Hold locks an open file until it is closed or the process ends. It returns false if another
 // process has locked or removed it. Without support for locks it returns true: Sweep then
 // removes nothing, since it needs a lock.
-func Hold(f *os.File) bool { return !errors.Is(Lock(f), syscall.EWOULDBLOCK) && named(f) }
+func Hold(f *os.File) bool { return !errors.Is(Lock(f), syscall.EWOULDBLOCK) && hasName(f) }
 
 // Lock is Hold without the check that the file still has its name. It returns the reason if the
 // lock fails, such as a file system without locks.
@@ -28,7 +28,7 @@ func Claim(path string) (*os.File, error) {
 			return nil, err
 		}
 		err = Lock(f)
-		if err == nil && named(f) {
+		if err == nil && hasName(f) {
 			return f, nil
 		}
 		_ = f.Close()
@@ -44,7 +44,7 @@ func Claim(path string) (*os.File, error) {
 // Release removes a file that Claim created.
 func Release(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Close()) }
 
-func named(f *os.File) bool {
+func hasName(f *os.File) bool {
 	held, err1 := f.Stat()
 	now, err2 := os.Lstat(f.Name())
 	return err1 == nil && err2 == nil && os.SameFile(held, now)
@@ -57,7 +57,7 @@ func removeIdle(path string) bool {
 		return false
 	}
 	defer func() { _ = f.Close() }()
-	return Lock(f) == nil && named(f) && os.Remove(path) == nil
+	return Lock(f) == nil && hasName(f) && os.Remove(path) == nil
 }
 
 // publish calls place, then closes f. In this order no other process can lock the file in
