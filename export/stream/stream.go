@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/turnpack/turnpack/export"
@@ -164,8 +165,10 @@ func (s *Stream) remember(b Batch, there bool) {
 // interrupted reports whether b has a temporary file, left by a writer that was killed.
 func (s *Stream) interrupted(b *Batch) bool {
 	dir, name := filepath.Split(s.path(b))
-	found, _ := filepath.Glob(filepath.Join(dir, "."+name+".*"+atomic.TempSuffix))
-	return len(found) > 0
+	entries, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return strings.HasPrefix(e.Name(), "."+name+".") && strings.HasSuffix(e.Name(), atomic.TempSuffix)
+	})
 }
 
 // name returns the file name of batch seq.
