@@ -340,6 +340,8 @@ func (w *rowWriter) value(a *series, i, depth int) (there bool) {
 		w.items(a.kids[0], i*a.f.width, (i+1)*a.f.width, depth+1)
 	case typeMap:
 		w.pairs(a.kids[0], a.end(i), a.end(i+1), depth+1)
+	case typeDecimal:
+		w.decimal(a, i)
 	default:
 		w.b = a.appendValue(w.b, i)
 	}
@@ -392,6 +394,16 @@ func (w *rowWriter) pairs(a *series, from, to, depth int) {
 	w.b = append(w.b, '}')
 }
 
+func (w *rowWriter) decimal(a *series, i int) {
+	width := a.f.width / 8
+	digits := slices.Clone(a.data[i*width : (i+1)*width])
+	slices.Reverse(digits)
+	var err error
+	if w.b, err = pqread.AppendDecimal(w.b, digits, a.f.scale); err != nil {
+		w.err = fmt.Errorf("column %s: %w", a.f.name, err)
+	}
+}
+
 // unsigned returns integer i of a as an unsigned number.
 func (a *series) unsigned(i int) uint64 {
 	width := a.f.width / 8
@@ -410,7 +422,7 @@ func (a *series) integer(i int) int64 {
 	return int64(x)
 }
 
-// appendValue appends value i of a column without children.
+// appendValue appends value i of a column without children, which is no decimal.
 func (a *series) appendValue(b []byte, i int) []byte {
 	switch f := a.f; f.id {
 	case typeBool:
@@ -423,11 +435,6 @@ func (a *series) appendValue(b []byte, i int) []byte {
 			return jsonscan.AppendFloat(b, float64(math.Float32frombits(uint32(a.unsigned(i)))), 32)
 		}
 		return jsonscan.AppendFloat(b, math.Float64frombits(a.unsigned(i)), 64)
-	case typeDecimal:
-		width := f.width / 8
-		digits := slices.Clone(a.data[i*width : (i+1)*width])
-		slices.Reverse(digits)
-		return pqread.AppendDecimal(b, digits, f.scale)
 	case typeUtf8, typeBigUtf8:
 		return jsonscan.AppendText(b, string(a.data[a.end(i):a.end(i+1)]))
 	case typeBinary, typeBigBinary:

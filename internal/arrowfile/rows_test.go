@@ -50,6 +50,25 @@ func TestRowsOfEveryType(t *testing.T) {
 	}, rows)
 }
 
+func TestScaleOfDecimals(t *testing.T) {
+	read := func(scale int) ([]byte, error) {
+		data := typesFixture(t)
+		f, err := Open(bytes.NewReader(data), int64(len(data)))
+		require.NoError(t, err)
+		for i := range f.schema.fields {
+			f.schema.fields[i].scale = scale
+		}
+		rows, err := NewRows(f, 1<<20)
+		require.NoError(t, err)
+		return rows.Next()
+	}
+	row, err := read(-2)
+	require.NoError(t, err)
+	require.Contains(t, string(row), `"d":-15000,`)
+	_, err = read(1001)
+	require.EqualError(t, err, "record batch 1: column d: a decimal of scale 1001, expected -1000 to 1000")
+}
+
 // A damaged file gives an error or other rows, within limits of time and memory.
 func TestDamagedRows(t *testing.T) {
 	kit.OneGoroutine(t)

@@ -3,10 +3,13 @@ package pqread
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"math/big"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,6 +50,40 @@ func TestRowsOfEveryType(t *testing.T) {
 		`{"m":{"k":1,"l":2},"p":[{"key":1,"value":"x"}],"b":"/wA=","ts":1704067200000000,"d":-1.50,"f":NaN,"h":1.5,"ll":[[1,2],[],null],"u":18446744073709551615,"fb":"YWI=","e":{},"i":1,"s":"a"}`,
 		`{"m":{},"b":"abc","ts":1704067200000000,"d":0.01,"f":1e+300,"h":-2.0,"u":0,"fb":"Y2Q=","s":"b"}`,
 	}, rows)
+}
+
+// decimals reads the rows of a fixture as if its column name held decimals.
+func decimals(t *testing.T, data []byte, name string, scale int) ([]byte, error) {
+	f, err := Open(bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	i := slices.IndexFunc(f.columns, func(n *node) bool { return n.name == name })
+	e := &f.columns[i].schema
+	e.text, e.decimal, e.scale = false, true, scale
+	row, err := NewRows(f, 1<<20).Next()
+	return row, err
+}
+
+func TestDecimals(t *testing.T) {
+	data := fixture(t, "types")
+	for scale, want := range map[int]string{0: `"i":1,"s":97}`, 1: `"s":9.7}`, 3: `"s":0.097}`, -2: `"s":9700}`} {
+		row, err := decimals(t, data, "s", scale)
+		require.NoError(t, err)
+		require.Contains(t, string(row), want)
+	}
+	row, err := decimals(t, data, "i", -2)
+	require.NoError(t, err)
+	require.Contains(t, string(row), `"i":100,`)
+	for _, scale := range []int{maxScale + 1, -maxScale - 1} {
+		for _, name := range []string{"i", "s"} {
+			_, err := decimals(t, data, name, scale)
+			require.EqualError(t, err, fmt.Sprintf("row group 0: column %s: a decimal of scale %d, expected -1000 to 1000", name, scale))
+		}
+	}
+	for x, want := range map[int64]string{0: "0", 5: "500", -5: "-500"} {
+		got, err := appendDecimal(nil, big.NewInt(x), -2)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
 }
 
 // A damaged file gives an error or other rows, within limits of time and memory.

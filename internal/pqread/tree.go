@@ -171,12 +171,12 @@ func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 		if e.unsigned {
 			return strconv.AppendUint(b, uint64(uint32(o.Ints[v])), 10), nil
 		}
-		return appendScaled(b, int64(o.Ints[v]), e), nil
+		return c.scaled(b, int64(o.Ints[v]), e)
 	case Int64:
 		if e.unsigned {
 			return strconv.AppendUint(b, uint64(o.Longs[v]), 10), nil
 		}
-		return appendScaled(b, o.Longs[v], e), nil
+		return c.scaled(b, o.Longs[v], e)
 	case Float:
 		return jsonscan.AppendFloat(b, float64(o.Floats[v]), 32), nil
 	case Double:
@@ -187,7 +187,7 @@ func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 	case e.text:
 		return jsonscan.AppendText(b, s), nil
 	case e.decimal && len(s) > 0:
-		return AppendDecimal(b, []byte(s), e.scale), nil
+		return c.decimal(AppendDecimal(b, []byte(s), e.scale))
 	case e.half && len(s) == 2:
 		return jsonscan.AppendFloat(b, HalfFloat(binary.LittleEndian.Uint16([]byte(s))), 32), nil
 	case e.typ == ByteArray && utf8.ValidString(s):
@@ -196,15 +196,24 @@ func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 	return jsonscan.AppendBase64(b, []byte(s)), nil
 }
 
-func appendScaled(b []byte, x int64, e *element) []byte {
+func (c *cursor) scaled(b []byte, x int64, e *element) ([]byte, error) {
 	if e.decimal && e.scale != 0 {
-		return appendDecimal(b, big.NewInt(x), e.scale)
+		return c.decimal(appendDecimal(b, big.NewInt(x), e.scale))
 	}
-	return strconv.AppendInt(b, x, 10)
+	return strconv.AppendInt(b, x, 10), nil
 }
 
-// AppendDecimal writes a big-endian two's complement number with scale digits after the point.
-func AppendDecimal(b, digits []byte, scale int) []byte {
+// decimal adds the column to the error of a decimal.
+func (c *cursor) decimal(b []byte, err error) ([]byte, error) {
+	if err != nil {
+		err = fmt.Errorf("column %s: %w", c.leaf.Name, err)
+	}
+	return b, err
+}
+
+// AppendDecimal writes a big-endian two's complement number with scale digits after the point. If
+// scale is negative, the number is a multiple of 10^-scale.
+func AppendDecimal(b, digits []byte, scale int) ([]byte, error) {
 	x := new(big.Int).SetBytes(digits)
 	if digits[0] >= 0x80 { // two's complement
 		x.Sub(x, new(big.Int).Lsh(big.NewInt(1), uint(8*len(digits))))
@@ -212,13 +221,20 @@ func AppendDecimal(b, digits []byte, scale int) []byte {
 	return appendDecimal(b, x, scale)
 }
 
-// maxScale is the greatest number of digits after the point.
+// maxScale is the greatest number of digits after the point, and of zeros that a negative scale
+// stands for.
 const maxScale = 1000
 
 // appendDecimal writes x with scale digits after the point.
-func appendDecimal(b []byte, x *big.Int, scale int) []byte {
-	if scale <= 0 || scale > maxScale {
-		return x.Append(b, 10)
+func appendDecimal(b []byte, x *big.Int, scale int) ([]byte, error) {
+	if scale < -maxScale || scale > maxScale {
+		return b, fmt.Errorf("a decimal of scale %d, expected %d to %d", scale, -maxScale, maxScale)
+	}
+	if scale <= 0 {
+		if b = x.Append(b, 10); x.Sign() != 0 {
+			b = append(b, slices.Repeat([]byte{'0'}, -scale)...)
+		}
+		return b, nil
 	}
 	if x.Sign() < 0 {
 		b = append(b, '-')
@@ -228,7 +244,7 @@ func appendDecimal(b []byte, x *big.Int, scale int) []byte {
 		digits = append(slices.Repeat([]byte{'0'}, missing), digits...)
 	}
 	at := len(digits) - scale
-	return append(append(append(b, digits[:at]...), '.'), digits[at:]...)
+	return append(append(append(b, digits[:at]...), '.'), digits[at:]...), nil
 }
 
 // HalfFloat returns the value of a 16-bit float.
