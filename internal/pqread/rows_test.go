@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -84,6 +85,44 @@ func TestDecimals(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, string(got))
 	}
+}
+
+// A decimal of any length is read if its number fits into 256 bits.
+func TestLongDecimals(t *testing.T) {
+	for _, c := range []struct {
+		lead   byte
+		digits []byte
+		want   string
+	}{
+		{0x00, []byte{5}, "0.05"},
+		{0xff, []byte{0x80}, "-1.28"},
+		{0x00, []byte{0x80}, "1.28"},
+		{0xff, []byte{0x7f}, "-1.29"},
+		{0x00, nil, "0.00"},
+		{0xff, nil, "-0.01"},
+		{0x00, bytes.Repeat([]byte{0x7f}, maxDecimal), ""},
+		{0xff, bytes.Repeat([]byte{0x80}, maxDecimal), ""},
+	} {
+		for _, lead := range []int{1, 4 << 20} {
+			got, err := AppendDecimal(nil, append(bytes.Repeat([]byte{c.lead}, lead), c.digits...), 2)
+			require.NoError(t, err)
+			if c.want == "" {
+				require.Greater(t, len(got), 70)
+			} else {
+				require.Equal(t, c.want, string(got))
+			}
+		}
+	}
+	for _, digits := range [][]byte{append([]byte{0x00}, bytes.Repeat([]byte{0x80}, maxDecimal)...), append([]byte{0xff}, bytes.Repeat([]byte{0x7f}, maxDecimal)...)} {
+		_, err := AppendDecimal(nil, digits, 2)
+		require.EqualError(t, err, "a decimal of 33 bytes, expected at most 32")
+	}
+	start := time.Now()
+	_, err := AppendDecimal(nil, bytes.Repeat([]byte{1}, 4<<20), 2)
+	require.EqualError(t, err, "a decimal of 4194304 bytes, expected at most 32")
+	require.Less(t, time.Since(start), time.Second)
+	_, err = decimals(t, fixture(t, "long"), "s", 0)
+	require.ErrorContains(t, err, "row group 0: column s: a decimal of ")
 }
 
 // A damaged file gives an error or other rows, within limits of time and memory.

@@ -211,9 +211,18 @@ func (c *cursor) decimal(b []byte, err error) ([]byte, error) {
 	return b, err
 }
 
+// maxDecimal is the greatest number of bytes of a decimal, that of Arrow's decimal256.
+const maxDecimal = 32
+
 // AppendDecimal writes a big-endian two's complement number with scale digits after the point. If
 // scale is negative, the number is a multiple of 10^-scale.
 func AppendDecimal(b, digits []byte, scale int) ([]byte, error) {
+	for len(digits) > 1 && (digits[0] == 0 && digits[1] < 0x80 || digits[0] == 0xff && digits[1] >= 0x80) {
+		digits = digits[1:] // it repeats the sign
+	}
+	if len(digits) > maxDecimal {
+		return b, fmt.Errorf("a decimal of %d bytes, expected at most %d", len(digits), maxDecimal)
+	}
 	x := new(big.Int).SetBytes(digits)
 	if digits[0] >= 0x80 { // two's complement
 		x.Sub(x, new(big.Int).Lsh(big.NewInt(1), uint(8*len(digits))))
