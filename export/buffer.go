@@ -13,10 +13,12 @@ import (
 type buffer struct {
 	cols         [numColumns]pq.Values
 	rows, tokens int
+	texts        [numColumns]int // bytes of the texts of each column
 }
 
 func (b *buffer) reset() {
 	b.rows, b.tokens = 0, 0
+	clear(b.texts[:])
 	for i := range b.cols {
 		b.cols[i].Reset()
 	}
@@ -181,7 +183,10 @@ func count(lens []int32, from, to int) int32 {
 	return n
 }
 
-func (b *buffer) text(i int, s string) { b.cols[i].Texts = append(b.cols[i].Texts, s) }
+func (b *buffer) text(i int, s string) {
+	b.cols[i].Texts = append(b.cols[i].Texts, s)
+	b.texts[i] += len(s)
+}
 
 func (b *buffer) textOrNull(i int, s string) {
 	b.text(i, s)

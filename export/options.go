@@ -122,7 +122,7 @@ type Options struct {
 	// GroupTokens and GroupRows are the size from which a row group ends at the next GRPO
 	// group; 0 means 524288 tokens and 64 rows. Both double after every 1024 row groups of a
 	// file, at most to 16 times, which keeps its footer small. A row group ends at a row once
-	// it has four times either size.
+	// it has four times either size, or, in Arrow, before a column has 2 GiB of text.
 	GroupTokens, GroupRows int
 }
 

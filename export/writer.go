@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -47,6 +48,7 @@ type Writer struct {
 	buf    *buffer
 	out    encoder
 	sink   sink
+	most   int // greatest offset of a record batch, 0 = the format has no offsets
 	stats  Stats
 	err    error
 	closed bool
@@ -99,6 +101,7 @@ func newWriter(s sink, o Options) (*Writer, error) {
 	w := &Writer{check: Checker{opts: o}, buf: &buffer{}, sink: s}
 	cols := fileColumns(o.Trace)
 	if o.Format != parquet {
+		w.most = math.MaxInt32
 		w.out = &arrowEncoder{out: &pq.Counter{To: s}, cols: cols, file: o.Format == arrowFile, zstd: o.ZstdLevel >= 0,
 			kv: func() []pqread.KV { return fileMetadata(w.check.opts, w.check.columns) }}
 		return w, nil
@@ -166,7 +169,11 @@ func (w *Writer) write(s *rollout.Sample) error {
 
 // take adds a row that has passed the checks.
 func (w *Writer) take(s *rollout.Sample, t *tokens, trained int, newGroup, newRollout bool) error {
-	if w.full(newGroup, newRollout) {
+	fits, err := w.fits(s, t)
+	if err != nil {
+		return err
+	}
+	if !fits || w.full(newGroup, newRollout) {
 		if err := w.flush(); err != nil {
 			return err
 		}
@@ -193,6 +200,26 @@ func (w *Writer) full(newGroup, newRollout bool) bool {
 	tokens, rows := w.check.opts.GroupTokens*w.growth(), w.check.opts.GroupRows*w.growth()
 	reached := func(times int) bool { return w.buf.tokens >= times*tokens || w.buf.rows >= times*rows }
 	return newGroup && reached(1) || newRollout && reached(2) || reached(4)
+}
+
+// fits reports whether the offsets of a record batch can count the row together with the buffered
+// rows. A row too large for any batch is an error.
+func (w *Writer) fits(s *rollout.Sample, t *tokens) (bool, error) {
+	if w.most == 0 {
+		return true, nil
+	}
+	fits := w.buf.tokens+len(t.ids) <= w.most
+	for _, text := range [...]struct{ column, bytes int }{
+		{iSampleID, len(s.ID)}, {iGroupID, len(s.Group)}, {iRolloutID, len(s.Rollout)}, {iStatus, len(w.check.opts.status(s).String())},
+		{iFinishReason, len(s.FinishReason)}, {iMaskReason, len(s.MaskReason)}, {iMetadata, len(s.Metadata)},
+	} {
+		if text.bytes > w.most {
+			return false, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: s.Rollout, Field: columns()[text.column].Name},
+				"found a text of %d bytes, expected at most %d in Arrow", text.bytes, w.most).WithFix("shorten it")
+		}
+		fits = fits && w.buf.texts[text.column]+text.bytes <= w.most
+	}
+	return fits, nil
 }
 
 // growth returns the factor by which row groups are now larger than at the start of the file.
