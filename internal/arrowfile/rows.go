@@ -374,7 +374,11 @@ func (w *rowWriter) items(a *series, from, to, depth int) {
 
 // pairs writes a map: an object if its keys are text, otherwise a list of pairs.
 func (w *rowWriter) pairs(a *series, from, to, depth int) {
-	if key := a.kids[0].f; key.of != nil && key.of.id != typeUtf8 || key.of == nil && key.id != typeUtf8 && key.id != typeBigUtf8 {
+	key := a.kids[0].f
+	if key.of != nil {
+		key = key.of
+	}
+	if key.id != typeUtf8 && key.id != typeBigUtf8 {
 		w.items(a, from, to, depth)
 		return
 	}

@@ -6,8 +6,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
@@ -48,6 +53,34 @@ func TestRowsOfEveryType(t *testing.T) {
 		`{"m":{"k":1,"l":2},"p":[{"key":1,"value":"x"}],"b":"/wA=","ts":1704067200000000,"d":-1.50,"f":NaN,"h":1.5,"ll":[[1,2],[],null],"u":18446744073709551615,"fb":"YWI=","e":{},"i":1,"s":"a"}`,
 		`{"m":{},"b":"abc","ts":1704067200000000,"d":0.01,"f":1e+300,"h":-2.0,"u":0,"fb":"Y2Q=","s":"b"}`,
 	}, rows)
+}
+
+// A map with text keys is an object, however they are encoded.
+func TestMapsOfTextKeys(t *testing.T) {
+	for _, text := range []arrow.DataType{arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString} {
+		texts, _, err := array.FromJSON(memory.NewGoAllocator(), text, strings.NewReader(`["a", "b"]`))
+		require.NoError(t, err)
+		indices, _, err := array.FromJSON(memory.NewGoAllocator(), arrow.PrimitiveTypes.Int8, strings.NewReader(`[1, 0]`))
+		require.NoError(t, err)
+		coded := array.NewDictionaryArray(&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: text}, indices, texts)
+		for _, c := range []struct {
+			keys arrow.Array
+			want string
+		}{{texts, `{"m":{"a":1,"b":0}}`}, {coded, `{"m":{"b":1,"a":0}}`}, {indices, `{"m":[{"key":1,"value":1},{"key":0,"value":0}]}`}} {
+			typ := arrow.MapOf(c.keys.DataType(), arrow.PrimitiveTypes.Int8)
+			pairs := array.NewData(typ.Elem(), 2, []*memory.Buffer{nil}, []arrow.ArrayData{c.keys.Data(), indices.Data()}, 0, 0)
+			offsets := memory.NewBufferBytes(arrow.Int32Traits.CastToBytes([]int32{0, 2}))
+			column := array.NewMapData(array.NewData(typ, 1, []*memory.Buffer{nil, offsets}, []arrow.ArrayData{pairs}, 0, 0))
+			schema := arrow.NewSchema([]arrow.Field{{Name: "m", Type: typ}}, nil)
+			var buf bytes.Buffer
+			w := ipc.NewWriter(&buf, ipc.WithSchema(schema))
+			require.NoError(t, w.Write(array.NewRecord(schema, []arrow.Array{column}, 1)))
+			require.NoError(t, w.Close())
+			rows, err := rowsOf(buf.Bytes())
+			require.NoError(t, err)
+			require.Equal(t, []string{c.want}, rows, "%s", typ)
+		}
+	}
 }
 
 func TestScaleOfDecimals(t *testing.T) {
