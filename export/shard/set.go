@@ -228,6 +228,9 @@ func (s *Set) open(row *rollout.Sample) error {
 // except those that a killed run can have left.
 func (s *Set) openMade() error {
 	names := s.opts.Maker.Names(s.next)
+	if len(names) == 0 {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Maker"}, "Names gives no file for shard %d, expected at least one", s.next).WithFix("name a file for each shard")
+	}
 	s.cur = &current{shard: Shard{File: names[0]}, crc: crc32.New(castagnoli), done: s.next < s.resumed}
 	if s.cur.done || s.opts.Force || s.progress.Making && s.next == s.resumed {
 		return nil

@@ -414,6 +414,12 @@ func TestNamesThatLoseRowsAreRefused(t *testing.T) {
 		_, err = shard.Create(t.TempDir(), shard.Options{Maker: m})
 		require.ErrorContains(t, err, "Options.Maker")
 	}
+	dir := t.TempDir()
+	_, err = run(dir, rows(3), shard.Options{GroupsPerShard: 1, Maker: &shard.Maker{Names: func(i int) []string { return []string{"one"}[min(i, 1):] }, Write: func(int, []rollout.Sample) error {
+		return os.WriteFile(filepath.Join(dir, "one"), []byte("x"), 0o644)
+	}}})
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.ErrorContains(t, err, "Options.Maker: Names gives no file for shard 1")
 	_, err = shard.Create("", shard.Options{})
 	require.ErrorIs(t, err, rollout.KindInput)
 	_, err = shard.Merge(shard.Options{}, []*shard.Manifest{nil})
