@@ -381,5 +381,9 @@ func (s *Stream) Close() error {
 	} else if errors.Is(s.fault, export.ErrClosed) {
 		return nil
 	}
-	return errors.Join(s.index.Close(), s.lock.Close())
+	err := s.lock.Close()
+	if s.index != nil { // it could be opened
+		err = errors.Join(s.index.Close(), err)
+	}
+	return err
 }

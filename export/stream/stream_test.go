@@ -225,6 +225,18 @@ func TestOpenRefuses(t *testing.T) {
 	require.Error(t, err)
 }
 
+// An index that cannot be opened is the only cause that is told, and the folder is unlocked.
+func TestIndexThatCannotBeOpened(t *testing.T) {
+	dir := t.TempDir()
+	index := filepath.Join(dir, "batches.jsonl")
+	require.NoError(t, os.Mkdir(index, 0o755))
+	_, err := stream.Open(dir, export.Options{})
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.NotErrorIs(t, err, os.ErrInvalid)
+	require.NoError(t, os.Remove(index))
+	open(t, dir)
+}
+
 // After any error, Add returns the zero Batch.
 func TestWhatCannotBeAddedIsNoBatch(t *testing.T) {
 	_, err := stream.Open("", export.Options{})
