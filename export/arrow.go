@@ -20,8 +20,8 @@ const (
 	fieldDoc  = "turnpack.doc"
 )
 
-// arrowSchema is the schema of cols as Arrow has it, with file metadata kv and,
-// for each column, its unit and meaning.
+// arrowSchema returns the Arrow schema of cols, with the file metadata kv and each column's
+// unit and meaning in its field metadata.
 func arrowSchema(cols []column, kv []pqread.KV) *arrow.Schema {
 	var fields []arrow.Field
 	for _, c := range cols {
@@ -56,8 +56,8 @@ func arrowType(k pq.Kind) arrow.DataType {
 	return arrow.BinaryTypes.String
 }
 
-// arrowSchemaBytes is the value of ARROW:schema, from which readers take the
-// column metadata: the schema message of an IPC stream, in base64.
+// arrowSchemaBytes returns the value of the Parquet metadata key ARROW:schema, from which
+// readers take the column metadata: the schema message of an IPC stream in base64.
 func arrowSchemaBytes(cols []column, kv []pqread.KV) (string, error) {
 	var buf bytes.Buffer
 	w := ipc.NewWriter(&buf, ipc.WithSchema(arrowSchema(cols, kv)))

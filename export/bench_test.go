@@ -17,10 +17,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// batch makes rows as a job has them: groups of eight rollouts with four rows
-// each, every row the grown history of the one before, about 8,000 tokens, one
-// in nine trained; ids follow Zipf's law in phrases that come back, log
-// probabilities are mostly near zero.
+// batch returns rows like those of a real job: groups of eight rollouts with four rows each,
+// every row an extension of the one before, about 8,000 tokens, one token in nine trained. Ids
+// follow Zipf's law in recurring phrases; log probabilities are mostly near zero.
 func batch(seed uint64, groups int) []rollout.Sample {
 	r := rand.New(rand.NewPCG(seed, 9))
 	zipf := rand.NewZipf(r, 1.2, 8, 150_000)
@@ -129,8 +128,8 @@ func report(b *testing.B, rows []rollout.Sample, size int64) {
 	b.ReportMetric(float64(size)/float64(n), "B/tok")
 }
 
-// BenchmarkBareArrow writes the same three columns with arrow's own file
-// writer and does nothing else: no checks, no other columns.
+// BenchmarkBareArrow writes the same three columns with arrow's own file writer, without checks
+// and without the other columns.
 func BenchmarkBareArrow(b *testing.B) {
 	rows := batch(1, 16)
 	for _, codec := range []compress.Compression{compress.Codecs.Uncompressed, compress.Codecs.Zstd} {

@@ -13,17 +13,19 @@ import (
 type buffer struct {
 	cols         [numColumns]pq.Values
 	rows, tokens int
+	texts        [numColumns]int // bytes of the texts of each column
 }
 
 func (b *buffer) reset() {
 	b.rows, b.tokens = 0, 0
+	clear(b.texts[:])
 	for i := range b.cols {
 		b.cols[i].Reset()
 	}
 }
 
-// tokens are the ids and log probabilities of a row, and of how many tokens each entry
-// of its other columns tells; nil = of one.
+// tokens holds the ids and log probabilities of a row, one per token. lens[i] is the number of
+// tokens that entry i of the row's other columns covers; nil means one token per entry.
 type tokens struct {
 	lens     []int32
 	ids      []rollout.TokenID
@@ -32,7 +34,7 @@ type tokens struct {
 
 func tokensOf(s *rollout.Sample) *tokens { return &tokens{nil, s.IDs, s.Logprob} }
 
-// add copies a checked row.
+// add copies a row that has passed the checks.
 func (b *buffer) add(s *rollout.Sample, t *tokens, c Columns, status rollout.Status) {
 	b.rows++
 	b.tokens += len(t.ids)
@@ -66,8 +68,8 @@ func (b *buffer) add(s *rollout.Sample, t *tokens, c Columns, status rollout.Sta
 	b.textOrNull(iMetadata, string(s.Metadata))
 }
 
-// perToken copies the columns of tokens. Log probabilities and advantages are
-// zero where nothing is trained, whatever the sequence holds there.
+// perToken copies the per-token columns. Log probabilities and advantages are written as zero
+// on untrained tokens, whatever the row holds there.
 func (b *buffer) perToken(s *rollout.Sample, t *tokens, c Columns) {
 	length := func(i int, on bool) bool {
 		if !on {
@@ -79,7 +81,7 @@ func (b *buffer) perToken(s *rollout.Sample, t *tokens, c Columns) {
 	}
 	length(iInputIDs, true)
 	ids := &b.cols[iInputIDs]
-	if len(t.ids) > hugeRow && len(ids.Ints) == 0 && t.lens != nil { // the writer's to keep
+	if len(t.ids) > hugeRow && len(ids.Ints) == 0 && t.lens != nil { // the writer owns t.ids
 		ids.Ints = t.ids
 	} else {
 		ids.Ints = append(ids.Ints, t.ids...)
@@ -111,7 +113,7 @@ func (b *buffer) perToken(s *rollout.Sample, t *tokens, c Columns) {
 		to := &b.cols[iAdvantages]
 		trainedRuns(s.Weight, t.lens, func(from, end int, n int32, trained bool) {
 			if trained {
-				floatRuns(to, s.Credit[from:end], t.of(from, end))
+				floatRuns(to, s.Credit[from:end], t.counts(from, end))
 			} else {
 				to.Floats, to.Runs = append(to.Floats, 0), append(to.Runs, n)
 			}
@@ -123,7 +125,7 @@ func (b *buffer) perToken(s *rollout.Sample, t *tokens, c Columns) {
 	}
 }
 
-// trace copies where the tokens of a checked row are from.
+// trace copies the columns sources and flags of a row that has passed the checks.
 func (b *buffer) trace(s *rollout.Sample, t *tokens) {
 	n := int32(len(t.ids))
 	sources, flags := &b.cols[iSources], &b.cols[iFlags]
@@ -132,16 +134,16 @@ func (b *buffer) trace(s *rollout.Sample, t *tokens) {
 	flags.Ints, flags.Runs = appendRuns(flags.Ints, flags.Runs, s.Flags, t.lens, func(f rollout.Flag) int32 { return int32(f) })
 }
 
-// of is how many tokens entries [from, to) tell of.
-func (t *tokens) of(from, to int) []int32 {
+// counts returns the token counts of entries [from, to), or nil if each entry covers one token.
+func (t *tokens) counts(from, to int) []int32 {
 	if t.lens == nil {
 		return nil
 	}
 	return t.lens[from:to]
 }
 
-// trainedRuns calls visit for the stretches of entries that are all trained or all not,
-// with the number of their tokens.
+// trainedRuns calls visit for each maximal range of entries that are all trained or all
+// untrained, with the number of tokens in it.
 func trainedRuns(weights []float32, lens []int32, visit func(from, to int, n int32, trained bool)) {
 	for i := 0; i < len(weights); {
 		from, trained := i, weights[i] > 0
@@ -151,8 +153,8 @@ func trainedRuns(weights []float32, lens []int32, visit func(from, to int, n int
 	}
 }
 
-// appendRuns appends what of makes of the values of column, equal neighbours once, and
-// of how many tokens each tells.
+// appendRuns merges equal neighbours of column into runs, and appends of(value) and the token
+// count of each run.
 func appendRuns[V comparable, T any](values []T, runs []int32, column []V, lens []int32, of func(V) T) ([]T, []int32) {
 	for i := 0; i < len(column); {
 		from, v := i, column[i]
@@ -163,13 +165,13 @@ func appendRuns[V comparable, T any](values []T, runs []int32, column []V, lens 
 	return values, runs
 }
 
-// floatRuns is appendRuns of floats; their bits tell zero from its negative.
+// floatRuns is appendRuns for floats, compared by bit pattern so that 0 and -0 stay distinct.
 func floatRuns(to *pq.Values, column []float32, lens []int32) {
 	bits := arrow.Uint32Traits.CastFromBytes(arrow.Float32Traits.CastToBytes(column))
 	to.Floats, to.Runs = appendRuns(to.Floats, to.Runs, bits, lens, math.Float32frombits)
 }
 
-// count is how many tokens entries [from, to) tell of.
+// count returns the number of tokens that entries [from, to) cover.
 func count(lens []int32, from, to int) int32 {
 	if lens == nil {
 		return int32(to - from)
@@ -181,7 +183,10 @@ func count(lens []int32, from, to int) int32 {
 	return n
 }
 
-func (b *buffer) text(i int, s string) { b.cols[i].Texts = append(b.cols[i].Texts, s) }
+func (b *buffer) text(i int, s string) {
+	b.cols[i].Texts = append(b.cols[i].Texts, s)
+	b.texts[i] += len(s)
+}
 
 func (b *buffer) textOrNull(i int, s string) {
 	b.text(i, s)

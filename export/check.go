@@ -11,7 +11,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// refuse builds the error of a refused row. token is the offset or −1.
+// refuse returns the error for a refused row. token is the token's position, or −1 for the
+// whole row.
 func refuse(s *rollout.Sample, column, rule string, token int, fix, format string, args ...any) error {
 	where := rollout.Where{Rollout: s.Rollout, Field: column}
 	if token >= 0 {
@@ -22,8 +23,8 @@ func refuse(s *rollout.Sample, column, rule string, token int, fix, format strin
 	return e
 }
 
-// Refuse builds the error that packages over this one return for a row that
-// breaks a rule: it names row, column and rule, and fix says what to do.
+// Refuse returns the error for a row that breaks a rule, for packages built on this one. The
+// error names the row, the column and the rule; fix says what to do.
 func Refuse(s *rollout.Sample, column, rule, fix, format string, args ...any) error {
 	if s.ID == "" {
 		c := *s
@@ -33,8 +34,8 @@ func Refuse(s *rollout.Sample, column, rule, fix, format string, args ...any) er
 	return refuse(s, column, rule, -1, fix, format, args...)
 }
 
-// check states the rules that concern one row alone, under o, for a file with
-// the optional columns of c. It returns the first violation.
+// check applies the rules that concern a single row of a file with the optional columns c, and
+// returns the first violation.
 func (o *Options) check(s *rollout.Sample, c Columns) (maskFacts, error) {
 	if err := checkIdentity(s); err != nil {
 		return maskFacts{}, err
@@ -52,7 +53,7 @@ func (o *Options) check(s *rollout.Sample, c Columns) (maskFacts, error) {
 	return m, o.checkRest(s, c, m)
 }
 
-// checkTrace checks the values that Options.Trace writes.
+// checkTrace checks the columns that Options.Trace adds.
 func (o *Options) checkTrace(s *rollout.Sample) error {
 	if !o.Trace {
 		return nil
@@ -68,7 +69,7 @@ func (o *Options) checkTrace(s *rollout.Sample) error {
 	return nil
 }
 
-// checkRest states the rules that follow the mask's.
+// checkRest applies the rules that need the mask to be valid.
 func (o *Options) checkRest(s *rollout.Sample, c Columns, m maskFacts) error {
 	first, last := m.first, m.last
 	switch {
@@ -136,7 +137,7 @@ func (o *Options) checkLengths(s *rollout.Sample, c Columns) error {
 		return refuse(s, col.LossMask, ruleAligned, -1, "apply a loss mask policy first", "the row has no loss weights")
 	}
 	has := columnsOf(s)
-	has.Weights, c.Weights = true, true // checkMask sees to the column
+	has.Weights, c.Weights = true, true // checkMask checks the weights column
 	for i, col := range []struct {
 		name string
 		len  int
@@ -163,11 +164,11 @@ func (o *Options) checkLengths(s *rollout.Sample, c Columns) error {
 	return nil
 }
 
-// maskFacts are what one walk over the weights tells.
+// maskFacts is what checkMask learns from the loss weights.
 type maskFacts struct {
-	first, last int // trained tokens, −1 = none
+	first, last int // positions of the first and last trained token, −1 = none
 	trained     int
-	weighted    bool // a weight is neither 0 nor 1
+	weighted    bool // some weight is neither 0 nor 1
 }
 
 func checkMask(s *rollout.Sample) (maskFacts, error) {

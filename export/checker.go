@@ -5,17 +5,18 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Checker checks rows in order against the rules of the schema, for writers of
-// other formats. It must not be used concurrently.
+// Checker checks rows in order against the rules of the schema, for writers of other formats.
+// It must not be used concurrently.
 type Checker struct {
 	opts    Options
 	columns Columns
 	started bool
 	order   order
-	trained int // tokens of the last row
+	trained int // number of trained tokens in the last row
 }
 
-// NewChecker starts a checker. Of o, what concerns rows counts.
+// NewChecker returns a checker. Only the options about rows matter; those about the file's
+// encoding are ignored.
 func NewChecker(o Options) (*Checker, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -23,9 +24,9 @@ func NewChecker(o Options) (*Checker, error) {
 	return &Checker{opts: o}, nil
 }
 
-// Check checks the next row. An empty Sample.ID is set.
+// Check checks the next row and sets Sample.ID if it is empty.
 func (c *Checker) Check(s *rollout.Sample) error {
-	m, err := c.alone(s)
+	m, err := c.checkRow(s)
 	if err != nil {
 		return err
 	}
@@ -33,8 +34,8 @@ func (c *Checker) Check(s *rollout.Sample) error {
 	return c.order.add(s, m.trained)
 }
 
-// alone checks what concerns one row.
-func (c *Checker) alone(s *rollout.Sample) (maskFacts, error) {
+// checkRow applies the rules that concern a single row.
+func (c *Checker) checkRow(s *rollout.Sample) (maskFacts, error) {
 	if s.ID == "" {
 		s.ID = rollout.SampleID(s.Rollout, s.SampleIndex)
 	}
@@ -48,10 +49,11 @@ func (c *Checker) alone(s *rollout.Sample) (maskFacts, error) {
 	return m, c.checkDigests(s)
 }
 
-// End checks the last rollout.
+// End checks that the last rollout is complete. Call it after the last row.
 func (c *Checker) End() error { return c.order.end() }
 
-// start fixes what the first row decides.
+// start takes the optional columns and the digests from the first row where the options leave
+// them open.
 func (c *Checker) start(s *rollout.Sample) {
 	c.started = true
 	c.columns = ColumnsOf(s)

@@ -5,8 +5,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// derive checks the lengths of a row's columns and fills what follows from
-// them. flags is nil in a row without a trace.
+// derive checks the column lengths of a row that was read, and fills Weight, Source, Flags and
+// Turn. flags is nil in a file without a trace.
 func derive(s *rollout.Sample, mask, flags []int32) error {
 	if err := checkRead(s, mask, flags); err != nil {
 		return err
@@ -47,7 +47,7 @@ func checkRead(s *rollout.Sample, mask, flags []int32) error {
 	return nil
 }
 
-// checkOrigin checks the values of the trace.
+// checkOrigin checks the values of the columns sources and flags.
 func checkOrigin(s *rollout.Sample, flags []int32) error {
 	for t, f := range flags {
 		if s.Source[t] < -1 || f < 0 {
@@ -57,7 +57,7 @@ func checkOrigin(s *rollout.Sample, flags []int32) error {
 	return nil
 }
 
-// deriveWeight fills the weights from the mask, or checks that they fit it.
+// deriveWeight sets the weights to the mask, or checks that existing weights agree with it.
 func deriveWeight(s *rollout.Sample, mask []int32) error {
 	weights := s.Weight != nil
 	if !weights {
@@ -74,8 +74,8 @@ func deriveWeight(s *rollout.Sample, mask []int32) error {
 	return nil
 }
 
-// deriveFlags takes the recorded flags, or marks as sampled what is trained or
-// has a policy version.
+// deriveFlags sets the recorded flags or, without a trace, marks as sampled the tokens that are
+// trained or have a policy version.
 func deriveFlags(s *rollout.Sample, mask, flags []int32) {
 	s.Flags = make([]rollout.Flag, s.Len())
 	for t := range s.Flags {
@@ -88,8 +88,8 @@ func deriveFlags(s *rollout.Sample, mask, flags []int32) {
 	}
 }
 
-// deriveTurn numbers the agent steps. A step begins with a run of trained
-// tokens or, in a row with a trace, with the first sampled token of a message.
+// deriveTurn sets the agent step of each token. A step begins with a run of trained tokens or,
+// in a row with a trace, with the first sampled token of a message.
 func deriveTurn(s *rollout.Sample, mask []int32, traced bool) {
 	begins := func(t int) bool { return mask[t] == 1 && (t == 0 || mask[t-1] == 0) }
 	if traced {

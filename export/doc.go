@@ -1,25 +1,24 @@
-// Package export writes training batches: rows of the type rollout.Sample go
-// into Parquet files that trainers read, and come back from them.
+// Package export writes training batches: rows of type rollout.Sample in Parquet or Arrow files
+// that trainers read. It also reads such files back.
 //
 // # Rows
 //
-// One row is one linear token sequence with its loss mask and bookkeeping,
-// schema version 1, described in docs/format.md. Every per-token column is
-// token-aligned: the value at position t belongs to token t and nobody shifts.
+// A row is one linear token sequence with its loss mask and bookkeeping, in schema version 1,
+// which docs/format.md describes. Every per-token column is token-aligned: the value at
+// position t belongs to token t, without a shift.
 //
 // # Writing
 //
-// [Create] writes a file under a temporary name and moves it into place on
-// Close; [NewWriter] writes to any io.Writer. Write checks each row and refuses
-// those that would crash a trainer or mislead it in silence; the error names
-// row, column, rule and remedy, and [RefusedError] gives them as values. After
-// a refusal the file is dropped, so what stands under an output's name is
-// always whole.
+// [Create] writes a file under a temporary name and moves it into place on Close; [NewWriter]
+// writes to any io.Writer. Write checks each row and refuses rows that would crash a trainer or
+// silently mislead it. The error names the row, column, rule and remedy; [RefusedError] holds
+// them as values. A refused row discards the file, so a file under its final name is always
+// complete.
 //
-// Rows come in order: the rollouts of a group one after the other, the rows of
-// a rollout one after the other. [rollout.FinishRows] prepares the rows of one rollout: it
-// leaves out rows that train nothing, cuts each after its last trained token
-// and sets what depends on the rows that remain.
+// Rows must come in order: the rollouts of a group together, and the rows of a rollout
+// together. [rollout.FinishRows] prepares the rows of one rollout: it leaves out rows that
+// train nothing, cuts each row after its last trained token and sets the fields that depend on
+// the remaining rows.
 //
 //	w, err := export.Create("batch.parquet", export.Options{})
 //	if err != nil {
@@ -35,12 +34,11 @@
 //
 // # Optional columns
 //
-// logprobs, weights, advantages, versions and advantage are there for all rows
-// of a file or for none; an unused one keeps its full type and is null, so that
-// several files load together. [Options] names them or takes those of the first
-// row.
+// Each of logprobs, weights, advantages, versions and advantage is present in all rows of a
+// file or in none. An unused column keeps its full type and is null, so that several files load
+// together. [Options] names the columns in use; by default they are those of the first row.
 //
 // # Reading
 //
-// [Open] and [NewReader] give rows back, one row group in memory at a time.
+// [Open] and [NewReader] read rows back, with one row group in memory at a time.
 package export

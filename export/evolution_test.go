@@ -11,9 +11,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// A file of an older minor version, which lacks every nullable column and has
-// one that is not known, reads with nulls; one of another schema version is
-// refused.
+// A file of an older minor version, which lacks every nullable column and has an unknown one,
+// is read with nulls. A file of another schema version is refused.
 func TestOlderFilesRead(t *testing.T) {
 	s := rollout.Sample{Status: rollout.StatusCompleted, PromptLen: 1, IsLast: true, RolloutMaskSum: 1}
 	s.Group, s.Rollout, s.IDs, s.Weight = "g", "r", []int32{4, 5}, []float32{0, 1}

@@ -7,11 +7,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Create starts the file path. The bytes go to a temporary file beside it;
-// Close flushes them to the disk, moves the file to its name and flushes the
-// folder, so that path is either absent (or the old file) or complete. Unless
-// Options.Force is set, an output that exists is refused (ErrExists), now or when
-// Close would replace it: of several writers of one path exactly one wins.
+// Create starts the file path. The bytes go to a temporary file beside it. Close flushes them
+// to disk, moves the file into place and flushes the folder, so that path is always absent, the
+// old file or the complete new one. Unless Options.Force is set, an existing output is refused
+// with ErrExists, now or in Close: of several writers of one path exactly one wins.
 func Create(path string, o Options) (*Writer, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -27,5 +26,5 @@ func Create(path string, o Options) (*Writer, error) {
 	return w, nil
 }
 
-// writeError gives an error of the destination its place and kind.
+// writeError locates and classifies an error of the destination.
 func writeError(err error) error { return atomic.Locate(rollout.Where{}, err) }

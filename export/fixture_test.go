@@ -10,16 +10,16 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// spec describes one rollout of a fixture: the trained runs of each row.
+// spec describes one rollout of a fixture by the trained runs of each row.
 type spec struct {
 	group, id string
 	index     int
 	status    rollout.Status
 	reward    float64
-	rows      [][]int // alternating context and trained run lengths, context first
+	rows      [][]int // alternating lengths of untrained and trained runs, untrained first
 }
 
-// build makes settled rows with every column.
+// build returns finished rows with every column.
 func build(t testing.TB, r *rand.Rand, sp spec) []rollout.Sample {
 	t.Helper()
 	var rows []rollout.Sample
@@ -69,9 +69,9 @@ func build(t testing.TB, r *rand.Rand, sp spec) []rollout.Sample {
 	return rollout.FinishRows(rows)
 }
 
-// fixture is a set of groups like those trainers were tried on: ragged groups,
-// fan-out 1 to 5, aborted and truncated rollouts, a singleton group, a group
-// without spread.
+// fixture returns groups like those that trainers were tested with: groups of different sizes,
+// 1 to 5 rows per rollout, aborted and truncated rollouts, a group of one rollout, a group with
+// equal rewards.
 func fixture(t testing.TB, seed uint64, groups int) []rollout.Sample {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))

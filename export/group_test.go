@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// small makes the rows of one group: two rollouts of two rows.
+// small returns the rows of one group: two rollouts of two rows.
 func small(group string) (rows []rollout.Sample) {
 	for i := range 2 {
 		var of []rollout.Sample
@@ -35,7 +35,7 @@ func writeAll(t *testing.T, w *export.Writer, rows []rollout.Sample) {
 	}
 }
 
-// After a refusal the rows that come later are named, and not only the one at fault.
+// After a refusal, the errors of later rows name those rows, not only the refused one.
 func TestLaterRowsNameThemselves(t *testing.T) {
 	w, err := export.NewWriter(&bytes.Buffer{}, export.Options{})
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestLaterRowsNameThemselves(t *testing.T) {
 	require.Error(t, w.Close())
 }
 
-// Close after Abort publishes nothing and says so, however the calls come.
+// Close after Abort publishes nothing and returns ErrAborted, in any order of calls.
 func TestCloseAfterAbort(t *testing.T) {
 	dir := t.TempDir()
 	for _, format := range []string{"parquet", "arrow", "arrow-stream"} {

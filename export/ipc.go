@@ -14,8 +14,8 @@ import (
 	"github.com/turnpack/turnpack/internal/pqread"
 )
 
-// arrowEncoder writes row groups as Arrow record batches. The schema, which
-// carries the file metadata, goes out with the first one.
+// arrowEncoder writes row groups as Arrow record batches. The first one is preceded by the
+// schema, which carries the file metadata.
 type arrowEncoder struct {
 	out    *pq.Counter
 	cols   []column
@@ -62,7 +62,7 @@ func (e *arrowEncoder) WriteRowGroup(rows int, values []pq.Values) error {
 	return e.out.Err
 }
 
-// Close ends the file; its metadata went out with the schema.
+// Close ends the file. It ignores its argument: the metadata was written with the schema.
 func (e *arrowEncoder) Close([]pqread.KV) error {
 	if err := e.start(); err != nil {
 		return err
@@ -72,7 +72,8 @@ func (e *arrowEncoder) Close([]pqread.KV) error {
 
 func (e *arrowEncoder) Written() int64 { return e.out.N }
 
-// arrowData wraps column values as Arrow buffers, without copying numbers that are not runs.
+// arrowData wraps column values as Arrow buffers. Numbers that are not run-length encoded are
+// not copied.
 func arrowData(c pq.Column, v *pq.Values, rows int, t arrow.DataType) *array.Data {
 	if !c.List {
 		nulls, valid := validity(rows, func(i int) bool { return c.Nullable && v.Nulls[i] })
@@ -88,7 +89,8 @@ func arrowData(c pq.Column, v *pq.Values, rows int, t arrow.DataType) *array.Dat
 	return array.NewData(t, rows, []*memory.Buffer{valid, memory.NewBufferBytes(arrow.Int32Traits.CastToBytes(offsets))}, []arrow.ArrayData{child}, nulls, 0)
 }
 
-// validity makes the bitmap of rows that are not null, nil when all are there.
+// validity returns the number of null rows and the validity bitmap, which is nil if no row is
+// null.
 func validity(rows int, null func(int) bool) (nulls int, bitmap *memory.Buffer) {
 	bits := make([]byte, (rows+7)/8)
 	for i := range rows {

@@ -11,20 +11,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Columns names the optional columns of a file that every row must have. A
-// column that is not named is written as null in every row, with its full type.
+// Columns says which optional columns a file has; every row must have them. The others are
+// written as null in every row, with their full type.
 type Columns struct {
 	Logprobs, Weights, Advantages, Versions, Advantage bool
 }
 
 var columnNames = []string{col.Logprobs, col.Weights, col.Advantages, col.Versions, col.Advantage}
 
-// fields are those of c in the order of columnNames.
+// fields returns pointers to the fields of c in the order of columnNames.
 func (c *Columns) fields() []*bool {
 	return []*bool{&c.Logprobs, &c.Weights, &c.Advantages, &c.Versions, &c.Advantage}
 }
 
-// String lists the names, comma separated.
+// String returns the column names, separated by commas.
 func (c Columns) String() string {
 	var out []string
 	for i, on := range c.fields() {
@@ -35,7 +35,7 @@ func (c Columns) String() string {
 	return strings.Join(out, ",")
 }
 
-// ColumnsNamed reads what String lists. Other names are passed over.
+// ColumnsNamed parses the output of String. Unknown names are ignored.
 func ColumnsNamed(names string) (c Columns) {
 	on := strings.Split(names, ",")
 	for i, field := range c.fields() {
@@ -44,15 +44,15 @@ func ColumnsNamed(names string) (c Columns) {
 	return c
 }
 
-// ColumnsOf returns the optional columns that a row has. Weights counts when a
-// loss weight is neither 0 nor 1: others say no more than the loss mask.
+// ColumnsOf returns the optional columns that a row has. Weights counts only if a loss weight
+// is neither 0 nor 1; otherwise it repeats the loss mask.
 func ColumnsOf(s *rollout.Sample) Columns {
 	c := columnsOf(s)
 	c.Weights = slices.ContainsFunc(s.Weight, func(w float32) bool { return w != 0 && w != 1 })
 	return c
 }
 
-// columnsOf leaves the weights out.
+// columnsOf is ColumnsOf without the weights.
 func columnsOf(s *rollout.Sample) Columns {
 	return Columns{
 		Logprobs:   s.Logprob != nil,
@@ -62,7 +62,7 @@ func columnsOf(s *rollout.Sample) Columns {
 	}
 }
 
-// Missing names the columns of has that c lacks.
+// Missing returns the names of the columns in has that are not in c.
 func (c Columns) Missing(has Columns) []string {
 	var out []string
 	for i, on := range has.fields() {
@@ -73,57 +73,56 @@ func (c Columns) Missing(has Columns) []string {
 	return out
 }
 
-// The formats of a file.
+// The file formats.
 const (
 	parquet     = "parquet"
 	arrowFile   = "arrow"
 	arrowStream = "arrow-stream"
 )
 
-// Options says how rows are checked and written. The zero value is the default:
-// schema version 1, every rule on, zstd.
+// Options says how rows are checked and written. The zero value is the default: schema version
+// 1, every rule on, zstd.
 type Options struct {
-	// Format is that of the file, in a word, each with the same schema: "parquet", also
-	// ""; "arrow", a file of Arrow IPC, readable by memory mapping; "arrow-stream",
+	// Format is the file format; each has the same schema: "parquet", the default; "arrow", an
+	// Arrow IPC file, readable by memory mapping; or "arrow-stream", an Arrow IPC stream,
 	// readable from a pipe.
 	Format string
-	// Columns are the optional columns of the file; nil takes those of the first
-	// row, and a later row that has more or fewer is refused.
+	// Columns are the optional columns of the file. If nil, they are those of the first row,
+	// and a later row with more or fewer is refused.
 	Columns *Columns
-	// Weighted gives the file the column weights though its first row may have no weight
-	// other than 0 and 1, as with importance weights; Columns that are given name it.
+	// Weighted adds the column weights even if the first row has no weight other than 0 and 1,
+	// as with importance weights. It has no effect if Columns is set.
 	Weighted bool
-	// Trace adds the columns sources and flags, which say of every token which
-	// message and which part of it the text is from. Every row must know them, as
-	// rows of package tokenize do. Files for trainers do without.
+	// Trace adds the columns sources and flags, which say which message each token's text is
+	// from and which part of it. Every row must have both, as rows of package tokenize do.
+	// Trainers do not need them.
 	Trace bool
-	// Force replaces an output that exists.
+	// Force replaces an existing output.
 	Force bool
-	// KeepTail accepts rows with tokens after their last trained one.
+	// KeepTail accepts rows with tokens after their last trained token.
 	KeepTail bool
-	// KeepUntrained accepts rows without a trained token. Such a file is for
-	// looking at, not for training.
+	// KeepUntrained accepts rows without a trained token. Such a file is for inspection, not
+	// for training.
 	KeepUntrained bool
-	// UnknownStatus is written for rows whose record does not say how the rollout
-	// ended; unknown, the zero value, refuses them.
+	// UnknownStatus is written for rows whose record does not say how the rollout ended. The
+	// zero value, unknown, refuses such rows.
 	UnknownStatus rollout.Status
-	// Tokenizer, Template and Estimator are the file's digests and estimator
-	// record. Empty digests are taken from the first row; a row with another one is
-	// refused either way.
+	// Tokenizer, Template and Estimator are the file's digests and its estimator record. Empty
+	// digests are taken from the first row. A row with a different digest is refused in any
+	// case.
 	Tokenizer, Template, Estimator string
-	// GroupSeq is the number of the batch in a stream (package stream), which the file's
-	// metadata tells; 0 = it is in none.
+	// GroupSeq is the number of the batch in a stream (package stream), written to the file's
+	// metadata; 0 means that the file is not part of a stream.
 	GroupSeq int
-	// Metadata is added to the file metadata; keys starting with "turnpack." are
-	// reserved.
+	// Metadata is added to the file metadata; keys starting with "turnpack." are reserved.
 	Metadata map[string]string
-	// ZstdLevel is 1 … 22 for every column, -1 writes uncompressed pages; 0 takes
-	// 1 for ids and log probabilities, which compress little, and 3 for every other column.
+	// ZstdLevel is 1 to 22 for every column; -1 writes uncompressed pages. 0 means level 1 for
+	// ids and log probabilities, which compress little, and 3 for every other column.
 	ZstdLevel int
-	// GroupTokens and GroupRows are where a row group is cut, at the next GRPO
-	// group: 0 is 524288 tokens and 64 rows. Both double after every 1024 row
-	// groups of a file, so that its footer stays small. A row group never holds
-	// more than four times either.
+	// GroupTokens and GroupRows are the size from which a row group ends at the next GRPO
+	// group; 0 means 524288 tokens and 64 rows. Both double after every 1024 row groups of a
+	// file, at most to 16 times, which keeps its footer small. A row group ends at a row once
+	// it has four times either size, or, in Arrow, before a column has 2 GiB of text.
 	GroupTokens, GroupRows int
 }
 
@@ -133,7 +132,7 @@ const (
 	reservedPrefix     = "turnpack."
 )
 
-// Validate reports all faults of o at once.
+// Validate returns all faults of o, joined.
 func (o Options) Validate() error {
 	var faults []error
 	bad := func(field, format string, args ...any) {
@@ -162,8 +161,8 @@ func (o Options) Validate() error {
 	return errors.Join(faults...)
 }
 
-// InUse names the optional columns of a file that has c, comma separated, those
-// of Trace included.
+// InUse returns the names of the optional columns of a file with the columns c, separated by
+// commas, including those of Trace.
 func (o *Options) InUse(c Columns) string {
 	names := c.String()
 	if o.Trace {
@@ -182,39 +181,39 @@ func (o *Options) defaults() {
 	}
 }
 
-// The rules of the row schema by their names in docs/format.md. Errors name them and
-// their numbers there.
+// The rules of the row schema, by their names in docs/format.md. Errors give the name and the
+// number of the rule.
 const (
-	ruleAligned   = "aligned"   // one value per token, token-aligned
-	ruleTail      = "tail"      // a row ends on its last trained token
+	ruleAligned   = "aligned"   // every column has one value per token, token-aligned
+	ruleTail      = "tail"      // a row ends with its last trained token
 	ruleTrained   = "trained"   // a row has a trained token
-	ruleColumns   = "columns"   // optional columns are there for all rows or for none
-	ruleOrder     = "order"     // groups and rollouts are contiguous, is_last exact
-	rulePrompt    = "prompt"    // prompt_len is at least 1 and the first token never trained
+	ruleColumns   = "columns"   // an optional column is present in all rows or in none
+	ruleOrder     = "order"     // groups and rollouts are contiguous, is_last is exact
+	rulePrompt    = "prompt"    // prompt_len is at least 1 and the first token is not trained
 	ruleSampling  = "sampling"  // one temperature per row, log probabilities at most 0
-	ruleAdvantage = "advantage" // a scalar advantage stands beside per-token ones
+	ruleAdvantage = "advantage" // a row with per-token advantages has a scalar advantage
 	ruleWeights   = "weights"   // weights are finite and at least 0
 	ruleIdentity  = "identity"  // ids, indices, status and metadata are well formed
-	ruleTarget    = "target"    // the trainer named as target cannot take the row
+	ruleTarget    = "target"    // the target trainer cannot take the row
 )
 
-// rules stand in the order of docs/format.md, which numbers them.
+// rules lists the rules in the order of docs/format.md, which numbers them.
 var rules = []string{ruleAligned, ruleTail, ruleTrained, ruleColumns, ruleOrder, rulePrompt, ruleSampling, ruleAdvantage, ruleWeights, ruleIdentity, ruleTarget}
 
-// numbered is "rule 5 (order)".
+// numbered returns the number and the name of a rule, for example "rule 5 (order)".
 func numbered(r string) string {
 	return fmt.Sprintf("rule %d (%s)", slices.Index(rules, r)+1, r)
 }
 
-// RefusedError is the cause of a refused row: which row, column and rule.
-// errors.As finds it within the located error that Write returns.
+// RefusedError is the cause in the error of a refused row: the row, column and rule. errors.As
+// finds it in the error that Write returns.
 type RefusedError struct {
 	Sample string
 	Column string
 	Rule   string
 }
 
-// Error names row, column and rule.
+// Error returns the row, column and rule as text.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("row %q, column %s, %s", e.Sample, e.Column, numbered(e.Rule))
 }

@@ -6,20 +6,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// order checks what rows owe to each other: contiguous groups, contiguous
-// rollouts inside them, rows numbered from 0, is_last and rollout_mask_sum
-// exact. Memory: the names of groups and rollouts, and a few bytes for each.
+// order checks the rules across rows: groups are contiguous, rollouts are contiguous within
+// their group, rows are numbered from 0, is_last and rollout_mask_sum are exact. It keeps the
+// names of all groups and rollouts in memory, with a few bytes for each.
 type order struct {
 	groups, rollouts keys.Keys
-	indices          map[int]string // rollout_index → rollout of the open group
+	indices          map[int]string // rollout_index → rollout id, for the current group
 
 	group string
-	open  *rollout.Sample // last row seen, its columns dropped; nil = none
-	row   rollout.Sample  // that open points to
-	sum   int64           // trained tokens of the open rollout so far
+	open  *rollout.Sample // last row seen, without its per-token columns; nil = none
+	row   rollout.Sample  // storage that open points to
+	sum   int64           // trained tokens of the current rollout so far
 }
 
-// add checks s after the rows seen before.
+// add checks s against the rows before it.
 func (o *order) add(s *rollout.Sample, trained int) error {
 	if o.open == nil || o.open.Rollout != s.Rollout {
 		if err := o.end(); err != nil {
@@ -81,7 +81,7 @@ func (o *order) next(s *rollout.Sample) error {
 	return nil
 }
 
-// end checks the rollout that is open, if any.
+// end checks the current rollout, if any.
 func (o *order) end() error {
 	p := o.open
 	if p == nil {

@@ -15,14 +15,14 @@ import (
 	"github.com/turnpack/turnpack/internal/pqread"
 )
 
-// table is what internal/oracle/write_tables.py says of a table, and what wrote
-// the file of each format.
+// table describes a table that internal/oracle/write_tables.py wrote, and the writer of the
+// file in each format.
 type table struct {
 	By      map[string]string
 	Columns map[string]tableColumn
 }
 
-// tableColumn is a column, all row groups together.
+// tableColumn is a column over all row groups.
 type tableColumn struct {
 	Kind         string
 	List         bool
@@ -30,7 +30,7 @@ type tableColumn struct {
 	Lens         []int32
 	Nulls        []bool
 	Bools        []bool
-	Numbers      []int64 // the bits of floats
+	Numbers      []int64 // floats as their bits
 	Texts        []string
 }
 
@@ -57,9 +57,9 @@ func joined(kind string, list bool, chunks []*pqread.Chunk) tableColumn {
 	return out
 }
 
-// Random tables hold what they were given: Parquet by pyarrow, polars and duckdb
-// in every codec and page version, Arrow files and streams by pyarrow between
-// columns of types that are not read.
+// Random tables are read as they were written: Parquet by pyarrow, polars and duckdb in every
+// codec and page version; Arrow files and streams by pyarrow, among columns of types that File
+// does not read.
 func TestPythonTables(t *testing.T) {
 	dir := t.TempDir()
 	python(t, "write_tables.py", dir, "300")

@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/export"
 )
 
-// python runs a script of internal/oracle with the interpreter named by
-// TURNPACK_PYTHON, and skips without one.
+// python runs a script of internal/oracle with the interpreter that TURNPACK_PYTHON names.
+// Without one it skips the test.
 func python(t testing.TB, args ...string) string {
 	t.Helper()
 	bin := os.Getenv("TURNPACK_PYTHON")
@@ -25,8 +25,8 @@ func python(t testing.TB, args ...string) string {
 	return string(out)
 }
 
-// Four readers agree on every cell, on one file and on several with different
-// unused columns, and a file written again by pyarrow gives the same rows.
+// Four readers agree on every cell, for one file and for several with different unused columns.
+// A file rewritten by pyarrow has the same rows.
 func TestPythonReaders(t *testing.T) {
 	dir := t.TempDir()
 	var paths []string

@@ -20,26 +20,26 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Reader gives back the rows of a file in order. Memory is bounded by one row
-// group. It must not be used concurrently.
+// Reader returns the rows of a file in order, with one row group in memory at a time. It must
+// not be used concurrently.
 type Reader struct {
 	src    source
 	where  rollout.Where
 	closer io.Closer
 	info   Info
-	group  int // row groups loaded
+	group  int // number of row groups loaded
 	rows   []rollout.Sample
 }
 
-// A source gives row groups of one file format.
+// A source reads the row groups of one file format.
 type source interface {
 	metadata() []pqread.KV
-	// rows is the number of rows of the file, −1 when only its end tells.
+	// rows is the number of rows of the file, −1 if it is unknown before the end is read.
 	rows() int64
-	// check compares a column of the file with the schema's.
+	// check compares a column of the file with the schema.
 	check(c column) (missing bool, mismatch string)
-	// next decodes the named columns of the next row group; a column that the file
-	// lacks is nil. The end is io.EOF.
+	// next decodes the named columns of the next row group; a column that is not in the file is
+	// nil. It returns io.EOF after the last row group.
 	next(names []string) (chunks []*pqread.Chunk, rows int, err error)
 }
 
@@ -85,26 +85,26 @@ func (s *parquetSource) next(names []string) ([]*pqread.Chunk, int, error) {
 		}
 		var err error
 		if out[i], err = s.Read(s.at, leaf); err != nil {
-			return nil, 0, fmt.Errorf("column %s: %v", name, err) // a cut chunk must not read as io.EOF
+			return nil, 0, fmt.Errorf("column %s: %v", name, err) // %v: a truncated chunk must not look like io.EOF
 		}
 	}
 	s.at++
 	return out, s.Rows(s.at - 1), nil
 }
 
-// Info is what a file says about itself.
+// Info describes a file, from its metadata.
 type Info struct {
 	SchemaVersion                  string
 	Columns                        Columns
 	Trace                          bool // the file has the columns sources and flags
 	Tokenizer, Template, Estimator string
-	// Metadata holds the other keys of the file metadata.
+	// Metadata holds the file metadata under all other keys.
 	Metadata map[string]string
 	Rows     int64
-	GroupSeq int // of Options, 0 = none
+	GroupSeq int // see Options.GroupSeq; 0 = none
 }
 
-// pathless is what went wrong, without the path that errors name anyway.
+// pathless returns err without the path, which the caller's error already names.
 func pathless(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -112,9 +112,9 @@ func pathless(err error) error {
 	return err
 }
 
-// Open opens the file path. Close closes it. A file of a set that is not complete is
-// read as any other is, since a step can be trained on while the next is written:
-// shard.Unfinished names such files.
+// Open opens the file path. Close closes it. Open also reads files of an unfinished set, since
+// a training step can use a file while the next is being written; shard.Unfinished reports such
+// files.
 func Open(path string) (*Reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -132,8 +132,8 @@ func Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// NewReader reads a Parquet file, an Arrow file or an Arrow stream of the row
-// schema, of this or an older version, from r, which holds size bytes.
+// NewReader reads a Parquet file, an Arrow file or an Arrow stream of the row schema, in this
+// or an older version, from r, which holds size bytes.
 func NewReader(r io.ReaderAt, size int64) (*Reader, error) {
 	if r == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "r"}, "expected a reader, found nil")
@@ -214,8 +214,8 @@ func (r *Reader) at(field string) rollout.Where {
 	return w
 }
 
-// checkSchema refuses a file whose columns are not those of the schema. A
-// column that may be null may be missing: older files lack later ones.
+// checkSchema returns an error if the file's columns do not match the schema. A nullable column
+// may be missing: older files lack later columns.
 func (r *Reader) checkSchema() error {
 	for _, c := range columns() {
 		missing, mismatch := r.src.check(c)
@@ -229,18 +229,17 @@ func (r *Reader) checkSchema() error {
 	return nil
 }
 
-// Info returns what the file says about itself.
+// Info returns the description of the file.
 func (r *Reader) Info() Info { return r.info }
 
-// Read returns the next row, or io.EOF after the last. The row shares memory
-// with rows of the same row group and with nothing else; it may be kept.
+// Read returns the next row, or io.EOF after the last. The row shares memory only with rows of
+// the same row group and may be kept.
 //
-// A row of a file without a trace (Info.Trace) says less than the sequence it
-// was made from: Source is −1 everywhere and Flags know only which tokens were
-// sampled (trained, or with a policy version). Turn is always the agent step,
-// which is exact when the row holds one run of trained tokens per step (with a
-// trace: one sampled message per step) and the row's first step otherwise.
-// Weight is the weights column or, without one, the loss mask.
+// In a file without a trace (Info.Trace), Source is −1 everywhere and Flags mark only which
+// tokens were sampled (trained, or with a policy version). Turn always holds the agent step,
+// which is exact if the row has one run of trained tokens per step (with a trace: one sampled
+// message per step); otherwise it is the row's first step. Weight is the weights column or,
+// without one, the loss mask.
 func (r *Reader) Read() (rollout.Sample, error) {
 	if r.src == nil {
 		return rollout.Sample{}, zero.Value("export.Reader", "Open or NewReader")
@@ -265,7 +264,7 @@ func (r *Reader) Close() error {
 	return r.closer.Close()
 }
 
-// ReadAll returns all rows of a file.
+// ReadAll returns all rows of the file path and its description.
 func ReadAll(path string) (rows []rollout.Sample, info Info, err error) {
 	r, err := Open(path)
 	if err != nil {
@@ -324,14 +323,14 @@ func (r *Reader) load() ([]rollout.Sample, error) {
 	return rows, nil
 }
 
-// rowCursor walks the dense values of a row group.
+// rowCursor walks through the non-null values of a row group.
 type rowCursor struct {
 	chunks []*pqread.Chunk
-	at     [numColumns]int // next dense value
+	at     [numColumns]int // next non-null value, per column
 }
 
-// take returns the range of dense values of row i in column c; ok is false for
-// null and for a column that the file lacks.
+// take returns the range of non-null values of row i in column c. ok is false if the value is
+// null or the file has no such column.
 func (k *rowCursor) take(c, i int) (from, to int, ok bool) {
 	chunk := k.chunks[c]
 	if chunk == nil {
@@ -389,7 +388,7 @@ func (k *rowCursor) floats(c, i int) []float32 {
 	return k.chunks[c].Floats[from:to:to]
 }
 
-// row fills s with row i.
+// row fills s from row i. Rows must be read in order.
 func (k *rowCursor) row(i int, s *rollout.Sample) error {
 	s.ID, s.Group, s.Rollout = k.text(iSampleID, i), k.text(iGroupID, i), k.text(iRolloutID, i)
 	s.RolloutIndex, s.SampleIndex = k.int(iRolloutIndex, i), k.int(iSampleIndex, i)

@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// What a caller gives in vain is an error, not a panic.
+// Invalid arguments give an error, not a panic.
 func TestNothingToWriteToOrToReadFromIsAnError(t *testing.T) {
 	_, err := export.NewWriter(nil, export.Options{})
 	require.ErrorIs(t, err, rollout.KindInput)

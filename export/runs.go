@@ -9,21 +9,21 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// hugeRow is the length of a row that is a row group of its own where it comes as runs.
+// hugeRow is the number of tokens from which a run-length encoded row becomes a row group of
+// its own.
 const hugeRow = 1 << 18
 
-// WriteRuns is Write for a row whose columns are runs: those of s have one entry for
-// each run of tokens that are alike in them, the first token a run by itself, and lens
-// holds the lengths of the runs. ids and logprobs, nil where s has none, are those of
-// the tokens; the writer keeps neither. Prompt lengths and sums of s count
-// tokens. The file is that of Write, but that a row of over 262,144 tokens is a row
-// group of its own: a Parquet file gets it in memory of little more than twice its ids,
-// an Arrow file in that of its columns.
+// WriteRuns is Write for a row with run-length encoded columns. Entry i of a per-token column
+// of s covers lens[i] tokens, which agree in all columns; the first run is a single token. ids
+// and logprobs (nil if s has none) hold one value per token; the writer keeps neither. Prompt
+// lengths and sums in s count tokens. The file is the same as with Write, except that a row of
+// more than 262,144 tokens becomes a row group of its own. Writing such a row takes little more
+// than twice the memory of its ids in Parquet; in Arrow it takes the memory of its columns.
 func (w *Writer) WriteRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 	return w.ifOpen(&s, func() error { return w.writeRuns(&s, lens, ids, logprobs) })
 }
 
-// CheckRuns is Check for a row given as Writer.WriteRuns takes it.
+// CheckRuns is Check for a row in the form that Writer.WriteRuns takes.
 func (c *Checker) CheckRuns(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 	trained, ok, err := c.runs(&s, lens, ids, logprobs)
 	if err != nil {
@@ -37,9 +37,8 @@ func (c *Checker) CheckRuns(s rollout.Sample, lens []int32, ids []rollout.TokenI
 	return c.order.add(&s, trained)
 }
 
-// runs checks what concerns one row, of which the rules are the same for a run as for a
-// token. ok is false where the row is to be checked with an entry for each token, which
-// locates what is at fault.
+// runs applies the single-row rules to a run-length encoded row. If ok is false, the caller
+// must check the row again with one entry per token, which locates the fault.
 func (c *Checker) runs(s *rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) (trained int, ok bool, err error) {
 	if err := checkRuns(s, lens, ids, logprobs); err != nil {
 		return 0, false, err
@@ -51,7 +50,7 @@ func (c *Checker) runs(s *rollout.Sample, lens []int32, ids []rollout.TokenID, l
 	}
 	prompt := s.PromptLen
 	s.PromptLen = runsOf(lens, prompt)
-	_, err = c.alone(s)
+	_, err = c.checkRow(s)
 	s.PromptLen = prompt
 	if err == nil {
 		tokens := rollout.Sample{ID: s.ID, Sequence: rollout.Sequence{IDs: ids, Identity: s.Identity}}
@@ -74,7 +73,7 @@ func (w *Writer) writeRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenI
 	if err := w.check.order.add(s, trained); err != nil {
 		return err
 	}
-	huge := len(ids) > hugeRow*w.grown()
+	huge := len(ids) > hugeRow*w.growth()
 	if huge {
 		if err := w.flush(); err != nil {
 			return err
@@ -88,7 +87,7 @@ func (w *Writer) writeRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenI
 	return w.flush()
 }
 
-// checkRuns states that the parts of a row fit.
+// checkRuns checks that the lengths of the parts of a row agree.
 func checkRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 	n, bad := 0, len(lens) != s.Len() || len(lens) == 0 || len(lens) > 0 && lens[0] != 1 || (logprobs == nil) != (s.Logprob == nil)
 	for _, k := range lens {
@@ -102,7 +101,7 @@ func checkRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs 
 	return nil
 }
 
-// runsOf is the number of runs that hold the first tokens.
+// runsOf returns the number of runs that the first tokens span.
 func runsOf(lens []int32, tokens int) int {
 	for i, n := range lens {
 		if tokens <= 0 {
@@ -113,7 +112,7 @@ func runsOf(lens []int32, tokens int) int {
 	return len(lens) + max(0, tokens)
 }
 
-// sampled reports whether the log probabilities of trained tokens are some.
+// sampled reports whether the log probabilities of all trained tokens are finite and at most 0.
 func sampled(s *rollout.Sample, lens []int32, logprobs []float32) bool {
 	at := 0
 	for i, n := range lens {

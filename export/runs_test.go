@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// inRuns is a row of four runs and what it is with an entry for each token.
+// inRuns returns a row of four runs, run-length encoded.
 func inRuns(id string, logprobs bool) (s rollout.Sample, lens []int32, ids []rollout.TokenID, lp []float32) {
 	lens = []int32{1, 700, 200, 99}
 	for i := range int32(1000) {
@@ -34,7 +34,7 @@ func inRuns(id string, logprobs bool) (s rollout.Sample, lens []int32, ids []rol
 	return s, lens, ids, lp
 }
 
-// A row given as runs is the row, between others and in every format.
+// A run-length encoded row is written like a plain one, among other rows and in every format.
 func TestWriteRuns(t *testing.T) {
 	for _, format := range []string{"parquet", "arrow"} {
 		for _, logprobs := range []bool{false, true} {
@@ -81,7 +81,7 @@ func readAll(t *testing.T, file []byte) (rows []rollout.Sample) {
 	}
 }
 
-// What breaks a rule is refused as Write refuses it, with the same words.
+// A row that breaks a rule is refused with the same error as by Write.
 func TestWriteRunsRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(s *rollout.Sample, lens []int32, ids []rollout.TokenID, lp []float32){
 		"no group":               func(s *rollout.Sample, _ []int32, _ []rollout.TokenID, _ []float32) { s.Group = "" },

@@ -20,13 +20,13 @@ const (
 // A column is one line of the schema table.
 type column struct {
 	pq.Column
-	unit string // what one value counts or ranges over
+	unit string // what one value counts, or its range
 	doc  string
 }
 
-// columns is schema version 1, the columns of Options.Trace last. Encodings are those measured smallest: token ids
-// plain (a dictionary hides repeated prefixes from zstd), log probabilities
-// byte-stream-split, everything that comes in runs as a dictionary.
+// columns returns schema version 1, with the columns of Options.Trace last. Each column has the
+// encoding that measured smallest: plain for token ids (a dictionary hides repeated prefixes
+// from zstd), byte-stream-split for log probabilities, dictionary for columns with long runs.
 func columns() []column {
 	text := func(name string, nullable bool, enc pq.Encoding, unit, doc string) column {
 		return column{pq.Column{Name: name, Kind: pq.Text, Nullable: nullable, Encoding: enc, Stats: name != col.Metadata}, unit, doc}
@@ -37,7 +37,7 @@ func columns() []column {
 	list := func(name string, k pq.Kind, nullable bool, enc pq.Encoding, unit, doc string) column {
 		level := 0
 		if enc == pq.Split || name == col.InputIDs {
-			level = 1 // mantissas do not compress, and ids a tenth better at 3 for half as much time again
+			level = 1 // mantissas do not compress; ids shrink by 10% more at level 3 but take 50% longer
 		}
 		return column{pq.Column{Name: name, Kind: k, List: true, Nullable: nullable, Encoding: enc, Level: level}, unit, doc}
 	}
@@ -73,7 +73,7 @@ func columns() []column {
 	}
 }
 
-// Positions in columns(), used where rows are taken apart and put together.
+// Indices into columns().
 const (
 	iSampleID = iota
 	iGroupID
@@ -105,8 +105,8 @@ const (
 	numColumns
 )
 
-// written are the columns of a file with and without a trace.
-func written(trace bool) []column {
+// fileColumns returns the columns of a file with or without a trace.
+func fileColumns(trace bool) []column {
 	if trace {
 		return columns()
 	}

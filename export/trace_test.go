@@ -11,7 +11,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// traced is what a row with a trace looks like when it comes back.
+// traced returns s as it is read back from a file with a trace.
 func traced(s rollout.Sample) rollout.Sample {
 	out := asRead(s)
 	out.Source, out.Flags = s.Source, s.Flags
@@ -34,7 +34,7 @@ func TestTraceRoundTrip(t *testing.T) {
 	}
 }
 
-// The trace adds two columns at the end; a file without it is what it was.
+// The trace adds two columns at the end; without it the file is unchanged.
 func TestTraceAddsColumnsOnly(t *testing.T) {
 	rows := fixture(t, 1, 4)
 	plain, with := write(t, rows, export.Options{}), write(t, rows, export.Options{Trace: true})
@@ -47,7 +47,7 @@ func TestTraceAddsColumnsOnly(t *testing.T) {
 	require.Equal(t, a, b)
 }
 
-// The steps of a row with a trace are exact also where the mask has holes.
+// In a row with a trace, steps are exact even if the mask has holes.
 func TestTraceTellsSteps(t *testing.T) {
 	var s rollout.Sample
 	s.Group, s.Rollout, s.Status, s.LastStep = "g", "r", rollout.StatusCompleted, 1

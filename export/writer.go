@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -16,70 +17,75 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Causes that errors.Is finds in the errors of this package and those over it.
+// Errors that errors.Is finds in the errors of this package and of the packages built on it.
 var (
 	// ErrClosed is returned by Write after Close or Abort.
 	ErrClosed = errors.New("the writer is closed")
 	// ErrAborted is returned by Write and Close after Abort; it is an ErrClosed.
 	ErrAborted = fmt.Errorf("%w: it was aborted, and nothing of it is published", ErrClosed)
-	// ErrExists: the output is there already, or came while this one was written.
+	// ErrExists is returned if the output exists already or appeared while it was being
+	// written.
 	ErrExists = atomic.ErrExists
-	// ErrComplete: the folder or prefix holds a complete set.
+	// ErrComplete is returned if the folder or prefix holds a complete set.
 	ErrComplete = errors.New("the folder is complete")
-	// ErrLocked: another writer has the folder open.
+	// ErrLocked is returned if another writer has the folder open.
 	ErrLocked = errors.New("another writer has the folder open")
-	// ErrOtherRun: what an unfinished folder holds is of other options or input.
+	// ErrOtherRun is returned if an unfinished folder was started with other options or other
+	// input.
 	ErrOtherRun = errors.New("the folder was begun with other options")
-	// ErrUnfinished: the folder's writer has not ended, or was killed.
+	// ErrUnfinished is returned if the writer of the folder is still running or was killed.
 	ErrUnfinished = errors.New("the set is not complete")
 )
 
-// Writer writes rows to one Parquet or Arrow file. Every row is checked against the
-// rules of the schema before it is taken. Write takes row by row, and the first that
-// is refused ends the file: later calls say so and Close leaves nothing.
+// Writer writes rows to one Parquet or Arrow file. It checks every row against the rules of the
+// schema. The first refused row ends the file: later calls return an error and Close leaves no
+// file.
 //
-// Memory is bounded by one row group plus the names of the groups and rollouts seen. A Writer must not be used concurrently.
+// Memory is bounded by one row group plus the names of the groups and rollouts seen. A Writer
+// must not be used concurrently.
 type Writer struct {
 	check  Checker
 	buf    *buffer
 	out    encoder
 	sink   sink
+	most   int // greatest offset of a record batch, 0 = the format has no offsets
 	stats  Stats
 	err    error
 	closed bool
 }
 
-// A sink is where the bytes of a file go, and how the file becomes visible.
+// A sink is the destination of a file's bytes. Commit makes the file visible, Abort discards
+// it.
 type sink interface {
 	io.Writer
 	Commit() error
 	Abort() error
 }
 
-// plain is a sink that somebody else makes visible.
+// plain is a sink whose file the caller makes visible.
 type plain struct{ io.Writer }
 
 func (plain) Commit() error { return nil }
 
 func (plain) Abort() error { return nil }
 
-// An encoder lays row groups out in one file format.
+// An encoder writes row groups in one file format.
 type encoder interface {
 	WriteRowGroup(rows int, values []pq.Values) error
 	Close(kv []pqread.KV) error
 	Written() int64
 }
 
-// Stats counts what a writer has taken.
+// Stats counts what a writer has accepted.
 type Stats struct {
 	Rows, Rollouts, Groups int
 	Tokens, Trained        int64
 	RowGroups              int
-	Bytes                  int64 // written so far; the size of the file after Close
+	Bytes                  int64 // bytes written so far; after Close the size of the file
 }
 
-// NewWriter starts a file on w. Close ends the file and does not close w; a
-// reader of w can tell a file that was not ended: it has no footer.
+// NewWriter starts a file on w. Close ends the file and does not close w. A file that was not
+// ended has no footer, so readers detect it.
 func NewWriter(w io.Writer, o Options) (*Writer, error) {
 	if w == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "w"}, "expected a writer, found nil")
@@ -93,8 +99,9 @@ func newWriter(s sink, o Options) (*Writer, error) {
 	}
 	o.defaults()
 	w := &Writer{check: Checker{opts: o}, buf: &buffer{}, sink: s}
-	cols := written(o.Trace)
+	cols := fileColumns(o.Trace)
 	if o.Format != parquet {
+		w.most = math.MaxInt32
 		w.out = &arrowEncoder{out: &pq.Counter{To: s}, cols: cols, file: o.Format == arrowFile, zstd: o.ZstdLevel >= 0,
 			kv: func() []pqread.KV { return fileMetadata(w.check.opts, w.check.columns) }}
 		return w, nil
@@ -111,27 +118,27 @@ func newWriter(s sink, o Options) (*Writer, error) {
 	return w, nil
 }
 
-// Write checks s and adds it to the file. Sample.ID may be empty; it is made
-// from the rollout and the sample index. The columns of s are copied.
+// Write checks s and adds it to the file. If Sample.ID is empty it is made from the rollout id
+// and the sample index. The columns of s are copied.
 func (w *Writer) Write(s rollout.Sample) error {
 	return w.ifOpen(&s, func() error { return w.write(&s) })
 }
 
-// ifOpen writes a row unless the file has ended.
+// ifOpen calls write for the row s, unless the file has ended.
 func (w *Writer) ifOpen(s *rollout.Sample, write func() error) error {
 	switch {
-	case !w.made():
+	case !w.initialised():
 		return zeroWriter()
 	case w.err != nil || w.closed:
-		return w.ended(s)
+		return w.endedError(s)
 	}
 	w.err = write()
 	return w.err
 }
 
-// ended is the error of a row that comes when the file is closed or has failed; it
-// names that row, and not only the one that ended the file.
-func (w *Writer) ended(s *rollout.Sample) error {
+// endedError returns the error for a row that is written after the file was closed or has failed. It
+// names this row as well as the cause.
+func (w *Writer) endedError(s *rollout.Sample) error {
 	switch {
 	case w.err == nil:
 		return ErrClosed
@@ -146,8 +153,8 @@ func (w *Writer) ended(s *rollout.Sample) error {
 	return e
 }
 
-// made tells a writer from the zero value.
-func (w *Writer) made() bool { return w.sink != nil }
+// initialised reports whether w comes from Create or NewWriter; the zero value does not.
+func (w *Writer) initialised() bool { return w.sink != nil }
 
 func zeroWriter() error { return zero.Value("export.Writer", "Create or NewWriter") }
 
@@ -160,9 +167,13 @@ func (w *Writer) write(s *rollout.Sample) error {
 	return w.take(s, tokensOf(s), w.check.trained, newGroup, newRollout)
 }
 
-// take adds a checked row.
+// take adds a row that has passed the checks.
 func (w *Writer) take(s *rollout.Sample, t *tokens, trained int, newGroup, newRollout bool) error {
-	if w.full(newGroup, newRollout) {
+	fits, err := w.fits(s, t)
+	if err != nil {
+		return err
+	}
+	if !fits || w.full(newGroup, newRollout) {
 		if err := w.flush(); err != nil {
 			return err
 		}
@@ -183,22 +194,42 @@ func (w *Writer) take(s *rollout.Sample, t *tokens, trained int, newGroup, newRo
 	return nil
 }
 
-// full says whether the buffered rows are to be written before the next one,
-// which starts a group or a rollout or neither.
+// full reports whether the buffered rows must be written before the next row, which may start a
+// group or a rollout.
 func (w *Writer) full(newGroup, newRollout bool) bool {
-	tokens, rows := w.check.opts.GroupTokens*w.grown(), w.check.opts.GroupRows*w.grown()
+	tokens, rows := w.check.opts.GroupTokens*w.growth(), w.check.opts.GroupRows*w.growth()
 	reached := func(times int) bool { return w.buf.tokens >= times*tokens || w.buf.rows >= times*rows }
 	return newGroup && reached(1) || newRollout && reached(2) || reached(4)
 }
 
-// grown is how much larger row groups are than at the begin of the file.
-func (w *Writer) grown() int { return 1 << min(w.stats.RowGroups/1024, 4) }
+// fits reports whether the offsets of a record batch can count the row together with the buffered
+// rows. A row too large for any batch is an error.
+func (w *Writer) fits(s *rollout.Sample, t *tokens) (bool, error) {
+	if w.most == 0 {
+		return true, nil
+	}
+	fits := w.buf.tokens+len(t.ids) <= w.most
+	for _, text := range [...]struct{ column, bytes int }{
+		{iSampleID, len(s.ID)}, {iGroupID, len(s.Group)}, {iRolloutID, len(s.Rollout)}, {iStatus, len(w.check.opts.status(s).String())},
+		{iFinishReason, len(s.FinishReason)}, {iMaskReason, len(s.MaskReason)}, {iMetadata, len(s.Metadata)},
+	} {
+		if text.bytes > w.most {
+			return false, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: s.Rollout, Field: columns()[text.column].Name},
+				"found a text of %d bytes, expected at most %d in Arrow", text.bytes, w.most).WithFix("shorten it")
+		}
+		fits = fits && w.buf.texts[text.column]+text.bytes <= w.most
+	}
+	return fits, nil
+}
+
+// growth returns the factor by which row groups are now larger than at the start of the file.
+func (w *Writer) growth() int { return 1 << min(w.stats.RowGroups/1024, 4) }
 
 func (w *Writer) flush() error {
 	if w.buf.rows == 0 {
 		return nil
 	}
-	if err := w.out.WriteRowGroup(w.buf.rows, w.buf.cols[:len(written(w.check.opts.Trace))]); err != nil {
+	if err := w.out.WriteRowGroup(w.buf.rows, w.buf.cols[:len(fileColumns(w.check.opts.Trace))]); err != nil {
 		return writeError(err)
 	}
 	w.stats.RowGroups++
@@ -209,17 +240,17 @@ func (w *Writer) flush() error {
 
 // Stats returns the counts so far.
 func (w *Writer) Stats() Stats {
-	if !w.made() {
+	if !w.initialised() {
 		return Stats{}
 	}
 	return w.stats
 }
 
-// Close checks the last rollout, ends the file and makes it visible under its
-// name; after an error it removes what was written. Only the first call does
-// anything; after Abort it publishes nothing and returns ErrAborted.
+// Close checks the last rollout, ends the file and makes it visible under its name. After an
+// error it removes the output. Only the first call has an effect. After Abort it returns
+// ErrAborted and publishes nothing.
 func (w *Writer) Close() error {
-	if !w.made() {
+	if !w.initialised() {
 		return zeroWriter()
 	}
 	if w.closed {
@@ -253,10 +284,10 @@ func (w *Writer) finish() error {
 	return w.sink.Commit()
 }
 
-// Abort drops the file. Calling it again, or after Close, does nothing, so that it
-// can be deferred.
+// Abort discards the file. After Close or an earlier Abort it does nothing, so that it can be
+// deferred.
 func (w *Writer) Abort() error {
-	if !w.made() || w.closed {
+	if !w.initialised() || w.closed {
 		return nil
 	}
 	w.closed = true
@@ -271,14 +302,14 @@ func (w *Writer) metadata() ([]pqread.KV, error) {
 	if w.check.opts.Format != parquet {
 		return meta, nil
 	}
-	schema, err := arrowSchemaBytes(written(w.check.opts.Trace), meta)
+	schema, err := arrowSchemaBytes(fileColumns(w.check.opts.Trace), meta)
 	if err != nil {
 		return nil, err
 	}
 	return append(meta, pqread.KV{Key: "ARROW:schema", Value: schema}), nil
 }
 
-// fileMetadata is the metadata of a file in a fixed order.
+// fileMetadata returns the metadata of a file in a fixed order.
 func fileMetadata(o Options, c Columns) []pqread.KV {
 	kv := []pqread.KV{{Key: metaSchemaVersion, Value: SchemaVersion}, {Key: col.Columns, Value: o.InUse(c)}}
 	for _, e := range []pqread.KV{{Key: metaTokenizer, Value: o.Tokenizer}, {Key: metaTemplate, Value: o.Template}, {Key: metaEstimator, Value: o.Estimator}} {

@@ -47,7 +47,7 @@ func readBytes(t testing.TB, data []byte) ([]rollout.Sample, export.Info) {
 	}
 }
 
-// asRead is what a written row looks like when it comes back.
+// asRead returns a written row as it is read back.
 func asRead(s rollout.Sample) rollout.Sample {
 	s.Source = make([]int32, s.Len())
 	for i := range s.Source {
@@ -115,8 +115,8 @@ func TestWeightsColumn(t *testing.T) {
 	require.Equal(t, rows[0].Weight, got[0].Weight)
 }
 
-// Masked tokens that were sampled keep their log probability in the sequence;
-// the file holds 0 there.
+// Sampled but untrained tokens keep their log probability in the sequence; the file has 0 for
+// them.
 func TestLogprobsAreZeroWhereMasked(t *testing.T) {
 	rows := fixture(t, 5, 1)
 	s := rows[0]
@@ -131,7 +131,7 @@ func TestLogprobsAreZeroWhereMasked(t *testing.T) {
 	require.Zero(t, got[0].Credit[first])
 }
 
-// Each row breaks one rule of a good file.
+// Each row breaks one rule of a valid file.
 func TestRefusals(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {
@@ -213,7 +213,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// pair is one rollout of two rows.
+// pair returns one rollout of two rows.
 func pair(t testing.TB, g, r int) []rollout.Sample {
 	return build(t, newRand(uint64(g*10+r)), spec{group: fmt.Sprintf("g%d", g), id: fmt.Sprintf("g%d/r%d", g, r), index: r,
 		status: rollout.StatusCompleted, reward: 1, rows: [][]int{{5, 3}, {6, 2, 3, 4}}})
@@ -270,8 +270,7 @@ func TestAuditFileKeepsTailsAndUntrainedRows(t *testing.T) {
 	require.Zero(t, got[0].Trained())
 }
 
-// Row groups are cut where a GRPO group ends, and at the latest at four times
-// the limits.
+// Row groups end at the end of a GRPO group, or at four times the limits.
 func TestRowGroupCuts(t *testing.T) {
 	var rows []rollout.Sample
 	for g := range 10 {
@@ -337,7 +336,7 @@ func TestAbortLeavesNothing(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A destination that fails at any byte gives an error from Write or Close.
+// If the destination fails at any byte, Write or Close returns an error.
 func TestFailingDestination(t *testing.T) {
 	rows := pair(t, 0, 0)
 	for limit := 0; limit < 3*5000; limit += 37 {
@@ -395,8 +394,8 @@ func TestOptionsFaultsAllReported(t *testing.T) {
 	}
 }
 
-// Files written by pyarrow with the same schema read, and their settled rows
-// write.
+// Files that pyarrow wrote with the same schema can be read, and their finished rows can be
+// written.
 func TestReadsExamplesWrittenByOthers(t *testing.T) {
 	for _, name := range []string{"ragged.parquet", "linear.parquet"} {
 		rows, info, err := export.ReadAll(filepath.Join(kit.Dir(t, "trainers", "examples"), name))

@@ -10,19 +10,19 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// argumentsAt matches what stands before arguments that are a string: the key of a
-// JSON call, outside of another string.
+// argumentsAt matches the key of a JSON call, outside other strings, whose arguments are a
+// string.
 var argumentsAt = regexp.MustCompile(`(?:^|[^\\])"(?:arguments|parameters)"\s*:\s*"`)
 
-// bracedArguments matches JSON text within the braces of a call (Gemma 4), which are
-// its own.
+// bracedArguments matches JSON text inside the braces of a call in Gemma 4's own notation,
+// which has no JSON.
 var bracedArguments = regexp.MustCompile(`call:[^\s{}<>"]+\{\s*\{\s*"`)
 
-// arguments finds trained calls whose arguments are JSON text within a string: the
-// template was given the text of the wire in place of the object that it spells.
+// arguments finds trained calls whose arguments are JSON text inside a string: the template was
+// given the recorded JSON text instead of the object it encodes.
 func (a *auditor) arguments(r *anyrows.Row) {
 	for _, s := range runs(r) {
-		for from := s.from; from < s.to; { // what stands between control tokens
+		for from := s.from; from < s.to; { // the text between two control tokens
 			to := from
 			for to < s.to && to < len(r.IDs) && !a.opts.Model.Special[r.IDs[to]] {
 				to++
@@ -38,7 +38,7 @@ func (a *auditor) arguments(r *anyrows.Row) {
 	}
 }
 
-// callIn reports whether tokens [from, to) may hold a call.
+// callIn reports whether tokens [from, to) may be part of a call.
 func (a *auditor) callIn(r *anyrows.Row, from, to int) bool {
 	if len(r.Flags) < to {
 		return true
@@ -51,26 +51,26 @@ func (a *auditor) callIn(r *anyrows.Row, from, to int) bool {
 	return false
 }
 
-// escapedArguments returns the arguments in text from where they are escaped, "" for none.
+// escapedArguments returns text from the first escaped arguments on, or "" if there are none.
 func escapedArguments(text string) string {
 	if at := bracedArguments.FindStringIndex(text); at != nil {
 		return text[at[0]:]
 	}
 	whole := strings.TrimSpace(text)
-	if spellsObject(whole, true) {
+	if encodesObject(whole, true) {
 		return whole
 	}
 	for _, at := range argumentsAt.FindAllStringIndex(text, -1) {
-		if spellsObject(text[at[1]-1:], false) {
+		if encodesObject(text[at[1]-1:], false) {
 			return text[at[1]-1:]
 		}
 	}
 	return ""
 }
 
-// spellsObject reports whether text begins with (or is, if whole) a JSON string that
-// spells an object.
-func spellsObject(text string, whole bool) bool {
+// encodesObject reports whether text begins with (if whole: is) a JSON string that contains a
+// JSON object.
+func encodesObject(text string, whole bool) bool {
 	d := json.NewDecoder(strings.NewReader(text))
 	var inner string
 	if !strings.HasPrefix(text, `"`) || d.Decode(&inner) != nil || whole && d.InputOffset() != int64(len(text)) {

@@ -10,7 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Escaped arguments are told from JSON text that a call or an answer rightly holds.
+// Escaped arguments are reported; JSON text that legitimately occurs in a call or an answer is
+// not.
 func TestEscapedArguments(t *testing.T) {
 	for _, c := range []struct {
 		why, text string

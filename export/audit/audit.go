@@ -16,29 +16,29 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Model is what the rules want to know about the tokenizer. Nil fields are unknown.
+// Model is what the rules need to know about the tokenizer. A zero field means unknown.
 type Model struct {
-	Vocab   int                      // one more than the largest id, 0 unknown
-	Special map[rollout.TokenID]bool // control tokens: those that text must not contain
-	Inside  map[rollout.TokenID]bool // those of Special that the policy writes within its reply
+	Vocab   int                      // largest id plus 1, 0 = unknown
+	Special map[rollout.TokenID]bool // control tokens, which text must not contain
+	Inside  map[rollout.TokenID]bool // the Special tokens that the policy writes within its reply
 	Stops   []rollout.TokenID        // the tokens that end a turn
-	// Headers are the token sequences that open an assistant turn, for example
-	// <|im_start|> assistant \n.
+	// Headers are the token sequences that open an assistant turn, for example <|im_start|>
+	// assistant \n.
 	Headers [][]rollout.TokenID
-	// Decode returns the text of ids; an error counts as no text.
+	// Decode returns the text of ids. If it fails, the text counts as empty.
 	Decode func(ids []rollout.TokenID) (string, error)
 }
 
-// Options says how files are looked at. The zero value needs nothing.
+// Options says how files are audited. Every field is optional.
 type Options struct {
-	// Model makes the rules about headers, stops and control tokens speak.
+	// Model enables the rules about headers, stop tokens and control tokens.
 	Model *Model
-	// Examples is the number of places shown per rule, 0 is 3.
+	// Examples is the number of examples kept per rule; 0 means 3.
 	Examples int
 }
 
-// Run reads the files and returns what was found. An unreadable file is an
-// error; findings are not.
+// Run reads the files and returns the report. A file that cannot be read is an error; findings
+// are not.
 func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 	if o.Examples == 0 {
 		o.Examples = 3
@@ -60,29 +60,29 @@ func Run(ctx context.Context, paths []string, o Options) (*Report, error) {
 	return a.out, nil
 }
 
-// auditor holds the state of one run. Rows stream; of each only a digest is
-// kept, and the rows of the rollout that is open.
+// auditor holds the state of one run. Rows are streamed: only a digest of each row and the rows
+// of the current rollout are kept.
 type auditor struct {
 	opts  Options
 	out   *Report
-	apart anyrows.Apart // over all rows
+	apart anyrows.Apart // drift over all rows
 	found collector
 
 	path     string
 	checker  *export.Checker
 	schemaOK bool
-	columns  *export.Columns // that the file says it has, nil unknown
+	columns  *export.Columns // columns that the file says it has, nil = unknown
 	rows     map[[32]byte]string
 	groups   map[string]*groupFacts
 	order    []string
-	open     []*anyrows.Row // rows of the open rollout
-	group    string         // open group
+	open     []*anyrows.Row // rows of the current rollout
+	group    string         // current group
 	closed   map[string]bool
-	left     string    // rollout that was open last
-	rewards  []float64 // first and a differing one
+	left     string    // rollout that ended last
+	rewards  []float64 // the first reward and one that differs from it
 }
 
-// groupFacts are the rewards and advantages of a group, one per rollout.
+// groupFacts holds the rewards and advantages of a group by rollout.
 type groupFacts struct {
 	file       string
 	rewards    map[string]float64
@@ -98,8 +98,8 @@ func (a *auditor) file(ctx context.Context, path string) (err error) {
 	a.path, a.open, a.group, a.closed = path, nil, "", map[string]bool{}
 	a.schemaOK = true
 	o := export.Options{KeepTail: true, KeepUntrained: true}
-	// A file says which columns it has. The first row does not: its weights can all
-	// be 1.
+	// A file's metadata names its columns. They cannot be inferred from the first row, whose
+	// weights may all be 1.
 	a.columns = nil
 	if info, ok := src.Info(); ok && info.Columns != (export.Columns{}) {
 		a.columns, o.Columns = &info.Columns, &info.Columns
@@ -152,7 +152,7 @@ func (a *auditor) row(r *anyrows.Row) {
 	}
 	a.lengths(r)
 	if len(r.Mask) > len(r.IDs) {
-		r.Mask = r.Mask[:len(r.IDs)] // said; the rest has no token
+		r.Mask = r.Mask[:len(r.IDs)] // lengths has reported it; the rest has no tokens
 	}
 	a.values(r)
 	a.maskShape(r)
@@ -185,7 +185,7 @@ func (a *auditor) lengths(r *anyrows.Row) {
 	}
 }
 
-// count returns how many of the first n positions satisfy f, and the first.
+// count returns the first of n positions that satisfies f (−1 if none) and how many do.
 func count(n int, f func(t int) bool) (first, times int) {
 	first = -1
 	for t := range n {
@@ -234,7 +234,7 @@ func (a *auditor) maskShape(r *anyrows.Row) {
 	}
 }
 
-// sampled finds trained tokens that the row itself says the policy did not write.
+// sampled finds trained tokens that the policy did not sample, according to the row's flags.
 func (a *auditor) sampled(r *anyrows.Row) {
 	if t, k := count(len(r.Flags), func(t int) bool { return r.Trained(t) && r.Flags[t]&rollout.FlagSampled == 0 }); k > 0 {
 		from := "written by the template"
@@ -245,9 +245,9 @@ func (a *auditor) sampled(r *anyrows.Row) {
 	}
 }
 
-// forged finds added tokens that are, by the row's trace, text of a message that the
-// policy did not write: in a captured prompt the sign of an engine that encodes them
-// wherever they are spelled. A Model tells which of them control anything.
+// forged finds added tokens that, by the row's trace, are text of a message that the policy did
+// not write. In a captured prompt this means that the engine encodes such tokens wherever their
+// text occurs. With a Model only its control tokens count.
 func (a *auditor) forged(r *anyrows.Row) {
 	const text = rollout.FlagSpecial | rollout.FlagContent
 	roles := r.Roles()
@@ -287,16 +287,16 @@ func (a *auditor) logprobs(r *anyrows.Row) {
 	if t, k := count(n, func(t int) bool { return !r.Trained(t) && r.Logprobs[t] != 0 }); k > 0 {
 		a.report(r, "logprob-on-masked", col.Logprobs, t, k, "log probability %g on a masked token", r.Logprobs[t])
 	}
-	// Greedy and near-certain tokens have exactly 0 now and then: one in ten is
-	// taken as chance.
+	// Greedy and near-certain tokens sometimes have exactly 0: up to one in ten is taken as
+	// chance.
 	_, trained := count(n, r.Trained)
 	if t, k := count(n, func(t int) bool { return r.Trained(t) && r.Logprobs[t] == 0 }); k > 0 && 10*k > trained {
 		a.report(r, "logprob-zero", col.Logprobs, t, k, "%d of %d trained tokens have log probability 0", k, trained)
 	}
 }
 
-// shifted finds rows whose column, not 0 on trained tokens, fits the mask only
-// when one is moved by a token.
+// shifted finds rows in which the nonzero values of column fit the trained tokens only after a
+// shift by one token.
 func (a *auditor) shifted(r *anyrows.Row, column []float64, name string) bool {
 	n := len(column)
 	fits := func(by int) (same, total int) {
@@ -317,7 +317,7 @@ func (a *auditor) shifted(r *anyrows.Row, column []float64, name string) bool {
 		return false
 	}
 	for _, by := range []int{1, -1} {
-		// Allow for the tokens at the ends of runs that fall off the row.
+		// Tolerate the tokens at the ends of runs that the shift moves off the row.
 		if moved, all := fits(by); moved > same && 20*moved >= 19*all {
 			dir := "later"
 			if by < 0 {
@@ -346,8 +346,8 @@ func (a *auditor) advantages(r *anyrows.Row) {
 	}
 }
 
-// The status is how a rollout ended, so earlier rows may end at a turn that a
-// limit cut.
+// status checks the last row of a rollout. The status says how the rollout ended, so earlier
+// rows may end with a turn that a limit cut.
 func (a *auditor) status(r *anyrows.Row) {
 	if r.Sample != nil && !r.Sample.IsLast {
 		return
@@ -383,7 +383,7 @@ func (a *auditor) duplicate(r *anyrows.Row) {
 	a.rows[k] = here
 }
 
-// grouping follows rollouts and groups.
+// grouping tracks the current rollout and group and collects rewards and advantages by group.
 func (a *auditor) grouping(r *anyrows.Row) {
 	if r.Rollout != "" {
 		if len(a.open) > 0 && (a.open[0].Rollout != r.Rollout || a.open[0].Group != r.Group) {

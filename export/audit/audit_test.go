@@ -26,7 +26,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The vocabulary of the examples; other ids are words.
+// The vocabulary of the examples; all other ids are words.
 var vocabulary = []string{"<|im_start|>", "<|im_end|>", "assistant", "user", "\n", "<think>", "</think>", "\n\n", `{"name": "bash", "arguments": "{\"command\": \"ls\"}"}`}
 
 func facts() *audit.Model {
@@ -47,12 +47,12 @@ func facts() *audit.Model {
 		}}
 }
 
-// good is a row without findings: a user turn, then an assistant turn whose
-// words and stop token are trained.
+// good is a row without findings: a user turn, then an assistant turn with trained words and a
+// trained stop token.
 const good = `{"input_ids":[0,3,4,20,21,1,4,0,2,4,30,31,1],"loss_mask":[0,0,0,0,0,0,0,0,0,0,1,1,1],"group_id":"g","rollout_id":"a","reward":1}` + "\n" +
 	`{"input_ids":[0,3,4,20,21,1,4,0,2,4,32,1],"loss_mask":[0,0,0,0,0,0,0,0,0,0,1,1],"group_id":"g","rollout_id":"b","reward":0}` + "\n"
 
-// examples hold, for each rule, lines that break it.
+// examples holds, for each rule, lines that break it.
 var examples = []struct{ rule, lines string }{
 	{"lengths", `{"input_ids":[9,10,11],"loss_mask":[0,1]}`},
 	{"no-mask", `{"input_ids":[9,10,11]}`},
@@ -99,7 +99,7 @@ func run(t testing.TB, name string, data []byte, model *audit.Model) *audit.Repo
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	r, err := audit.Run(context.Background(), []string{path}, audit.Options{Model: model})
 	require.NoError(t, err)
-	for i := range r.Findings { // places must not depend on the folder
+	for i := range r.Findings { // the output must not depend on the folder
 		for j := range r.Findings[i].Examples {
 			r.Findings[i].Examples[j].File = name
 			r.Findings[i].Examples[j].Text = strings.ReplaceAll(r.Findings[i].Examples[j].Text, path, name)
@@ -130,13 +130,13 @@ func TestGoodRowsHaveNoFindings(t *testing.T) {
 	require.Empty(t, found(run(t, "rows.jsonl", []byte(good), facts())))
 }
 
-// Each rule strikes its example, is silent on good rows, and stands in
-// docs/audit.md with what it prints. UPDATE_GOLDEN=1 writes the page.
+// Each rule finds its example and is silent on good rows. docs/audit.md lists it with its
+// output; UPDATE_GOLDEN=1 writes the page.
 func TestEveryRuleHasAnExample(t *testing.T) {
 	var page strings.Builder
 	page.WriteString("# Audit rules\n\nWhat `turnpack audit` looks for. Each example breaks the rule; the page is made and checked by the tests of `export/audit`.\n" +
 		"Rules marked *model* need `--model`. In the examples `0` is `<|im_start|>`, `1` is `<|im_end|>`, `2` is `assistant`, `3` is `user`, `4` is a line feed, `5` and `6` are `<think>` and `</think>`, `8` is a call.\n\n")
-	seen := map[string]bool{"schema": true, "unfinished-set": true} // have tests of their own
+	seen := map[string]bool{"schema": true, "unfinished-set": true} // have their own tests
 	for _, e := range examples {
 		seen[e.rule] = true
 		r := run(t, "rows.jsonl", []byte(e.lines), facts())
@@ -170,8 +170,8 @@ func TestEveryRuleHasAnExample(t *testing.T) {
 	require.Equal(t, string(want), page.String(), "run with UPDATE_GOLDEN=1")
 }
 
-// Shifts by one in either direction are seen, from log probabilities, advantages
-// and turns; an aligned row is not taken for shifted.
+// Shifts by one token in either direction are found from log probabilities, advantages and
+// turns; an aligned row is not reported.
 func TestShifts(t *testing.T) {
 	ids := `[0,3,4,20,1,4,0,2,4,30,31,1,4,0,3,4,22,1,4,0,2,4,32,33,1,4]`
 	aligned := []int{9, 10, 11, 22, 23, 24}
@@ -209,7 +209,7 @@ func sample(id string, index int, trained ...int) rollout.Sample {
 	return s
 }
 
-// The same rows in every format give the same findings.
+// The same rows give the same findings in every format.
 func TestFormats(t *testing.T) {
 	var rows []rollout.Sample
 	for i, id := range []string{"a", "b"} {
@@ -238,8 +238,8 @@ func TestFormats(t *testing.T) {
 	require.EqualValues(t, 16, r.Tokens)
 }
 
-// Parquet by others: verl-style prompt and response columns with 64-bit ids,
-// and a mask that covers the response and is one short in the second row.
+// Parquet from another writer: verl-style prompt and response columns with 64-bit ids, and a
+// mask that covers the response and is one short in the second row.
 func TestForeignParquet(t *testing.T) {
 	cols := []pq.Column{{Name: "prompt_ids", Kind: pq.Int64, List: true, Nullable: true}, {Name: "response_ids", Kind: pq.Int64, List: true, Nullable: true},
 		{Name: "response_mask", Kind: pq.Int64, List: true, Nullable: true, Encoding: pq.Dictionary}, {Name: "response_logprobs", Kind: pq.Float32, List: true, Nullable: true, Encoding: pq.Split},
@@ -262,7 +262,7 @@ func TestForeignParquet(t *testing.T) {
 	require.Contains(t, g.Examples[0].Text, "response_mask has 2 values for 3 response tokens")
 }
 
-// A file of this module's schema that another writer made wrong.
+// A file of this module's schema that another writer wrote wrongly.
 func TestSchemaRule(t *testing.T) {
 	s := sample("a", 0, 4, 5, 7)
 	s.IsLast, s.PromptLen, s.RolloutMaskSum = true, 4, 3
@@ -274,7 +274,7 @@ func TestSchemaRule(t *testing.T) {
 	require.NotContains(t, found(run(t, "a.parquet", buf.Bytes(), nil)), "schema")
 	renamed := bytes.ReplaceAll(buf.Bytes(), []byte("a#0"), []byte("b#0"))
 	require.Contains(t, group(t, run(t, "b.parquet", renamed, nil), "schema").Examples[0].Text, `expected "a#0"`)
-	for _, name := range []string{"ragged.parquet"} { // pyarrow wrote rows without trained tokens
+	for _, name := range []string{"ragged.parquet"} { // written by pyarrow, with rows without trained tokens
 		data, err := os.ReadFile(filepath.Join(kit.Dir(t, "trainers", "examples"), name))
 		require.NoError(t, err)
 		got := found(run(t, name, data, nil))
@@ -284,7 +284,7 @@ func TestSchemaRule(t *testing.T) {
 	}
 }
 
-// The file says which columns it has: the weights of its first row can all be 1.
+// The file's metadata names its columns; the weights of its first row may all be 1.
 func TestColumnsAreThoseOfTheFile(t *testing.T) {
 	for _, format := range []string{"parquet", "arrow", "arrow-stream"} {
 		var buf bytes.Buffer
@@ -311,8 +311,7 @@ func TestColumnsAreThoseOfTheFile(t *testing.T) {
 	}
 }
 
-// A completed rollout may have turns that a limit cut: only its last row tells
-// how it ended.
+// A completed rollout may have turns that a limit cut: only its last row shows how it ended.
 func TestCutTurnsOfCompletedRollouts(t *testing.T) {
 	for cut, want := range []bool{false, true} {
 		rows := rollout.FinishRows([]rollout.Sample{sample("a", 0, 4, 5), sample("a", 0, 4, 7)})
@@ -328,8 +327,7 @@ func TestCutTurnsOfCompletedRollouts(t *testing.T) {
 	}
 }
 
-// Rows that the schema's own reader refuses are findings, and looked at all the
-// same.
+// Rows that the schema's own reader refuses are reported, and still audited.
 func TestUnreadableRowsAreFindings(t *testing.T) {
 	var buf bytes.Buffer
 	w, err := export.NewWriter(&buf, export.Options{ZstdLevel: -1})
@@ -346,7 +344,8 @@ func TestUnreadableRowsAreFindings(t *testing.T) {
 	require.Equal(t, 2, r.Rows)
 }
 
-// A group whose rewards are not finite has no best rollout to be against.
+// A group with a reward that is not finite has no best rollout, so advantage-sign is not
+// reported.
 func TestRewardsThatAreNoNumbersHaveNoSign(t *testing.T) {
 	var buf bytes.Buffer
 	w, err := export.NewWriter(&buf, export.Options{ZstdLevel: -1})
@@ -392,8 +391,8 @@ func TestReportAndErrors(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
-// The reference encoder that this project replaces has known defects; its own
-// samples light up the rules that name them.
+// The reference encoder that this project replaces has known defects, which the rules find in
+// its own samples.
 func TestReferenceDefects(t *testing.T) {
 	f, err := os.Open(filepath.Join(kit.Dir(t, "conformance", "seed_parity"), "seed_parity.jsonl.gz"))
 	require.NoError(t, err)
@@ -450,7 +449,7 @@ func FuzzRun(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		if bytes.HasPrefix(data, []byte("ARROW1")) || bytes.HasPrefix(data, []byte{0xff, 0xff, 0xff, 0xff}) {
-			return // Arrow metadata is read by arrow, which trusts it
+			return // internal/arrowfile has fuzz tests of its own
 		}
 		path := filepath.Join(dir, "x")
 		if os.WriteFile(path, data, 0o600) == nil {
@@ -459,7 +458,7 @@ func FuzzRun(f *testing.F) {
 	})
 }
 
-// The files of a set that is not complete are named, and those of a complete one are not.
+// Files of an incomplete set are reported, those of a complete set are not.
 func TestUnfinishedSet(t *testing.T) {
 	dir := t.TempDir()
 	set, err := shard.Create(dir, shard.Options{GroupsPerShard: 1})
@@ -479,7 +478,7 @@ func TestUnfinishedSet(t *testing.T) {
 	require.NotContains(t, look(), "unfinished-set")
 }
 
-// Names and ids of a file reach no terminal as they are.
+// Names and ids from a file are escaped before they are printed.
 func TestTableIsClean(t *testing.T) {
 	bad := "a\x1b]0;own\x07\u202e\r\n\u009b2J"
 	text, err := json.Marshal(map[string]any{"input_ids": []int{9, 10}, "loss_mask": []int{1, 1}, "sample_id": bad, "group_id": bad, "rollout_id": bad, "reward": 1, "status": "completed", "finish_reason": "length"})
@@ -498,8 +497,8 @@ func TestTableIsClean(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestTrainersColumn: a column of a trainer beside ours, as pyarrow adds it, is compared
-// with what is recorded; bfloat noise is no finding, and the report has the figures.
+// TestTrainersColumn checks that a trainer's column beside ours, as pyarrow adds it, is
+// compared with the recorded one: bfloat16 noise is no finding, but the report has its figures.
 func TestTrainersColumn(t *testing.T) {
 	line := func(mine string) []byte {
 		return []byte(`{"input_ids":[9,10,11,12],"loss_mask":[0,0,1,1],"rollout_log_probs":[-0.5,-1.5],"old_log_probs":` + mine + `,"response_length":2}`)
@@ -521,7 +520,8 @@ func TestTrainersColumn(t *testing.T) {
 	require.Contains(t, found(run(t, "rows.jsonl", line("[-1.5]"), nil)), "lengths")
 }
 
-// Control tokens that the policy writes within its replies are found where nothing says so.
+// Control tokens in trained text are reported unless the model names them as written by the
+// policy.
 func TestControlTokensOfReplies(t *testing.T) {
 	row := []byte(`{"input_ids":[0,2,4,30,8,31,1],"loss_mask":[0,0,0,1,1,1,1]}`)
 	model := facts()

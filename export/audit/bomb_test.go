@@ -16,8 +16,8 @@ import (
 	"github.com/turnpack/turnpack/export/audit"
 )
 
-// Lists that samples share, pickles that unfold and names put together from long
-// texts take no more than a file of their size can be meant to hold.
+// Lists shared between samples, pickles that expand and class names built from long texts take
+// only memory in proportion to the file.
 func TestPickleBombs(t *testing.T) {
 	list := "X\x01\x00\x00\x00s](" + strings.Repeat("K\x01", 1<<16) + "eq\x00"
 	sample := "}X\x06\x00\x00\x00tokensh\x00s"
@@ -44,7 +44,7 @@ func TestPickleBombs(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		most := uint64(64 << 20)
 		if strings.HasPrefix(want, "longer") {
-			most = 600 << 20 // over all rows, of which one is in memory
+			most = 600 << 20 // in total over all rows, of which one is in memory at a time
 		}
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, most, want)
 	}

@@ -5,23 +5,23 @@ import (
 	"github.com/turnpack/turnpack/internal/col"
 )
 
-// Drift says how far a trainer's own log probabilities are from those recorded when the
-// tokens were sampled, over trained tokens that have both.
+// Drift says how far a trainer's own log probabilities are from those recorded at sampling,
+// over the trained tokens that have both.
 type Drift struct {
 	Tokens  int64   `json:"tokens"`
-	Mean    float64 `json:"mean"`    // absolute difference
-	Beyond  int64   `json:"beyond"`  // tokens further apart than 0.001
-	Largest float64 `json:"largest"` // difference
+	Mean    float64 `json:"mean"`    // mean absolute difference
+	Beyond  int64   `json:"beyond"`  // tokens that differ by more than 0.001
+	Largest float64 `json:"largest"` // largest absolute difference
 }
 
-// Share is the share of tokens further apart than 0.001.
+// Share returns the share of tokens that differ by more than 0.001.
 func (d *Drift) Share() float64 { return float64(d.Beyond) / float64(max(1, d.Tokens)) }
 
-// driftRow is the mean difference of a row from which logprob-drift tells of it: several
-// times what 16 bits explain.
+// driftRow is the mean difference above which logprob-drift reports a row: several times what
+// 16-bit arithmetic explains.
 const driftRow = 0.05
 
-// driftOf is nil where no token has both.
+// driftOf returns nil if no token has both log probabilities.
 func driftOf(a *anyrows.Apart) *Drift {
 	if a.Tokens == 0 {
 		return nil

@@ -1,4 +1,4 @@
 package audit
 
-// Rules lists every rule.
+// Rules returns the ids of all rules.
 var Rules = rules

@@ -11,7 +11,7 @@ import (
 	"github.com/turnpack/turnpack/internal/col"
 )
 
-// endRollout looks at the rows of one rollout together.
+// endRollout checks the rows of the current rollout together.
 func (a *auditor) endRollout() {
 	rows := a.open
 	a.open = nil
@@ -31,14 +31,13 @@ func (a *auditor) endRollout() {
 	}
 	for i, r := range rows {
 		for _, p := range rows[:i] {
-			a.twice(p, r)
+			a.trainedTwice(p, r)
 		}
 	}
 }
 
-// twice finds tokens that two rows of a rollout both train after the same
-// tokens.
-func (a *auditor) twice(p, r *anyrows.Row) {
+// trainedTwice finds tokens that two rows of a rollout both train after the same prefix.
+func (a *auditor) trainedTwice(p, r *anyrows.Row) {
 	same := 0
 	for same < min(len(p.IDs), len(r.IDs)) && p.IDs[same] == r.IDs[same] {
 		same++
@@ -48,7 +47,7 @@ func (a *auditor) twice(p, r *anyrows.Row) {
 	}
 }
 
-// finish looks at groups and at the whole.
+// finish applies the rules about groups and about all files together.
 func (a *auditor) finish() {
 	sizes := map[int]bool{}
 	for _, id := range a.order {
@@ -86,9 +85,9 @@ func (a *auditor) finish() {
 	}
 }
 
-// reversed says whether the advantages of the best rollouts are all below 0 and
-// those of the worst above. That holds for no estimator that centres rewards;
-// rewards that are not finite have no best.
+// reversed reports whether the advantages of the best rollouts are all below 0 and those of the
+// worst above, which no estimator that centres rewards produces. It returns false if a reward
+// is not finite.
 func (g *groupFacts) reversed() bool {
 	best, worst := math.Inf(-1), math.Inf(1)
 	for _, v := range g.rewards {
@@ -103,7 +102,7 @@ func (g *groupFacts) reversed() bool {
 	return true
 }
 
-// sample checks a row of this module's schema against its rules.
+// sample checks a row of this module's schema against the schema's rules.
 func (a *auditor) sample(r *anyrows.Row) {
 	if a.schemaOK && r.Unreadable != nil {
 		a.schema(r.Index, r.Unreadable)
@@ -123,8 +122,7 @@ func (a *auditor) sample(r *anyrows.Row) {
 	}
 }
 
-// schema reports the first refusal of a file; the checker's state is of no use
-// after it.
+// schema reports the first refusal in a file. The checker cannot be used after it.
 func (a *auditor) schema(row int, err error) {
 	a.schemaOK = false
 	a.found.add(Finding{Rule: "schema", File: a.path, Row: row, Token: -1, Text: err.Error()})

@@ -24,7 +24,7 @@ func (a *auditor) model(r *anyrows.Row) {
 		return
 	}
 	if a.shiftedTurns(r, headers) {
-		return // header, stop and separator rules would only repeat it
+		return // the header, stop and separator rules would only repeat it
 	}
 	a.headerTrained(r, headers)
 	a.stops(r)
@@ -33,10 +33,10 @@ func (a *auditor) model(r *anyrows.Row) {
 	a.ending(r)
 }
 
-// span is a half-open range of tokens.
+// span is a half-open range of token positions.
 type span struct{ from, to int }
 
-// headers finds the assistant headers of a row.
+// headers returns the assistant headers of a row.
 func (a *auditor) headers(r *anyrows.Row) []span {
 	var out []span
 	for t := 0; t < len(r.IDs); {
@@ -76,9 +76,9 @@ func (a *auditor) text(ids []rollout.TokenID) string {
 	return s
 }
 
-// emptyThink finds trained <think></think> pairs with white space between.
+// emptyThink finds trained <think></think> pairs with only white space between them.
 func (a *auditor) emptyThink(r *anyrows.Row) {
-	const window = 6 // tokens that an empty block can take
+	const window = 6 // most tokens that an empty block takes
 	for t := range r.IDs {
 		if !r.Trained(t) || strings.TrimSpace(a.text(r.IDs[t:t+1])) != "<think>" {
 			continue
@@ -98,7 +98,7 @@ func (a *auditor) emptyThink(r *anyrows.Row) {
 
 func (a *auditor) stop(id rollout.TokenID) bool { return slices.Contains(a.opts.Model.Stops, id) }
 
-// runs are the ranges of trained tokens.
+// runs returns the ranges of trained tokens.
 func runs(r *anyrows.Row) []span {
 	var out []span
 	for t := range r.Mask {
@@ -114,8 +114,8 @@ func runs(r *anyrows.Row) []span {
 	return out
 }
 
-// shiftedTurns finds masks that are moved by one against headers and stops in
-// every turn.
+// shiftedTurns reports a mask that is shifted by one token against the headers and stop tokens
+// in every turn, and returns whether it is.
 func (a *auditor) shiftedTurns(r *anyrows.Row, headers []span) bool {
 	ends := map[int]bool{}
 	for _, h := range headers {
@@ -149,7 +149,7 @@ func (a *auditor) shiftedTurns(r *anyrows.Row, headers []span) bool {
 func (a *auditor) headerTrained(r *anyrows.Row, headers []span) {
 	for _, h := range headers {
 		if h.from > 0 && r.Trained(h.from-1) && a.opts.Model.Inside[r.IDs[h.from]] {
-			continue // the policy writes it between the parts of its reply
+			continue // the policy writes this header between parts of its reply
 		}
 		if t, n := count(h.to-h.from, func(i int) bool { return r.Trained(h.from + i) }); n > 0 {
 			a.report(r, "header-trained", col.LossMask, h.from+t, n, "%q is trained", a.text(r.IDs[h.from:h.to]))
@@ -157,7 +157,7 @@ func (a *auditor) headerTrained(r *anyrows.Row, headers []span) {
 	}
 }
 
-// stops looks at what follows each trained run and each trained stop token.
+// stops checks what follows each trained run and each trained stop token.
 func (a *auditor) stops(r *anyrows.Row) {
 	for _, s := range runs(r) {
 		if s.to < len(r.IDs) && a.stop(r.IDs[s.to]) {
@@ -178,8 +178,8 @@ func (a *auditor) stops(r *anyrows.Row) {
 	}
 }
 
-// specials finds control tokens where text should be: inside trained runs, and
-// stop tokens that close a turn which goes on.
+// specials finds control tokens in text: inside trained runs, and stop tokens in the middle of
+// a turn.
 func (a *auditor) specials(r *anyrows.Row, headers []span) {
 	inHeader := make([]bool, len(r.IDs)+1)
 	for _, h := range headers {
@@ -201,8 +201,8 @@ func (a *auditor) specials(r *anyrows.Row, headers []span) {
 	}
 }
 
-// turnFollows says whether the tokens from t on may stand after a stop token:
-// white space, then a control token or the end.
+// turnFollows reports whether the tokens from t on can follow a stop token: white space, then a
+// control token or the end of the row.
 func (a *auditor) turnFollows(r *anyrows.Row, t int) bool {
 	for ; t < len(r.IDs); t++ {
 		if a.opts.Model.Special[r.IDs[t]] {
@@ -215,7 +215,7 @@ func (a *auditor) turnFollows(r *anyrows.Row, t int) bool {
 	return true
 }
 
-// ending finds completed rows whose last trained token is no stop token.
+// ending finds completed rows whose last trained token is not a stop token.
 func (a *auditor) ending(r *anyrows.Row) {
 	if r.Status != "completed" || len(a.opts.Model.Stops) == 0 || r.Sample != nil && !r.Sample.IsLast {
 		return
@@ -226,7 +226,7 @@ func (a *auditor) ending(r *anyrows.Row) {
 	}
 	last := all[len(all)-1].to - 1
 	if last+1 < len(r.IDs) && a.stop(r.IDs[last+1]) {
-		return // stop-untrained says more
+		return // stop-untrained reports it
 	}
 	if last < len(r.IDs) && !a.stop(r.IDs[last]) {
 		// White space from the template may follow the stop token.

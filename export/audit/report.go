@@ -12,19 +12,19 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Finding is one place where a rule strikes.
+// Finding is one place that breaks a rule.
 type Finding struct {
 	Rule   string `json:"rule"`
 	File   string `json:"file"`
-	Row    int    `json:"row"` // 0-based row of the file, −1 = the whole file
+	Row    int    `json:"row"` // from 0, −1 = the whole file
 	Sample string `json:"sample,omitempty"`
 	Column string `json:"column,omitempty"`
-	Token  int    `json:"token"` // 0-based, −1 = the whole row
+	Token  int    `json:"token"` // from 0, −1 = the whole row
 	Tokens int    `json:"tokens,omitempty"`
 	Text   string `json:"text"`
 }
 
-// Where prints the place.
+// Where returns the place as text.
 func (f *Finding) Where() string {
 	var parts []string
 	if f.Row >= 0 {
@@ -39,19 +39,19 @@ func (f *Finding) Where() string {
 	return strings.Join(parts, " ")
 }
 
-// Group is what one rule found.
+// Group holds the findings of one rule.
 type Group struct {
 	Rule     string    `json:"rule"`
 	Severity Severity  `json:"severity"`
 	Title    string    `json:"title"`
 	Harm     string    `json:"harm"`
 	Fix      string    `json:"fix"`
-	Rows     int       `json:"rows"`   // rows (or groups, or files) it strikes
-	Tokens   int       `json:"tokens"` // tokens it strikes
+	Rows     int       `json:"rows"`   // rows (or groups, or files) that break the rule
+	Tokens   int       `json:"tokens"` // tokens that break the rule
 	Examples []Finding `json:"examples"`
 }
 
-// File is what was read of one file.
+// File describes one audited file.
 type File struct {
 	Path   string `json:"path"`
 	Format string `json:"format"`
@@ -65,13 +65,13 @@ type Report struct {
 	Tokens  int64  `json:"tokens"`
 	Trained int64  `json:"trained_tokens"`
 	Model   bool   `json:"model"` // whether a Model was given
-	// Drift compares a trainer's log probabilities with those recorded, nil where no row
-	// has both.
+	// Drift compares a trainer's log probabilities with the recorded ones; nil if no row has
+	// both.
 	Drift    *Drift  `json:"logprob_drift,omitempty"`
 	Findings []Group `json:"findings"`
 }
 
-// Worst is the highest severity found, 0 without findings.
+// Worst returns the highest severity found, or 0 without findings.
 func (r *Report) Worst() Severity {
 	var worst Severity
 	for _, g := range r.Findings {
@@ -88,7 +88,7 @@ func (r *Report) JSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// Table writes the report for people.
+// Table writes the report as text for people.
 func (r *Report) Table(w io.Writer) error {
 	var b strings.Builder
 	for _, f := range r.Files {
@@ -131,7 +131,7 @@ func (r *Report) Table(w io.Writer) error {
 type collector struct {
 	keep   int // examples per rule
 	groups map[string]*Group
-	last   map[string][2]any // file and row of a rule's last finding
+	last   map[string][2]any // file and row of the rule's last finding
 }
 
 func (c *collector) add(f Finding) {

@@ -1,6 +1,6 @@
 package audit
 
-// Severity says how bad a finding is.
+// Severity is how serious a finding is.
 type Severity uint8
 
 // The severities.
@@ -18,18 +18,18 @@ func (s Severity) String() string { return severityNames[min(int(s), len(severit
 // MarshalText writes the name.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// rule describes one thing that is looked for.
+// rule describes one rule of the audit.
 type rule struct {
 	ID       string
 	Severity Severity
 	Title    string
 	Harm     string
 	Fix      string
-	// NeedsModel is true when the rule is silent without a Model.
+	// NeedsModel is true if the rule is not checked without a Model.
 	NeedsModel bool
 }
 
-// rules lists every rule in the order of reports.
+// rules returns all rules in the order of reports.
 func rules() []rule {
 	return []rule{
 		{"lengths", Error, "per-token columns differ in length from the ids", "trainers crash, or pad the shorter one and train other tokens than meant", "give one value per token in every column", false},

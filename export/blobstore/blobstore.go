@@ -22,13 +22,12 @@ func storeError(where rollout.Where, what string, err error) error {
 	return rollout.Errorf(rollout.KindInput, where, "%s: %w", what, err).WithFix("check the bucket's name, the rights and the connection, then run again")
 }
 
-// Upload copies a complete shard folder under prefix, the manifest last: who
-// finds the manifest finds every file of it. After an upload that was cut short the
-// same call goes on: objects that hold what the manifest says, by their SHA-256, are
-// not sent again, and what another folder's upload left is replaced. A prefix that
-// holds a complete set is export.ErrComplete unless force is set; its manifest then
-// goes first. Two uploads to one prefix at a time are told: the one that finds the
-// other's shards among its own ends with export.ErrOtherRun, without a manifest.
+// Upload copies a complete shard folder to prefix, the manifest last: if the manifest is there,
+// all its files are. The same call resumes an interrupted upload: it skips objects whose
+// SHA-256 matches the manifest and replaces what another folder's upload left. If prefix holds
+// a complete set, Upload returns export.ErrComplete unless force is set, in which case it
+// removes the old manifest first. If two uploads write to one prefix at a time, the one that
+// finds the other's shards among its own returns export.ErrOtherRun and writes no manifest.
 func Upload(ctx context.Context, b *blob.Bucket, prefix, dir string, force bool) error {
 	if err := shard.Verify(dir); err != nil {
 		return err
@@ -59,8 +58,8 @@ func Upload(ctx context.Context, b *blob.Bucket, prefix, dir string, force bool)
 		if there {
 			continue
 		}
-		// Some stores keep an object's digest beside it: what is there goes first, so
-		// that the new digest never stands over the old bytes.
+		// Some stores keep an object's digest beside its bytes. Remove the old object first, so
+		// that the new digest never describes the old bytes.
 		if err := Remove(ctx, b, key); err != nil {
 			return err
 		}
@@ -80,11 +79,11 @@ func Upload(ctx context.Context, b *blob.Bucket, prefix, dir string, force bool)
 	return Put(ctx, b, manifest, filepath.Join(dir, shard.ManifestName))
 }
 
-// digestKey is the metadata of an object that holds the SHA-256 of its bytes.
+// digestKey is the key of the object metadata that holds the SHA-256 of the object's bytes.
 const digestKey = "turnpack-sha256"
 
-// Holds says whether the object key is there with the given size and SHA-256, in hex.
-// An object that Put did not store is read to tell.
+// Holds reports whether the object key exists with the given size and SHA-256 (in hex). It
+// reads an object that Put did not store in order to compare.
 func Holds(ctx context.Context, b *blob.Bucket, key string, size int64, sum string) (bool, error) {
 	a, err := b.Attributes(ctx, key)
 	if gcerrors.Code(err) == gcerrors.NotFound {
@@ -111,7 +110,7 @@ func Holds(ctx context.Context, b *blob.Bucket, key string, size int64, sum stri
 	return hex.EncodeToString(h.Sum(nil)) == sum, nil
 }
 
-// Remove removes the object key, if it is there.
+// Remove removes the object key, if it exists.
 func Remove(ctx context.Context, b *blob.Bucket, key string) error {
 	if err := b.Delete(ctx, key); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 		return storeError(rollout.Where{File: key}, "remove", err)
@@ -119,8 +118,8 @@ func Remove(ctx context.Context, b *blob.Bucket, key string) error {
 	return nil
 }
 
-// Put stores a file as the object key, replacing one that exists. Its SHA-256 goes
-// into the object's metadata.
+// Put stores a file as the object key, replacing an existing object, with its SHA-256 in the
+// object's metadata.
 func Put(ctx context.Context, b *blob.Bucket, key, file string) (err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -142,7 +141,7 @@ func Put(ctx context.Context, b *blob.Bucket, key, file string) (err error) {
 	return nil
 }
 
-// Read returns the bytes of the object key, nil when there is none.
+// Read returns the bytes of the object key, or nil if it does not exist.
 func Read(ctx context.Context, b *blob.Bucket, key string) ([]byte, error) {
 	text, err := b.ReadAll(ctx, key)
 	if gcerrors.Code(err) == gcerrors.NotFound {
@@ -154,7 +153,7 @@ func Read(ctx context.Context, b *blob.Bucket, key string) ([]byte, error) {
 	return text, nil
 }
 
-// First returns the key of an object below prefix, "" when there is none.
+// First returns the key of an object under prefix, or "" if there is none.
 func First(ctx context.Context, b *blob.Bucket, prefix string) (string, error) {
 	if prefix != "" {
 		prefix += "/"

@@ -58,7 +58,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// All files of a shard are copied, also those beside its first.
+// Upload copies all files of a shard, not only the first.
 func TestUploadOfMadeShards(t *testing.T) {
 	ctx := context.Background()
 	b, err := blob.OpenBucket(ctx, "mem://")
@@ -92,7 +92,7 @@ func TestUploadOfMadeShards(t *testing.T) {
 	require.True(t, stands(t, b, "p"))
 }
 
-// set makes a shard folder of groups whose tokens follow from salt.
+// set makes a shard folder of groups whose tokens depend on salt.
 func set(t *testing.T, groups, salt int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -106,7 +106,7 @@ func set(t *testing.T, groups, salt int) string {
 	return dir
 }
 
-// stands says whether every shard that the manifest under prefix names is as it says.
+// stands reports whether every shard in the manifest under prefix matches it.
 func stands(t *testing.T, b *blob.Bucket, prefix string) bool {
 	t.Helper()
 	ctx := context.Background()
@@ -126,8 +126,8 @@ func stands(t *testing.T, b *blob.Bucket, prefix string) bool {
 	return true
 }
 
-// However an upload was cut short, and whoever stored the shards that are there, the
-// manifest that stands in the end is that of the shards below it.
+// However an upload is cut short and whoever stored the existing shards, the final manifest
+// matches the shards below it.
 func TestUploadAfterAnother(t *testing.T) {
 	ctx := context.Background()
 	mine, other := set(t, 8, 1), set(t, 8, 2)
@@ -164,7 +164,7 @@ func TestUploadAfterAnother(t *testing.T) {
 	}
 }
 
-// An upload goes on without sending again what is there.
+// An interrupted upload resumes without sending existing objects again.
 func TestUploadGoesOn(t *testing.T) {
 	ctx := context.Background()
 	b, err := blob.OpenBucket(ctx, "mem://")
@@ -183,8 +183,7 @@ func TestUploadGoesOn(t *testing.T) {
 	require.True(t, stands(t, b, "p"))
 }
 
-// A forced upload that is cut short leaves no manifest over shards of another set,
-// wherever it stops.
+// A forced upload that is cut short at any point leaves no manifest over shards of another set.
 func TestForcedUploadCutShort(t *testing.T) {
 	first, second := set(t, 8, 1), set(t, 8, 2)
 	whole := false
@@ -207,7 +206,7 @@ func TestForcedUploadCutShort(t *testing.T) {
 	}
 }
 
-// cutting ends after it was asked so many times.
+// cutting is a context that is cancelled after a number of calls of Err.
 type cutting struct {
 	context.Context
 	after  int

@@ -1,8 +1,7 @@
-// Package blobstore copies complete shard folders to object stores, through
-// gocloud.dev/blob. The caller opens the bucket, by URL with the driver it
-// imports ("file:///dir", "mem://", "s3://bucket", "gs://bucket"), so that no
-// driver is linked that is not used.
+// Package blobstore copies complete shard folders to object stores, through gocloud.dev/blob.
+// The caller opens the bucket by URL, with a driver that it imports ("file:///dir", "mem://",
+// "s3://bucket", "gs://bucket"), so that only the drivers in use are linked.
 //
-// A single file needs no more than the bucket: export.NewWriter writes to an object, which
-// the store shows when it is closed.
+// A single file needs only the bucket: export.NewWriter can write to an object, which the store
+// shows once it is closed.
 package blobstore

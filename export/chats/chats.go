@@ -12,14 +12,14 @@ import (
 
 const shareGPT = "sharegpt"
 
-// rowGroup is how much text is in memory before it is written.
+// rowGroup is the number of bytes of text held in memory before a row group is written.
 const rowGroup = 32 << 20
 
-// Writer writes one file. It holds a row group at a time.
+// Writer writes one file. It holds one row group in memory.
 type Writer struct {
 	file   *pq.Writer
 	layout string
-	at     map[string]int // of a leaf, by its path
+	at     map[string]int // index of a leaf by its path
 	leaves []pq.Column
 	values []pq.Values
 	rows   int
@@ -27,7 +27,7 @@ type Writer struct {
 	closed bool
 }
 
-// tree is the columns of a layout.
+// tree returns the columns of a layout.
 func tree(layout string) []pq.Node {
 	text := func(name string) pq.Node { return pq.Node{Name: name, Kind: pq.Text, Nullable: true} }
 	word := func(name string) pq.Node { return pq.Node{Name: name, Kind: pq.Text} }
@@ -41,9 +41,9 @@ func tree(layout string) []pq.Node {
 		{Name: "resolved", Kind: pq.Bool, Nullable: true}, {Name: "reward", Kind: pq.Float32, Nullable: true}, text("patch"), text("exit_status")}
 }
 
-// NewWriter begins a file on w. layout is how the messages of a row are written:
-// "openai", column messages with role, content and tool_calls, or "sharegpt", column
-// conversations with from and value.
+// NewWriter starts a file on w. layout says how the messages of a row are written: "openai", a
+// column messages with role, content and tool_calls, or "sharegpt", a column conversations with
+// from and value.
 func NewWriter(w io.Writer, layout string) (*Writer, error) {
 	if w == nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "w"}, "expected a writer, found nil")
@@ -62,8 +62,8 @@ func NewWriter(w io.Writer, layout string) (*Writer, error) {
 	return out, nil
 }
 
-// Write adds a rollout. The notes name what the row cannot hold. A rollout that it refuses
-// leaves no trace in the file.
+// Write adds a rollout. The notes list what the row cannot hold. A refused rollout leaves
+// nothing in the file.
 func (w *Writer) Write(r *rollout.Rollout) ([]rollout.Note, error) {
 	if w.file == nil {
 		return nil, zero.Value("chats.Writer", "NewWriter")
@@ -112,7 +112,8 @@ func (w *Writer) Write(r *rollout.Rollout) ([]rollout.Note, error) {
 	return notes, err
 }
 
-// level adds the levels of a value of a leaf: there, or missing below the depth given.
+// level adds the levels of one value of a leaf. If the value is missing, depth is its
+// definition level.
 func (w *Writer) level(leaf string, there bool, rep, depth uint8) *pq.Values {
 	v := &w.values[w.at[leaf]]
 	if there {
@@ -129,8 +130,8 @@ func (w *Writer) put(leaf string, s *string, rep, depth uint8) {
 	}
 }
 
-// Of the levels of messages: 0 is an empty list, 1 a message whose member is missing, and
-// of its calls 2 an empty list and 3 a call.
+// Definition levels within messages: 0 is an empty list, 1 a message without the member. Within
+// tool_calls, 2 is an empty list and 3 a call.
 const (
 	inMessage = 1
 	inCall    = 3
@@ -183,7 +184,7 @@ func (w *Writer) conversation(messages []message) {
 		if m.text != nil {
 			value = *m.text
 		}
-		again := i > 0 && messages[i-1].Role == m.Role // whose calls would be those of the reply before it
+		again := i > 0 && messages[i-1].Role == m.Role // as one turn, the calls would belong to the previous reply
 		if value != "" || m.Reasoning != nil || len(m.Calls) == 0 || again {
 			say(&from, &value, m.Reasoning, inMessage)
 		}
@@ -209,7 +210,7 @@ func (w *Writer) flush() error {
 	return nil
 }
 
-// Close writes what is left and the footer. It does not close the destination.
+// Close writes the remaining rows and the footer. It does not close the destination.
 func (w *Writer) Close() error {
 	if w.file == nil {
 		return zero.Value("chats.Writer", "NewWriter")

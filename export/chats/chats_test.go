@@ -24,7 +24,7 @@ func sample() *rollout.Rollout {
 		Turns: []rollout.Turn{{Message: 2}, {Message: 4, Step: 1}}, Outcome: rollout.Outcome{Resolved: &solved, Reward: &reward}}
 }
 
-// What is written is read again, in both layouts.
+// In both layouts, chats are read back as written.
 func TestSetsAreReadAgain(t *testing.T) {
 	for layout, format := range map[string]string{"openai": "openai-chat", "sharegpt": "sharegpt"} {
 		var b bytes.Buffer
@@ -82,8 +82,8 @@ func TestRefused(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The columns of a chat are lists of structures, as readers of data sets expect. What a
-// message lacks is null, which the reader of rows leaves out.
+// The columns of a chat are lists of structures, as data set readers expect. Missing members of
+// a message are null, and the row reader leaves them out.
 func TestRowsAreStructures(t *testing.T) {
 	parts := sample()
 	parts.ID, parts.Messages[1] = "c", rollout.Message{Role: rollout.RoleUser, Parts: []rollout.Part{{Type: "text", Text: "q"}, {Type: "text", Text: "r"}}}
@@ -104,7 +104,7 @@ func TestRowsAreStructures(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "parts_joined", notes[0].Code)
 		image := &rollout.Rollout{Messages: []rollout.Message{{Role: rollout.RoleUser, Parts: []rollout.Part{{Type: "image", Raw: []byte(`{"type":"image"}`)}}}}}
-		_, err = w.Write(image) // leaves no trace
+		_, err = w.Write(image) // leaves nothing in the file
 		require.ErrorContains(t, err, `the part of type "image"`)
 		_, err = w.Write(&rollout.Rollout{ID: "none"})
 		require.NoError(t, err)

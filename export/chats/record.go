@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// record is a line of traj.AppendChat.
+// record is a line that traj.AppendChat writes.
 type record struct {
 	Instance   *string `json:"instance_id"`
 	Messages   []message
@@ -29,7 +29,7 @@ type message struct {
 	CallID    *string `json:"tool_call_id"`
 	Calls     []call  `json:"tool_calls"`
 
-	text *string // of the content
+	text *string // text of Content, set by check
 }
 
 type call struct {
@@ -41,7 +41,7 @@ type call struct {
 	}
 }
 
-// textOf is JSON as text: of a string what it says.
+// textOf returns JSON as text; of a JSON string, its value. It returns nil for nil.
 func textOf(raw json.RawMessage) *string {
 	var s string
 	if raw == nil {
@@ -53,10 +53,10 @@ func textOf(raw json.RawMessage) *string {
 	return &s
 }
 
-// speakers are the names of roles in conversations.
+// speakers maps roles to their names in conversations.
 var speakers = map[string]string{"user": "human", "assistant": "gpt", "system": "system", "developer": "developer", "tool": "observation"}
 
-// check takes the texts of the messages, and refuses what a row cannot hold.
+// check sets the text of each message and returns an error for what a row cannot hold.
 func (r *record) check(layout string) (notes []rollout.Note, err error) {
 	note := func(i int, code, text string) {
 		notes = append(notes, rollout.Note{Code: code, Message: rollout.At(i), Text: text})
@@ -100,7 +100,8 @@ func (r *record) check(layout string) (notes []rollout.Note, err error) {
 	return notes, nil
 }
 
-// callsText is the calls of a reply as a turn of a conversation, the arguments as they were.
+// callsText returns the calls of a reply as the text of a conversation turn, with the arguments
+// unchanged.
 func callsText(calls []call) string {
 	b := []byte("[")
 	for i, c := range calls {

@@ -9,8 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The two rows go into one pack. A row of n tokens takes n - 1 positions, here up to the
-// next multiple of 4.
+// Both rows fit into one pack. A row of n tokens takes n - 1 positions, here rounded up to a
+// multiple of 4.
 func ExampleWrite() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

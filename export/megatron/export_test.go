@@ -1,4 +1,4 @@
 package megatron
 
-// Segment is the stored form of a row.
+// Segment returns the stored form of a row.
 var Segment = (*Options).segment

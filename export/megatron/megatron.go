@@ -17,26 +17,26 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Suffix is how the names of packed files end, by which the trainer knows them.
+// Suffix ends the names of packed files; the trainer recognises them by it.
 const Suffix = ".idx.parquet"
 
 // Options says how rows are packed. PackSize is required.
 type Options struct {
-	// PackSize is the number of positions of a pack: packed_sequence_size.
+	// PackSize is the number of positions in a pack, the trainer's packed_sequence_size.
 	PackSize int
-	// PadMultiple is pad_seq_to_mult: segments are padded with EOS until (L − 1) is
-	// a multiple. 0 and 1 pad nothing. For context parallelism CP and tensor
+	// PadMultiple is the trainer's pad_seq_to_mult: segments are padded with EOS until (L − 1)
+	// is a multiple of it. 0 and 1 mean no padding. With context parallelism CP and tensor
 	// parallelism TP it is lcm(2·CP, CP·TP).
 	PadMultiple int
-	// EOS is the tokenizer's eos_id, the only id that the reader takes for padding.
+	// EOS is the tokenizer's eos_id, the only id that the reader treats as padding.
 	EOS rollout.TokenID
-	// PacksPerGroup is the number of packs in a Parquet row group, 0 is 32; the
-	// reader holds one at a time.
+	// PacksPerGroup is the number of packs in a Parquet row group; 0 means 32. The reader holds
+	// one row group at a time.
 	PacksPerGroup int
 	Force         bool
 }
 
-// Validate reports all faults of o at once.
+// Validate returns all faults of o, joined.
 func (o Options) Validate() error {
 	var faults []error
 	bad := func(field, format string, args ...any) {
@@ -72,12 +72,12 @@ func lcm(a, b int) int {
 	return a / x * b
 }
 
-// metadata is what the trainer's packed_metadata_path holds, as a list of one:
-// the extremes over a file set.
+// metadata is the content of the trainer's packed_metadata_path (as a list of one): extremes
+// over a file set.
 type metadata struct {
 	MaxSamplesPerBin int `json:"max_samples_per_bin"`
-	DatasetMaxSeqlen int `json:"dataset_max_seqlen"` // largest L − 1, pads included
-	MinPackedSeqlen  int `json:"min_packed_seqlen"`  // smallest sum in a pack
+	DatasetMaxSeqlen int `json:"dataset_max_seqlen"` // largest L − 1, padding included
+	MinPackedSeqlen  int `json:"min_packed_seqlen"`  // smallest number of positions used in a pack
 }
 
 func columns() []pq.Column {
@@ -88,7 +88,7 @@ func columns() []pq.Column {
 		list("seq_start_id", pq.Int32, pq.Plain, 0), list("sample_ids", pq.Text, pq.Plain, 0)}
 }
 
-// Check refuses a row that a pack cannot hold.
+// Check returns an error for a row that no pack can hold.
 func (o *Options) Check(s *rollout.Sample) error {
 	n := s.Len()
 	refuse := func(column, fix, format string, args ...any) error {
@@ -111,8 +111,8 @@ func (o *Options) Check(s *rollout.Sample) error {
 	if o.multiple() == 1 {
 		return nil
 	}
-	// With padding the reader takes the closing run of ids EOS for it, and masks what
-	// follows its first token.
+	// With padding, the reader takes the final run of EOS ids for padding and masks all of it
+	// after its first token.
 	from := n - 1
 	for from > 0 && s.IDs[from-1] == o.EOS {
 		from--
@@ -126,13 +126,13 @@ func (o *Options) Check(s *rollout.Sample) error {
 	return nil
 }
 
-// positions are those that a row of n tokens takes in a pack.
+// positions returns the number of positions that a row of n tokens takes in a pack.
 func (o *Options) positions(n int) int {
 	m := o.multiple()
 	return (n - 1 + m - 1) / m * m
 }
 
-// segment is the stored form of a row: padded ids and the mask shifted to labels.
+// segment returns the stored form of a row: the padded ids and the mask shifted to labels.
 func (o *Options) segment(s *rollout.Sample) (ids []rollout.TokenID, mask []int32, err error) {
 	if err := o.Check(s); err != nil {
 		return nil, nil, err
@@ -149,9 +149,9 @@ func (o *Options) segment(s *rollout.Sample) (ids []rollout.TokenID, mask []int3
 	return ids, mask, nil
 }
 
-// Write packs rows into the file path, whose name must end in Suffix, and, with
-// about not "", writes the packing metadata there. Rows are packed best-fit
-// decreasing; segments keep their order inside a pack.
+// Write packs rows into the file path, whose name must end in Suffix. If about is not "", it
+// also writes the packing metadata to that file. Rows are packed by best-fit decreasing;
+// segments keep their order inside a pack.
 func Write(path, about string, rows []rollout.Sample, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err

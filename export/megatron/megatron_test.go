@@ -23,8 +23,8 @@ func row(id string, ids []int32, mask ...float32) rollout.Sample {
 	return s
 }
 
-// The worked examples of the trainer's notes: six tokens, trained are 13 and
-// the stop token 2.
+// The worked examples from the trainer's documentation: six tokens, of which 13 and the stop
+// token 2 are trained.
 func TestSegment(t *testing.T) {
 	s := row("r", []int32{10, 11, 12, 13, 14, 2}, 0, 0, 0, 1, 0, 1)
 	o := megatron.Options{PackSize: 16, EOS: 2}
@@ -69,8 +69,8 @@ func TestSegmentRefusals(t *testing.T) {
 	}
 }
 
-// Every label of every pack is the token that follows, trained exactly where
-// the export row trains it.
+// Every label of every pack is the following token, trained exactly where the export row trains
+// it.
 func TestPacks(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 7))

@@ -19,18 +19,18 @@ import (
 
 // Options says how a step is packed. SeqLen is required.
 type Options struct {
-	// SeqLen is the trainer's sequence length: the tokens of a micro-batch.
+	// SeqLen is the trainer's sequence length, the most tokens in a micro-batch.
 	SeqLen int
-	// Ranks is the number of data-parallel ranks, 0 is 1.
+	// Ranks is the number of data-parallel ranks; 0 means 1.
 	Ranks int
-	// PadMultiple is pad_to_multiple_of; 0 and 1 pad nothing.
+	// PadMultiple is the trainer's pad_to_multiple_of; 0 and 1 mean no padding.
 	PadMultiple int
-	// EnvName stands for every token, "" is "turnpack". "all" is reserved.
+	// EnvName is the environment name of every token; "" means "turnpack", "all" is reserved.
 	EnvName string
 	Force   bool
 }
 
-// Validate reports all faults of o at once.
+// Validate returns all faults of o, joined.
 func (o Options) Validate() error {
 	var faults []error
 	bad := func(field, format string, args ...any) {
@@ -54,8 +54,8 @@ func (o Options) Validate() error {
 // padID is the id of padding tokens.
 const padID = 1
 
-// WriteStep packs rows and writes the files of one step, numbered from 1, under
-// dir/rollouts. A file appears whole under its name, as the trainer expects.
+// WriteStep packs rows and writes the files of one step under dir/rollouts. Steps are numbered
+// from 1. Each file appears complete under its name, as the trainer expects.
 func WriteStep(dir string, step int, rows []rollout.Sample, o Options) error {
 	if err := o.Validate(); err != nil {
 		return err
@@ -101,7 +101,7 @@ func WriteStep(dir string, step int, rows []rollout.Sample, o Options) error {
 			return abort(err)
 		}
 		files = append(files, f)
-		// A rank without work of its own repeats the first micro-batch.
+		// A rank without bins of its own repeats the first one as filler.
 		filler := bins[0]
 		if len(of) > 0 {
 			filler = bins[of[0]]
@@ -128,8 +128,8 @@ func WriteStep(dir string, step int, rows []rollout.Sample, o Options) error {
 	return nil
 }
 
-// check refuses rows that the trainer cannot take; weighted says whether any
-// has weights other than 0 and 1.
+// check returns an error for rows that the trainer cannot take. weighted reports whether any
+// row has weights other than 0 and 1.
 func check(rows []rollout.Sample, o *Options) (weighted bool, err error) {
 	checker, err := export.NewChecker(export.Options{UnknownStatus: rollout.StatusCompleted,
 		Columns: &export.Columns{Logprobs: true, Advantages: true, Advantage: true}})
@@ -154,7 +154,7 @@ func check(rows []rollout.Sample, o *Options) (weighted bool, err error) {
 	return weighted, checker.End()
 }
 
-// encoder writes micro-batches, keeping the first error.
+// encoder writes micro-batches and keeps the first error.
 type encoder struct {
 	e        *msgpack.Encoder
 	rows     []rollout.Sample
@@ -173,13 +173,13 @@ func (e *encoder) length(n int) { e.keep(e.e.EncodeArrayLen(n)) }
 func (e *encoder) int(v int)    { e.keep(e.e.EncodeInt(int64(v))) }
 func (e *encoder) null()        { e.keep(e.e.EncodeNil()) }
 
-// batch writes one micro-batch: an array of 16 fields. A filler has the shape of
-// a batch and trains nothing.
+// batch writes one micro-batch, an array of 16 fields. Without train it is a filler: the same
+// shape, with nothing trained.
 func (e *encoder) batch(b pack.Bin, train bool) {
 	m := max(1, e.o.PadMultiple)
 	total := (b.Size + m - 1) / m * m
 	pads := total - b.Size
-	// each walks the tokens in order; pad stands for padding.
+	// each calls row for every token in order, then pad for every padding position.
 	each := func(row func(s *rollout.Sample, t int), pad func(i int)) {
 		e.length(total)
 		for _, i := range b.Items {
@@ -229,7 +229,7 @@ func (e *encoder) batch(b pack.Bin, train bool) {
 	e.null() // ref_kl_weights
 }
 
-// lengths writes the lengths of the sequences; padding belongs to the last.
+// lengths writes the lengths of the sequences; the last one includes the padding.
 func (e *encoder) lengths(b pack.Bin, pads int) {
 	e.length(len(b.Items))
 	for k, i := range b.Items {

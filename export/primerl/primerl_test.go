@@ -99,7 +99,8 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// compare finds every row in one micro-batch, and padding and fillers untrained.
+// compare checks that every row is in one micro-batch, and that padding and fillers are
+// untrained.
 func compare(t *testing.T, in []rollout.Sample, all []primerl.MicroBatch, o *primerl.Options, weighted bool) {
 	t.Helper()
 	left := map[string]rollout.Sample{}
@@ -127,7 +128,7 @@ func compare(t *testing.T, in []rollout.Sample, all []primerl.MicroBatch, o *pri
 		at := 0
 		for k, l := range b.SequenceLengths {
 			size := int(l)
-			if k == len(b.SequenceLengths)-1 { // padding is in the last length
+			if k == len(b.SequenceLengths)-1 { // the last length includes the padding
 				for size > 1 && b.EnvNames[at+size-1] == "" {
 					size--
 					require.Equal(t, int32(1), b.InputIDs[at+size])
@@ -191,7 +192,7 @@ func TestRefusals(t *testing.T) {
 	require.ErrorContains(t, err, "from 1")
 }
 
-// The lengths that a file states take no memory, and depth no stack.
+// Lengths in a file allocate no memory before the data is there, and nesting uses no stack.
 func TestReadBombs(t *testing.T) {
 	empty := strings.Repeat("\x90", 9) + "\xc0"
 	for want, data := range map[string]string{

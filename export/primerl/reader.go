@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// MicroBatch is one micro-batch as the trainer decodes it, without the routed
-// experts and the multimodal arguments, which are passed over.
+// MicroBatch is one micro-batch as the trainer decodes it, without the routed experts and the
+// multimodal arguments, which Read skips.
 type MicroBatch struct {
 	InputIDs          []int32
 	LossMask          []bool
@@ -30,8 +30,8 @@ type MicroBatch struct {
 	RefKLWeights      []float32
 }
 
-// Read decodes a rank file. Memory follows from what r holds, not from the
-// lengths it states.
+// Read decodes a rank file. Memory is bounded by the size of r's content, not by the lengths it
+// claims.
 func Read(r io.Reader) ([]MicroBatch, error) {
 	var out []MicroBatch
 	d := decoder{msgpack.NewDecoder(r)}
@@ -73,8 +73,8 @@ func (d decoder) microBatch(b *MicroBatch) error {
 	return nil
 }
 
-// list returns what reads a list into to, which grows as the elements come; nil
-// stays nil.
+// list returns a function that reads a list into to. The slice grows as elements arrive; a
+// MessagePack nil leaves to unchanged.
 func list[T any](to *[]T, d decoder, one func() (T, error)) func() error {
 	return func() error {
 		n, err := d.DecodeArrayLen()
@@ -102,13 +102,13 @@ func (d decoder) int32() (int32, error) {
 	return int32(v), err
 }
 
-// float32 takes either width: the trainer's own files hold 64 bits.
+// float32 accepts both widths: the trainer's own files hold 64 bits.
 func (d decoder) float32() (float32, error) {
 	v, err := d.DecodeFloat64()
 	return float32(v), err
 }
 
-// skip passes over a value, however deep it is.
+// skip skips one value without recursion, however deeply nested.
 func (d decoder) skip() error {
 	for left := 1; left > 0; left-- {
 		code, err := d.PeekCode()

@@ -8,7 +8,8 @@ import (
 	"github.com/turnpack/turnpack/internal/spool"
 )
 
-// checksum adds everything that decides the row's bytes, numbers as the file holds them.
+// checksum adds everything that decides the bytes of a row, with numbers in the file's
+// precision.
 func (c *current) checksum(r *spool.Row, traced bool) {
 	s := &r.Sample
 	le := binary.LittleEndian
@@ -53,7 +54,7 @@ func (c *current) checksum(r *spool.Row, traced bool) {
 	column(c, logprobs, nil, math.Float32bits)
 	counts(s.Credit != nil)
 	column(c, s.Credit, r.Lens, math.Float32bits)
-	if traced { // else the file holds neither
+	if traced { // without a trace the file holds neither column
 		column(c, s.Source, r.Lens, func(v int32) uint32 { return uint32(v) })
 		for i, f := range s.Flags {
 			if c.buf = append(c.buf, byte(f)); r.Lens != nil {
@@ -70,7 +71,7 @@ func (c *current) checksum(r *spool.Row, traced bool) {
 // counted adds a length.
 func (c *current) counted(n int64) { c.buf = binary.LittleEndian.AppendUint64(c.buf, uint64(n)) }
 
-// column adds the values of a column, each as often as lens says; nil = once.
+// column adds the values of a column, each repeated as often as lens says; nil lens means once.
 func column[T any](c *current, values []T, lens []int32, bits func(T) uint32) {
 	le := binary.LittleEndian
 	for i, v := range values {
@@ -83,22 +84,22 @@ func column[T any](c *current, values []T, lens []int32, bits func(T) uint32) {
 	}
 }
 
-// repeat adds the last size bytes n times more.
+// repeat adds the last size bytes of the buffer n more times.
 func (c *current) repeat(size, n int) {
 	for n > 0 {
 		more := min(n, muchToSum/size)
 		from, end := len(c.buf)-size, len(c.buf)+more*size
-		for len(c.buf) < end { // twice as many each time
+		for len(c.buf) < end { // doubles the copied part each time
 			c.buf = append(c.buf, c.buf[from:min(len(c.buf), from+end-len(c.buf))]...)
 		}
-		if n -= more; n > 0 { // the last ones are repeated again
+		if n -= more; n > 0 { // the last size bytes stay, to be repeated again
 			_, _ = c.crc.Write(c.buf[:len(c.buf)-size])
 			c.buf = append(c.buf[:0], c.buf[len(c.buf)-size:]...)
 		}
 	}
 }
 
-// muchToSum bounds what waits to be summed up.
+// muchToSum is the size at which the buffer is added to the checksum, in bytes.
 const muchToSum = 1 << 16
 
 func (c *current) sumUp() {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A value that is repeated counts as if it were written out, however often.
+// A repeated value gives the same checksum as if it were written out, for every length.
 func TestRepeat(t *testing.T) {
 	const lead = "what stands there, "
 	for _, value := range []string{"a", "abcd"} {

@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/export/shard"
 )
 
-// A run that stops half-way is started again with the same input and goes on.
+// A run that stops halfway resumes when it is started again with the same input.
 func ExampleCreate() {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {

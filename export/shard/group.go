@@ -8,9 +8,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// EndStep ends the shard that is open: it is durable, readable and in the progress
-// file when EndStep returns. The next row begins the next training step, in which the
-// keys of groups may come again; those of rollouts may not.
+// EndStep ends the current shard. When it returns, the shard is durable, readable and in the
+// progress file. The next row starts the next training step, which may reuse group ids but not
+// rollout ids.
 func (s *Set) EndStep() error {
 	switch {
 	case s.lock == nil:
@@ -25,8 +25,8 @@ func (s *Set) EndStep() error {
 	return s.err
 }
 
-// unique refuses a group or rollout that comes back in a later shard; within
-// one shard the writer does.
+// unique refuses a group or rollout that was already in an earlier shard; within one shard
+// export.Writer does so.
 func (s *Set) unique(row *rollout.Sample, newGroup bool) error {
 	if newGroup {
 		if err := s.first("g", row.Group, row, col.GroupID, "write the rollouts of a group one after the other, or end the step between them (EndStep)"); err != nil {
@@ -50,7 +50,7 @@ func (s *Set) first(what, id string, row *rollout.Sample, column, fix string) er
 	return nil
 }
 
-// key stands for a rollout of the set, or for a group of the step.
+// key returns the key of a rollout, unique in the set, or of a group, unique in the step.
 func (s *Set) key(what, id string) string {
 	if what == "g" && s.step > 0 {
 		what = fmt.Sprint("g", s.step, ":")
@@ -58,7 +58,8 @@ func (s *Set) key(what, id string) string {
 	return what + id
 }
 
-// sameColumns lets the first row of the set decide its optional columns.
+// sameColumns takes the optional columns of the set from its first row, unless the options name
+// them, and then refuses rows with more.
 func (s *Set) sameColumns(row *rollout.Sample) error {
 	if s.opts.Maker != nil {
 		return nil // the maker knows its columns

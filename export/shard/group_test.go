@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// byGroup cuts rows where the group changes.
+// byGroup divides rows by group.
 func byGroup(in []rollout.Sample) (out [][]rollout.Sample) {
 	for i := range in {
 		if i == 0 || in[i].Group != in[i-1].Group {
@@ -23,8 +23,8 @@ func byGroup(in []rollout.Sample) (out [][]rollout.Sample) {
 	return out
 }
 
-// A step is readable when EndStep returns. Its groups can come again in the next step,
-// with other rollouts; its rollouts and, within a step, its groups cannot.
+// A step is readable when EndStep returns. The next step may have the same groups with other
+// rollouts; rollouts and, within a step, groups must be unique.
 func TestEndStep(t *testing.T) {
 	g := byGroup(rows(3))
 	step := func(n string) (out [][]rollout.Sample) {

@@ -13,18 +13,18 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// journal tells which rollouts are in the shards that are done, and what their maker
-// wants to know of them. An entry is durable before the progress file names its shard.
-// What is kept of a rollout stays in the file: memory holds where.
+// journal records which rollouts are in the finished shards, and the caller's value for each
+// (see Keep). An entry is durable before the progress file names its shard. The values stay in
+// the file; memory holds their positions.
 type journal struct {
 	file    *os.File
-	entries []byte                // not yet written
-	known   keys.Table[knownFrom] // of an earlier run
+	entries []byte                // not written yet
+	known   keys.Table[knownFrom] // entries of earlier runs, by rollout
 }
 
-// knownFrom is what an earlier run told of a rollout: where the file has what was kept of it,
-// if the size is not 0, and the shard that holds its rows, counted from 1. A shard may also be
-// one of these.
+// knownFrom is what the journal of an earlier run says about a rollout: the position and size
+// of the value in the file (size 0 = none), and the shard that holds the rows, counted from 1,
+// or one of the constants below.
 type knownFrom struct {
 	at    int64
 	size  uint32
@@ -32,17 +32,17 @@ type knownFrom struct {
 }
 
 const (
-	anyShard = 0  // not done: an entry of the shard follows when it is
+	anyShard = 0  // not finished: when it is, an entry with the shard's number follows
 	noShard  = -1 // the rollout has no rows
 )
 
-// maxEntries is how many bytes of entries wait in memory.
+// maxEntries is the number of bytes of entries held in memory before they are written.
 const maxEntries = 64 << 10
 
-// entryHead is how an entry begins: its checksum and the size of what follows.
+// entryHead is the size of an entry's head: the checksum and the size of the rest.
 const entryHead = 8
 
-// appendEntry appends an entry: the shard, the names of group and rollout, and what is kept.
+// appendEntry appends an entry: the shard, the ids of group and rollout, and the value.
 func appendEntry(dst []byte, shard int, group, id string, kept []byte) []byte {
 	from := len(dst)
 	dst = binary.AppendVarint(append(dst, make([]byte, entryHead)...), int64(shard))
@@ -57,15 +57,15 @@ func appendEntry(dst []byte, shard int, group, id string, kept []byte) []byte {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// entry is one that was read. Its names and what is kept are read over by the next.
+// entry is an entry as read. Its ids are valid until the next entry is read.
 type entry struct {
 	shard       int
 	group, id   []byte
-	at, keptEnd int64 // of what is kept, in the file
+	at, keptEnd int64 // start and end of the value in the file
 }
 
-// readEntries gives the entries of f, of size bytes, up to the first that is not whole, and
-// returns how many bytes they take.
+// readEntries calls each for the entries of f, which holds size bytes, up to the first
+// incomplete or damaged one, and returns the size of the intact part.
 func readEntries(f io.Reader, size int64, each func(*entry)) (whole int64) {
 	r := bufio.NewReaderSize(f, 1<<16)
 	head, text := make([]byte, entryHead), []byte(nil)
@@ -104,15 +104,15 @@ func readEntries(f io.Reader, size int64, each func(*entry)) (whole int64) {
 	}
 }
 
-// Holds says whether Kept gives something for a rollout.
+// Holds reports whether Kept returns a value for a rollout.
 func (s *Set) Holds(rollout string) bool {
 	k, _ := s.journal.known.Of(rollout)
 	return k.size > 0 && k.shard != anyShard
 }
 
-// Kept returns what Keep was given for a rollout whose rows an earlier run has
-// written: they need not be made again, and are passed over when they come. nil means
-// that they must be made. It may be called from several goroutines, until Write.
+// Kept returns the value that Keep stored for a rollout whose rows an earlier run has written:
+// the caller need not make them again, and Write skips them. nil means that they must be made.
+// It is safe for concurrent use until the first Write.
 func (s *Set) Kept(rollout string) []byte {
 	if !s.Holds(rollout) {
 		return nil
@@ -120,14 +120,14 @@ func (s *Set) Kept(rollout string) []byte {
 	k, _ := s.journal.known.Of(rollout)
 	value := make([]byte, k.size)
 	if _, err := s.journal.file.ReadAt(value, k.at); err != nil {
-		return []byte{} // its maker tells it from what it gave
+		return []byte{} // not a valid value for the caller, who makes the rows again
 	}
 	return value
 }
 
-// Keep gives what Kept will return in a later run once the rows of the rollout are in
-// a shard that is done, or at once where it has none: bytes of the maker's own, none when the
-// rows must be made again. It comes before the rows.
+// Keep stores a value that Kept returns in a later run once the rows of the rollout are in a
+// finished shard, or at once if rows is 0. An empty value means that the rows must be made
+// again. Call it before writing the rows.
 func (s *Set) Keep(rollout string, rows int, value []byte) error {
 	if s.opts.Source == "" || len(value) == 0 && rows == 0 {
 		return nil
@@ -144,21 +144,21 @@ func (s *Set) Keep(rollout string, rows int, value []byte) error {
 	return j.flush()
 }
 
-// State is what SetState was given by an earlier run that this one goes on from, nil
-// for none.
+// State returns the value that SetState stored in the earlier run that this one resumes, or nil
+// if there is none.
 func (s *Set) State() []byte {
 	if s.opts.Source == "" || s.lock == nil {
 		return nil
 	}
 	text, err := os.ReadFile(s.path(stateName))
 	if err != nil {
-		return nil // it is made again
+		return nil // the caller makes it again
 	}
 	return text
 }
 
-// SetState keeps what a later run needs besides the rows, durably, until the set is
-// complete: a value of the maker's own. Without a Source it does nothing.
+// SetState stores a value of the caller's, durably, that a later run needs besides the rows. It
+// is removed when the set is complete. Without Options.Source it does nothing.
 func (s *Set) SetState(value []byte) error {
 	if s.opts.Source == "" || s.lock == nil || s.done {
 		return nil
@@ -166,7 +166,7 @@ func (s *Set) SetState(value []byte) error {
 	return atomic.WriteFile(s.path(stateName), value, true)
 }
 
-// flush hands the entries to the file.
+// flush writes the pending entries to the file.
 func (j *journal) flush() error {
 	if j.file == nil {
 		return nil
@@ -176,7 +176,7 @@ func (j *journal) flush() error {
 	return j.located(err)
 }
 
-// sync makes the entries durable.
+// sync makes the pending entries durable.
 func (j *journal) sync() error {
 	if j.file == nil {
 		return nil
@@ -201,9 +201,9 @@ func (j *journal) close() error {
 	return j.file.Close()
 }
 
-// openJournal reads the journal of the run that this one goes on from. Where it tells
-// of every rollout in the shards that are done, those are not asked for again; else
-// it begins anew, and rows are compared.
+// openJournal reads the journal of the run that this one resumes. If it covers every rollout in
+// the finished shards, their rows are not needed again. Otherwise the journal starts empty and
+// rows are compared by checksum.
 func (s *Set) openJournal() error {
 	if s.opts.Source == "" {
 		return nil
@@ -227,7 +227,7 @@ func (s *Set) openJournal() error {
 	return nil
 }
 
-// readJournal returns where the next entry goes.
+// readJournal returns the position of the next entry.
 func (s *Set) readJournal() (int64, error) {
 	j := &s.journal
 	is, err := j.file.Stat()
@@ -237,7 +237,7 @@ func (s *Set) readJournal() (int64, error) {
 	rollouts := make([]int, s.resumed) // by shard
 	whole := readEntries(j.file, is.Size(), func(e *entry) {
 		if e.shard > s.resumed {
-			return // made again
+			return // of an unfinished shard: its rows are made again
 		}
 		id := string(e.id)
 		known, _ := j.known.Of(id)
@@ -268,21 +268,21 @@ func (s *Set) readJournal() (int64, error) {
 	return whole, nil
 }
 
-// past says whether the rows of a rollout are in a shard that an earlier run has finished.
-func (j *journal) past(rollout string) bool {
+// finished reports whether an earlier run has written the rows of a rollout to a finished shard.
+func (j *journal) finished(rollout string) bool {
 	k, _ := j.known.Of(rollout)
 	return k.shard > 0
 }
 
-// enter adds the last rollout of the open shard to its entries.
-func (s *Set) enter(c *current) {
+// addEntry adds an entry for the last rollout of the current shard.
+func (s *Set) addEntry(c *current) {
 	if s.opts.Source != "" {
 		c.entries = appendEntry(c.entries, s.next+1, c.last.group, c.last.rollout, nil)
 	}
 }
 
-// record hands the entries of a shard that is done to the journal.
-func (s *Set) record(c *current) error {
+// saveEntries moves the entries of a finished shard to the journal and makes them durable.
+func (s *Set) saveEntries(c *current) error {
 	if s.opts.Source == "" {
 		return nil
 	}
@@ -290,5 +290,5 @@ func (s *Set) record(c *current) error {
 	return s.journal.sync()
 }
 
-// member is a rollout of the open shard.
+// member identifies a rollout of the current shard.
 type member struct{ group, rollout string }

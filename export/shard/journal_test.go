@@ -29,10 +29,10 @@ func leave(t *testing.T, dir string) string {
 	return left
 }
 
-// Of the rollouts that wait for their group, nothing is held in memory.
+// Values given to Keep are not held in memory.
 func TestKeepIsOnDisk(t *testing.T) {
 	set := open(t, t.TempDir())
-	defer set.Close() //nolint:errcheck // nothing of it is read
+	defer set.Close() //nolint:errcheck // its files are not used
 	value := []byte(`"` + strings.Repeat("x", 1000) + `"`)
 	heap := func() int64 {
 		runtime.GC()
@@ -48,7 +48,7 @@ func TestKeepIsOnDisk(t *testing.T) {
 	runtime.KeepAlive(set)
 }
 
-// What was kept counts once the rows are in a shard that is done, and not before.
+// Kept returns a value only once the rows are in a finished shard.
 func TestKeptAfterItsShard(t *testing.T) {
 	dir := t.TempDir()
 	set := open(t, dir)
@@ -74,8 +74,8 @@ func TestKeptAfterItsShard(t *testing.T) {
 	require.NoError(t, set.Abort())
 }
 
-// A journal that is damaged, cut off or no journal at all counts as far as it is whole: a
-// rollout that it does not tell of is made again, and the set is the same in the end.
+// A damaged, truncated or invalid journal is used up to its first fault. Rollouts missing from
+// it are made again, and the final set is the same.
 func TestDamagedJournal(t *testing.T) {
 	all := rows(2)
 	begun := t.TempDir()

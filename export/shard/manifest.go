@@ -15,10 +15,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// DataFolder holds the shards, and nothing else, unless Options.Name says otherwise.
+// DataFolder holds the shards, and nothing else, unless Options.Name is set.
 const DataFolder = "data"
 
-// Names of the files beside the data.
+// Names of the files beside the data folder.
 const (
 	ManifestName = "manifest.json"
 	ProgressName = "progress.json"
@@ -33,9 +33,9 @@ type Manifest struct {
 	Tokenizer     string  `json:"tokenizer,omitempty"`
 	Template      string  `json:"template,omitempty"`
 	Estimator     string  `json:"estimator,omitempty"`
-	Columns       string  `json:"columns"` // optional columns in use
+	Columns       string  `json:"columns"` // optional columns in use, separated by commas
 	Source        string  `json:"source,omitempty"`
-	Options       string  `json:"options"` // digest of the options that decide the bytes
+	Options       string  `json:"options"` // digest of the options that affect the bytes
 	Rows          int     `json:"rows"`
 	Rollouts      int     `json:"rollouts"`
 	Groups        int     `json:"groups"`
@@ -44,7 +44,7 @@ type Manifest struct {
 	Shards        []Shard `json:"shards"`
 }
 
-// Shard describes one file, or those that a Maker writes together.
+// Shard describes one file, or the files that a Maker writes together.
 type Shard struct {
 	File     string `json:"file"`
 	Bytes    int64  `json:"bytes"`
@@ -61,22 +61,21 @@ type Shard struct {
 	Reward   Range  `json:"reward"`
 	// Temperature is nil in sets of earlier versions.
 	Temperature *Range `json:"temperature,omitempty"`
-	// Versions are those of the policy of trained tokens, -1 = unknown; nil where no row has
-	// any, and in sets of earlier versions.
+	// Versions are the policy versions of the trained tokens, -1 = unknown. It is nil if no row
+	// has versions, and in sets of earlier versions.
 	Versions *Range `json:"versions,omitempty"`
-	// Input is a checksum of the rows as given, by which a later run knows that it
-	// has the same input.
+	// Input is a checksum of the input rows, by which a later run recognises the same input.
 	Input string `json:"input_crc32c"`
 }
 
-// File is one file of a set, named as seen from the folder.
+// File is one file of a set. Its name is relative to the folder.
 type File struct {
 	File   string `json:"file"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"` // hex
 }
 
-// Files are all files of the shard, File first.
+// Files returns all files of the shard; the first is s.File.
 func (s *Shard) Files() []File {
 	return append([]File{{s.File, s.Bytes, s.SHA256}}, s.Others...)
 }
@@ -101,7 +100,7 @@ type progress struct {
 	Options string  `json:"options"`
 	Columns string  `json:"columns"`
 	Shards  []Shard `json:"shards"`
-	// Making says that a Maker was writing the files of the shard after these.
+	// Making says that a Maker was writing the files of the next shard.
 	Making bool `json:"making,omitempty"`
 }
 
@@ -113,7 +112,7 @@ func writeJSON(path string, v any) error {
 	return atomic.WriteFile(path, append(data, '\n'), true)
 }
 
-// readJSON fills v from path; found is false when there is no such file.
+// readJSON decodes the file path into v. found is false if the file does not exist.
 func readJSON(path string, v any) (found bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,8 +142,8 @@ func Read(dir string) (*Manifest, error) {
 	return m, nil
 }
 
-// Verify reads every shard of a complete folder and compares it with the
-// manifest. All faults are reported.
+// Verify compares every shard of a complete folder with the manifest and returns all faults,
+// joined.
 func Verify(dir string) error {
 	m, err := Read(dir)
 	if err != nil {
@@ -173,7 +172,7 @@ func (s *Shard) verify(dir string) error {
 	return nil
 }
 
-// digest describes a file of the folder.
+// digest returns the description of a file in the folder.
 func digest(dir, name string) (File, error) {
 	path := filepath.Join(dir, filepath.FromSlash(name))
 	where := rollout.Where{File: path}
@@ -193,9 +192,9 @@ func digest(dir, name string) (File, error) {
 	return File{name, n, hex.EncodeToString(h.Sum(nil))}, nil
 }
 
-// Unfinished returns an export.ErrUnfinished with its place when the file path
-// belongs to a set whose writer has not ended, or was killed: the folder it lies in,
-// or one of the two above it, holds a progress file and no manifest.
+// Unfinished returns an error that wraps export.ErrUnfinished if the file path belongs to a set
+// whose writer is running or was killed: its folder, or one of the two above it, holds a
+// progress file and no manifest.
 func Unfinished(path string) error {
 	dir := filepath.Dir(path)
 	for range 3 {

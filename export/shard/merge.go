@@ -6,11 +6,11 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Merge is the manifest of a set whose shards were written apart, on several machines
-// for instance: each as a set of its own, made with the options o but for a Name that
-// begins at its place. parts are their manifests in the order of the shards. The
-// result is that of one writer of all rows. Parts that cannot be of one set, by their
-// tokenizer, template, estimator, columns or file names, are an error.
+// Merge returns the manifest of a set whose shards were written separately, for example on
+// several machines, each as a set of its own. The parts are written with the options o, except
+// that Name starts at the part's first shard; parts holds their manifests in the order of the
+// shards. The result equals that of one writer of all rows. It is an error if the parts differ
+// in tokenizer, template, estimator or columns, or have unexpected file names.
 func Merge(o Options, parts []*Manifest) (*Manifest, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func Merge(o Options, parts []*Manifest) (*Manifest, error) {
 	return m, nil
 }
 
-// count adds up the shards.
+// count sums the counts of the shards.
 func (m *Manifest) count() {
 	for _, s := range m.Shards {
 		m.Rows += s.Rows

@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Shards that are written apart, each by a writer that knows only its own rows, make
-// the set that one writer makes of all.
+// Shards that are written separately, each by a writer that knows only its own rows, merge into
+// the set that one writer makes of all rows.
 func TestMergedShardsAreThoseOfOneWriter(t *testing.T) {
 	o := shard.Options{GroupsPerShard: 3, Name: func(i int) string { return fmt.Sprintf("data/step_%d.parquet", i) }}
 	in := rows(10)

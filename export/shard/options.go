@@ -13,48 +13,47 @@ import (
 )
 
 // Options says how a folder is divided and written. The zero value writes
-// data/part-00000.parquet, data/part-00001.parquet, … of about 1 GiB.
+// data/part-00000.parquet, data/part-00001.parquet, … of about 1 GiB each.
 type Options struct {
-	// Export applies to every shard. Its Force is not used.
+	// Export applies to every shard. Its Force is ignored.
 	Export export.Options
-	// RowsPerShard, BytesPerShard and GroupsPerShard end a shard at the next GRPO
-	// group; 0 is no limit. With none of them, BytesPerShard is 1 GiB. Bytes are
-	// counted by row groups that are done. GroupsPerShard cuts exactly: a trainer
-	// that wants one file a training step takes the step's number of groups.
+	// RowsPerShard, BytesPerShard and GroupsPerShard are the size from which a shard ends at
+	// the next GRPO group; 0 means no limit. If all are 0, BytesPerShard is 1 GiB. Bytes are
+	// counted in finished row groups. GroupsPerShard is exact: set it to the groups of a
+	// training step for one file per step.
 	RowsPerShard   int
 	BytesPerShard  int64
 	GroupsPerShard int
-	// Name gives the name of shard i as seen from the folder, with slashes; nil is
-	// data/part-00000.parquet and so on, or .arrow for Arrow formats. Readers of whole
-	// folders (pyarrow, pandas, polars, DuckDB, Hugging Face datasets) stumble over a
-	// manifest among the data, so a name had better keep to a folder of the set.
+	// Name returns the name of shard i relative to the folder, with slashes; nil means
+	// data/part-00000.parquet and so on, or .arrow for Arrow formats. Use a subfolder: readers
+	// of whole folders (pyarrow, pandas, polars, DuckDB, Hugging Face datasets) fail on a
+	// manifest among the data.
 	Name func(i int) string
-	// Source says what the rows are made of and how, as a digest of the input and of
-	// the options before this package. With it a later run with the same Source takes
-	// the shards that are done as they are, without their rows (Kept), and finds that
-	// nothing is left to do in a folder that it completed; one with another Source is
-	// refused. "" compares the rows of a later run with those of the first.
+	// Source is a digest of the input and of the options of the steps before this package. If
+	// it is set, a later run with the same Source keeps the finished shards without being given
+	// their rows (see Kept), and has nothing left to do in a folder that is complete. A run
+	// with another Source is refused. If it is "", the rows of a later run are compared with
+	// those of the first.
 	Source string
-	// Maker writes the files of each shard in place of an export file.
+	// Maker writes the files of each shard instead of export.
 	Maker *Maker
-	// Force starts the folder anew: shards named by an old manifest or an
-	// unfinished run are removed first.
+	// Force starts the folder anew: the shards in an old manifest or progress file are removed
+	// first.
 	Force bool
 }
 
-// Maker writes the files of a trainer's own format, a shard at a time, from all its
-// rows, which are held in memory until then.
+// Maker writes files in a trainer's own format, one shard at a time. All rows of the shard are
+// held in memory until then.
 type Maker struct {
-	// ID names all that decides the bytes of the files besides the rows.
+	// ID names everything besides the rows that decides the bytes of the files.
 	ID string
-	// Names are the files of shard i, at least one, as seen from the folder, with
-	// slashes.
+	// Names returns the files of shard i, at least one, relative to the folder, with slashes.
 	Names func(i int) []string
-	// Write makes them, whole or not at all, each over what a killed run left.
+	// Write writes them, each completely or not at all, and replaces what a killed run left.
 	Write func(i int, rows []rollout.Sample) error
 }
 
-// validate reports all faults of o at once.
+// validate returns all faults of o, joined.
 func (o Options) validate() error {
 	faults := []error{o.Export.Validate()}
 	for name, v := range map[string]int64{"RowsPerShard": int64(o.RowsPerShard), "BytesPerShard": o.BytesPerShard, "GroupsPerShard": int64(o.GroupsPerShard)} {
@@ -82,7 +81,7 @@ func (o *Options) name(i int) string {
 	return fmt.Sprintf(DataFolder+"/part-%05d.arrow", i)
 }
 
-// digest names what decides the bytes of the set besides the rows.
+// digest returns a digest of the options that, besides the rows, decide the bytes of the set.
 func (o *Options) digest() string {
 	e := o.Export
 	columns := "auto"
@@ -99,13 +98,13 @@ func (o *Options) digest() string {
 		}
 	})
 	trace := ""
-	if e.Trace { // absent otherwise, so that earlier manifests keep their digest
+	if e.Trace { // absent otherwise, so that the digests in earlier manifests stay valid
 		trace = "|trace"
 	}
 	if o.Maker != nil {
 		trace += "|" + o.Maker.ID
 	}
-	format := max(0, slices.Index([]string{"parquet", "arrow", "arrow-stream"}, e.Format)) // as it was numbered
+	format := max(0, slices.Index([]string{"parquet", "arrow", "arrow-stream"}, e.Format)) // numbering of earlier versions
 	text := fmt.Sprintf("1|%d|%s|%v|%v|%v|%q|%q|%q|%q|%d|%d|%d|0|%d|%d|%d|%s", format, columns, e.KeepTail, e.KeepUntrained, e.UnknownStatus,
 		e.Tokenizer, e.Template, e.Estimator, keys, e.ZstdLevel, e.GroupTokens, e.GroupRows, o.RowsPerShard, o.BytesPerShard, o.GroupsPerShard, o.name(0)) + trace
 	sum := sha256.Sum256([]byte(text))

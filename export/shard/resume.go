@@ -11,10 +11,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Create starts or goes on with the folder dir, which must exist. A complete
-// folder (export.ErrComplete), one begun with other options (export.ErrOtherRun) and
-// one that holds files of no run (export.ErrExists) are refused unless Options.Force
-// is set; so is a folder that another writer has open (export.ErrLocked), in any case.
+// Create starts or resumes the folder dir, which must exist. Unless Options.Force is set, it
+// refuses a complete folder (export.ErrComplete), one started with other options
+// (export.ErrOtherRun) and one with files of no run (export.ErrExists). It always refuses a
+// folder that another writer has open (export.ErrLocked).
 func Create(dir string, o Options) (*Set, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func Create(dir string, o Options) (*Set, error) {
 	return s, nil
 }
 
-// claim keeps a second writer out of a folder.
+// claim locks a folder against a second writer.
 func claim(dir string) (*os.File, error) {
 	f, err := atomic.Claim(filepath.Join(dir, lockName))
 	if errors.Is(err, fs.ErrExist) {
@@ -72,7 +72,7 @@ func (s *Set) begin() error {
 	}
 	where := rollout.Where{File: s.dir}
 	if complete && !unfinished && o.Source != "" && old.Source == o.Source && old.Options == digest {
-		// The same job: it finds all shards done.
+		// The same job again: all its shards are finished.
 		unfinished, p = true, progress{Source: old.Source, Options: old.Options, Columns: old.Columns, Shards: old.Shards}
 	}
 	same := unfinished && p.Options == digest && p.Source == o.Source
@@ -90,7 +90,7 @@ func (s *Set) begin() error {
 		return rollout.Errorf(rollout.KindInput, where, "%w, or of another input", export.ErrOtherRun).
 			WithFix("give the input of the first run, choose another folder, or replace what is there (Options.Force, convert --force)")
 	case unfinished:
-		s.goOn(p)
+		s.resume(p)
 	default:
 		if err := atomic.Remove(s.path(stateName)); err != nil {
 			return err
@@ -107,12 +107,12 @@ func (s *Set) begin() error {
 	if err := writeJSON(s.path(ProgressName), s.progress); err != nil {
 		return err
 	}
-	// Killed between manifest and the end: the manifest is written again.
+	// If the earlier run was killed after it wrote the manifest, Close writes it again.
 	return atomic.Remove(s.path(ManifestName))
 }
 
-// goOn takes over the shards of p that are as it says.
-func (s *Set) goOn(p progress) {
+// resume keeps the shards of p up to the first that does not match its description.
+func (s *Set) resume(p progress) {
 	s.progress = p
 	for i := range p.Shards {
 		if err := p.Shards[i].verify(s.dir); err != nil {
@@ -124,7 +124,7 @@ func (s *Set) goOn(p progress) {
 }
 
 func (s *Set) clear(sets ...[]Shard) error {
-	// The manifest goes first: without it the folder is not taken for complete.
+	// Remove the manifest first, so that the folder no longer counts as complete.
 	for _, name := range []string{ManifestName, ProgressName, journalName, stateName} {
 		if err := atomic.Remove(s.path(name)); err != nil {
 			return err
@@ -142,7 +142,7 @@ func (s *Set) clear(sets ...[]Shard) error {
 	return nil
 }
 
-// removeFile removes a file of the set and the folders that are empty without it.
+// removeFile removes a file of the set and the folders that it leaves empty.
 func (s *Set) removeFile(name string) error {
 	name = filepath.FromSlash(name)
 	if !filepath.IsLocal(name) {
@@ -151,12 +151,12 @@ func (s *Set) removeFile(name string) error {
 	if err := atomic.Remove(s.path(name)); err != nil {
 		return err
 	}
-	s.vacate(name)
+	s.removeEmptyFolders(name)
 	return nil
 }
 
-// vacate removes the folders of a file that are empty.
-func (s *Set) vacate(name string) {
+// removeEmptyFolders removes the folders above the file name that are empty.
+func (s *Set) removeEmptyFolders(name string) {
 	for up := filepath.Dir(filepath.FromSlash(name)); up != "." && os.Remove(s.path(up)) == nil; up = filepath.Dir(up) {
 	}
 }

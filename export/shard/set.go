@@ -31,45 +31,44 @@ type Set struct {
 	done bool
 
 	progress progress
-	resumed  int // shards of an earlier run that are skipped
+	resumed  int // finished shards of an earlier run
 	manifest Manifest
 	columns  *export.Columns
 	journal  journal
 	seen     keys.Table[struct{}]
 	group    string
 	rollout  string
-	step     int // of EndStep
+	step     int // counts the calls of EndStep
 
 	cur  *current
-	next int // shard that the next row starts or goes on with
+	next int // index of the current shard, or of the one that the next row starts
 }
 
-// current is the shard that rows go to. For a shard that an earlier run has
-// finished only the input checksum is computed.
+// current is the shard that rows are added to. If an earlier run has finished the shard, only
+// the input checksum is computed.
 type current struct {
 	shard   Shard
-	done    bool             // by an earlier run
-	w       *export.Writer   // nil when done and with a Maker
-	rows    []rollout.Sample // for a Maker
+	done    bool             // finished by an earlier run
+	w       *export.Writer   // nil if done, and with a Maker
+	rows    []rollout.Sample // for the Maker
 	last    member
-	entries []byte // of the journal, one for each rollout
+	entries []byte // journal entries, one per rollout
 	file    *atomic.File
 	sum     hash.Hash
 	crc     hash.Hash32
 	buf     []byte
 }
 
-// Shards describes the shards that are done, those of an earlier run first.
+// Shards describes the finished shards, including those of earlier runs.
 func (s *Set) Shards() []Shard { return slices.Clone(s.progress.Shards) }
 
 func (s *Set) path(name string) string { return filepath.Join(s.dir, name) }
 
-// Write checks s and adds it to the shard that is open, or begins the next one.
+// Write checks row and adds it to the current shard or to a new one.
 func (s *Set) Write(row rollout.Sample) error { return s.take(&spool.Row{Sample: row}) }
 
-// WriteRuns is Write for a row of very many tokens, as export.Writer.WriteRuns has it.
-// Shards that a Maker writes hold their rows, so they take none of more than
-// 4,194,304 tokens.
+// WriteRuns is Write for a long row, in the form that export.Writer.WriteRuns takes. With a
+// Maker, which holds its rows in memory, rows of more than 4,194,304 tokens are refused.
 func (s *Set) WriteRuns(row rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 	return s.take(&spool.Row{Sample: row, Lens: lens, Tokens: ids, Logprobs: logprobs})
 }
@@ -94,7 +93,7 @@ func zeroSet() error { return zero.Value("shard.Set", "Create") }
 
 func (s *Set) write(r *spool.Row) error {
 	row := &r.Sample
-	if s.journal.past(row.Rollout) {
+	if s.journal.finished(row.Rollout) {
 		return nil
 	}
 	newGroup := s.group != row.Group || s.rollout == ""
@@ -126,11 +125,11 @@ func (s *Set) write(r *spool.Row) error {
 		s.add(r, newGroup)
 		return nil
 	}
-	s.add(r, newGroup) // the ids are the writer's then
+	s.add(r, newGroup) // before WriteRuns, which takes over the ids
 	return w.WriteRuns(*row, r.Lens, r.Tokens, r.Logprobs)
 }
 
-// add books a row of the open shard.
+// add counts a row of the current shard and adds it to the checksum.
 func (s *Set) add(r *spool.Row, newGroup bool) {
 	c, row := s.cur, &r.Sample
 	c.checksum(r, s.opts.Export.Trace)
@@ -153,7 +152,7 @@ func (s *Set) add(r *spool.Row, newGroup bool) {
 		c.shard.Temperature = new(Range)
 	}
 	c.shard.Temperature.add(float64(row.Temperature), first)
-	for i, v := range row.Version { // of runs where the row has runs
+	for i, v := range row.Version { // one entry per run in a run-length encoded row
 		if row.Weight[i] > 0 {
 			none := c.shard.Versions == nil
 			if none {
@@ -170,11 +169,11 @@ func (s *Set) add(r *spool.Row, newGroup bool) {
 	if m := (member{row.Group, row.Rollout}); first || c.last != m {
 		c.last = m
 		c.shard.Rollouts++
-		s.enter(c)
+		s.addEntry(c)
 	}
 }
 
-// full says whether the open shard ends where the next group begins.
+// full reports whether the current shard ends if the next row starts a group.
 func (s *Set) full() bool {
 	c := s.cur
 	if c.done {
@@ -225,10 +224,13 @@ func (s *Set) open(row *rollout.Sample) error {
 	return err
 }
 
-// openMade begins a shard whose files a Maker writes. Files that are there and that
-// no killed run can have left are not replaced.
+// openMade starts a shard whose files a Maker writes. It refuses to replace existing files,
+// except those that a killed run can have left.
 func (s *Set) openMade() error {
 	names := s.opts.Maker.Names(s.next)
+	if len(names) == 0 {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Maker"}, "Names gives no file for shard %d, expected at least one", s.next).WithFix("name a file for each shard")
+	}
 	s.cur = &current{shard: Shard{File: names[0]}, crc: crc32.New(castagnoli), done: s.next < s.resumed}
 	if s.cur.done || s.opts.Force || s.progress.Making && s.next == s.resumed {
 		return nil
@@ -242,7 +244,7 @@ func (s *Set) openMade() error {
 	return nil
 }
 
-// finish ends the open shard and records it.
+// finish ends the current shard and records it.
 func (s *Set) finish() error {
 	c := s.cur
 	s.cur = nil
@@ -257,11 +259,11 @@ func (s *Set) finish() error {
 				"%w, or with another input: the rows differ from those of the run that wrote this shard (%d rows with checksum %s, now %d with %s)", export.ErrOtherRun, old.Rows, old.Input, c.shard.Rows, c.shard.Input).
 				WithFix("give the input of the first run, or start anew (Options.Force, convert --force)")
 		}
-	} else if err := s.written(c); err != nil {
+	} else if err := s.publish(c); err != nil {
 		return err
 	}
 	s.next++
-	if err := s.record(c); err != nil || c.done {
+	if err := s.saveEntries(c); err != nil || c.done {
 		return err
 	}
 	s.progress.Shards = append(s.progress.Shards, c.shard)
@@ -272,8 +274,8 @@ func (s *Set) finish() error {
 	return writeJSON(s.path(ProgressName), s.progress)
 }
 
-// written makes the files of a shard durable and describes them.
-func (s *Set) written(c *current) error {
+// publish makes the files of a shard durable and describes them.
+func (s *Set) publish(c *current) error {
 	if m := s.opts.Maker; m != nil {
 		s.progress.Making = true
 		if err := writeJSON(s.path(ProgressName), s.progress); err != nil {
@@ -305,8 +307,8 @@ func (s *Set) written(c *current) error {
 	return nil
 }
 
-// Close ends the last shard, writes the manifest and frees the folder. After an
-// error the shards that are done stay, and a later run goes on from them.
+// Close ends the last shard, writes the manifest and unlocks the folder. After an error the
+// finished shards stay, and a later run resumes after them.
 func (s *Set) Close() error {
 	if s.lock == nil {
 		return zeroSet()
@@ -318,12 +320,12 @@ func (s *Set) Close() error {
 	if s.err == nil {
 		s.err = s.complete()
 	}
-	return errors.Join(s.err, s.leave())
+	return errors.Join(s.err, s.release())
 }
 
-// Abort drops the shard that is open and frees the folder, without a manifest: the
-// shards that are done stay for a later run, and the folder says that it is not
-// finished. After Close it does nothing; a Close after it returns export.ErrAborted.
+// Abort drops the current shard and unlocks the folder without a manifest. The finished shards
+// stay for a later run, and the folder stays marked as unfinished. After Close it does nothing;
+// Close after Abort returns export.ErrAborted.
 func (s *Set) Abort() error {
 	if s.lock == nil || s.done {
 		return nil
@@ -332,11 +334,11 @@ func (s *Set) Abort() error {
 	if s.err == nil {
 		s.err = export.ErrAborted
 	}
-	return s.leave()
+	return s.release()
 }
 
-// Discard drops the set: the shards that are done as well, those of the earlier
-// runs that this one went on from among them. After Close it does nothing.
+// Discard removes the set, including its finished shards and those of the earlier runs that it
+// resumed. After Close it does nothing.
 func (s *Set) Discard() error {
 	if s.lock == nil || s.done {
 		return nil
@@ -344,11 +346,11 @@ func (s *Set) Discard() error {
 	return errors.Join(s.clear(s.progress.Shards), s.Abort())
 }
 
-func (s *Set) leave() error {
+func (s *Set) release() error {
 	var err error
 	if s.cur != nil && s.cur.file != nil {
 		err = s.cur.file.Abort()
-		s.vacate(s.cur.shard.File)
+		s.removeEmptyFolders(s.cur.shard.File)
 	}
 	return errors.Join(err, s.journal.close(), atomic.Release(s.lock))
 }
@@ -375,8 +377,8 @@ func (s *Set) complete() error {
 	return errors.Join(atomic.Remove(s.path(ProgressName)), atomic.Remove(s.path(journalName)), atomic.Remove(s.path(stateName)))
 }
 
-// digests takes the file digests from the first shard where every shard was
-// written by an earlier run.
+// digests takes the tokenizer and template digests from the first shard if an earlier run wrote
+// every shard.
 func (s *Set) digests() error {
 	m := &s.manifest
 	if s.opts.Maker != nil || len(m.Shards) == 0 || m.Tokenizer != "" && m.Template != "" {
@@ -390,5 +392,5 @@ func (s *Set) digests() error {
 	return r.Close()
 }
 
-// Manifest returns what Close wrote.
+// Manifest returns the manifest that Close wrote.
 func (s *Set) Manifest() Manifest { return s.manifest }

@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/export/shard"
 )
 
-// A full disk gives one error that says what to do; what is done stays, and
-// with more room the run goes on.
+// A full disk gives one error that says what to do. The finished shards stay, and with more
+// room the run resumes.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=96k"); err != nil {

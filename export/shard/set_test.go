@@ -19,7 +19,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// rows makes a fixed input: groups of 1 to 4 rollouts of 1 to 3 rows.
+// rows returns a fixed input: groups of 1 to 4 rollouts of 1 to 3 rows.
 func rows(groups int) []rollout.Sample {
 	r := rand.New(rand.NewPCG(11, 12))
 	var out []rollout.Sample
@@ -46,7 +46,7 @@ func rows(groups int) []rollout.Sample {
 	return out
 }
 
-// ran is a set that was written, and how many of its shards were there before.
+// ran is a set that was written, with the number of shards that existed before.
 type ran struct {
 	*shard.Set
 	resumed int
@@ -66,7 +66,7 @@ func run(dir string, in []rollout.Sample, o shard.Options) (*ran, error) {
 	return s, s.Close()
 }
 
-// A file that cannot say which policy versions it trains is told of in the manifest.
+// The manifest says that a file trains tokens of unknown policy versions.
 func TestVersions(t *testing.T) {
 	in := rows(3)
 	written := func() []shard.Shard {
@@ -215,8 +215,7 @@ func TestStates(t *testing.T) {
 	require.ErrorContains(t, err, "belongs to no run")
 }
 
-// What a traced file says of its tokens is part of the input that a later run
-// must have again.
+// The trace of a row is part of the input, which must be the same in a later run.
 func TestTracedRowsAreCompared(t *testing.T) {
 	in := rows(12)
 	for i := range in {
@@ -282,7 +281,7 @@ func TestDamagedShardIsWrittenAgain(t *testing.T) {
 	require.Equal(t, contents(t, want), contents(t, dir))
 }
 
-// childDir makes the test binary write the set and nothing else.
+// childDir names the folder in which the test binary writes the set and then exits.
 const childDir = "TURNPACK_SHARD_CHILD"
 
 func TestMain(m *testing.M) {
@@ -296,8 +295,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A writer killed at random moments, again and again, leaves after one run to
-// the end the bytes of a run without a stop.
+// A writer that is killed at random moments and finally runs to the end leaves the same bytes
+// as an uninterrupted run.
 func TestKilledWriters(t *testing.T) {
 	child := func(dir string) *exec.Cmd {
 		cmd := exec.Command(os.Args[0])
@@ -340,7 +339,7 @@ func TestKilledWriters(t *testing.T) {
 			continue
 		}
 		killed++
-		for name := range state { // nothing that looks whole is not
+		for name := range state { // a file under its final name is complete
 			if filepath.Ext(name) == ".parquet" {
 				require.Equal(t, want[name], state[name], "after kill %d", killed)
 			}
@@ -359,7 +358,7 @@ func TestKilledWriters(t *testing.T) {
 	t.Logf("%d kills, %d runs ended before theirs", killed, early)
 }
 
-// A folder without room loses nothing that is done.
+// On a full disk the finished shards stay.
 func TestFolderThatCannotBeWritten(t *testing.T) {
 	_, err := shard.Create(filepath.Join(t.TempDir(), "none"), small)
 	require.ErrorContains(t, err, "make the folder first")
@@ -373,8 +372,8 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	require.ErrorContains(t, err, "writable")
 }
 
-// A set that is discarded before its first shard leaves a folder that other options may
-// begin in; one with shards that is aborted does not.
+// If a set is discarded before its first shard, the folder can be used with other options; if a
+// set with shards is aborted, it cannot.
 func TestNothingToGoOnFrom(t *testing.T) {
 	for _, made := range []bool{false, true} {
 		dir := t.TempDir()
@@ -407,7 +406,7 @@ func TestNothingToGoOnFrom(t *testing.T) {
 	}
 }
 
-// Options that would lose rows, or that nothing can be written with, are refused.
+// Options that would lose rows, or that cannot be used, are refused.
 func TestNamesThatLoseRowsAreRefused(t *testing.T) {
 	_, err := run(t.TempDir(), rows(3), shard.Options{GroupsPerShard: 1, Name: func(int) string { return "one.parquet" }})
 	require.ErrorContains(t, err, `shards 0 and 1 are both named "one.parquet"`)
@@ -415,6 +414,12 @@ func TestNamesThatLoseRowsAreRefused(t *testing.T) {
 		_, err = shard.Create(t.TempDir(), shard.Options{Maker: m})
 		require.ErrorContains(t, err, "Options.Maker")
 	}
+	dir := t.TempDir()
+	_, err = run(dir, rows(3), shard.Options{GroupsPerShard: 1, Maker: &shard.Maker{Names: func(i int) []string { return []string{"one"}[min(i, 1):] }, Write: func(int, []rollout.Sample) error {
+		return os.WriteFile(filepath.Join(dir, "one"), []byte("x"), 0o644)
+	}}})
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.ErrorContains(t, err, "Options.Maker: Names gives no file for shard 1")
 	_, err = shard.Create("", shard.Options{})
 	require.ErrorIs(t, err, rollout.KindInput)
 	_, err = shard.Merge(shard.Options{}, []*shard.Manifest{nil})

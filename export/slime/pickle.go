@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// pickler writes the opcodes of pickle protocol 2 that plain values need.
-// Strings written with word are stored once.
+// pickler writes the opcodes of pickle protocol 2 that plain values need. Strings written with
+// word are stored once.
 type pickler struct {
 	w     *bufio.Writer
 	memo  map[string]int
@@ -48,7 +48,7 @@ func (p *pickler) text(s string) {
 	_, _ = p.w.WriteString(s)
 }
 
-// word writes a string that comes back often.
+// word writes a string that is likely to occur again.
 func (p *pickler) word(s string) {
 	if at, known := p.memo[s]; known {
 		p.op('h', byte(at))
@@ -61,16 +61,16 @@ func (p *pickler) word(s string) {
 	}
 }
 
-// key is word, for the value after it.
+// key is word for a dictionary key; it returns p, to write the value.
 func (p *pickler) key(s string) *pickler {
 	p.word(s)
 	return p
 }
 
-// batch is how many items one APPENDS takes.
+// batch is the number of items per APPENDS opcode.
 const batch = 1000
 
-// list writes n values, each by item.
+// list writes a list of n values; item writes value i.
 func (p *pickler) list(n int, item func(i int)) {
 	p.op(']')
 	for at := 0; at < n; at += batch {

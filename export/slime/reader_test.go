@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Sample is one sample as slime stores it. Fields that a file lacks keep their
-// zero value; a nil list means that it was absent or None.
+// Sample is one sample in slime's form. Fields missing in the file keep their zero value; a nil
+// list means absent or None.
 type Sample struct {
 	GroupIndex, Index, RolloutID int
 	Tokens                       []int32

@@ -51,7 +51,7 @@ func write(t testing.TB, rows []rollout.Sample, o slime.Options) []byte {
 }
 
 func TestRoundTrip(t *testing.T) {
-	rows := fixture(700) // 2,100 samples: several batches of the list
+	rows := fixture(700) // 2,100 samples: several batches of the pickled list
 	data := write(t, rows, slime.Options{Step: 7})
 	require.Equal(t, data, write(t, rows, slime.Options{Step: 7}), "the bytes follow from the rows")
 	step, got, err := slime.Read(bytes.NewReader(data), int64(len(data)))
@@ -74,8 +74,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// A file that is refused leaves nothing under its name, and the one that it was to replace
-// as it is.
+// A refused file leaves nothing under its name, or the file that it was to replace unchanged.
 func TestRefusesWhatTheSchemaRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.pt")
 	rows := fixture(1)
@@ -103,7 +102,7 @@ func TestPrefixesFail(t *testing.T) {
 	}
 }
 
-// torch writes a file that is read here, and loads ours with weights_only.
+// A file that torch wrote can be read here, and torch loads ours with weights_only.
 func TestTorch(t *testing.T) {
 	bin := os.Getenv("TURNPACK_PYTHON")
 	if bin == "" {
@@ -159,10 +158,10 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, data []byte) { _, _, _ = slime.Read(bytes.NewReader(data), int64(len(data))) })
 }
 
-// slime ends on a step of fewer rollouts than its batch size, and drops those beyond
-// a multiple: the file is filled with removed samples.
+// slime fails on a step with fewer rollouts than its batch size and drops those beyond a
+// multiple, so the file is filled with removed samples.
 func TestFillsSteps(t *testing.T) {
-	for groups, want := range map[int]int{1: 5, 2: 5, 3: 10, 1001: 2005} { // 2 rollouts a group
+	for groups, want := range map[int]int{1: 5, 2: 5, 3: 10, 1001: 2005} { // 2 rollouts per group
 		in := fixture(groups)
 		data := write(t, in, slime.Options{Rollouts: 5})
 		_, got, err := slime.Read(bytes.NewReader(data), int64(len(data)))
@@ -184,9 +183,9 @@ func TestFillsSteps(t *testing.T) {
 	require.ErrorContains(t, err, "slime.Options.Rollouts")
 }
 
-// The steps that the metadata of a row names reach its sample, with their spans counted
-// in the response, as the slime of OpenClaw-RL reads them; samples of a rollout share an
-// index where it is asked for.
+// The steps in a row's metadata are written to its sample, with spans relative to the response,
+// as the slime of OpenClaw-RL reads them. With ByRollout, the samples of a rollout share an
+// index.
 func TestSteps(t *testing.T) {
 	rows := fixture(1)
 	rows[1].Metadata = json.RawMessage(`{"turnpack":{"steps":[{"step":4,"from":3,"to":4,"score":1,"value":2,"advantage":0.5},{"step":7,"from":5,"to":6,"score":-1,"value":0,"advantage":-1.5}]}}`)

@@ -18,22 +18,23 @@ import (
 
 // Options says how a file is written.
 type Options struct {
-	// Export holds the rules that rows are checked by; of the rest Force counts.
+	// Export holds the rules that rows are checked by, and Force; its other options are
+	// ignored.
 	Export export.Options
-	// Step is the rollout_id of the file: slime's number of the training step.
+	// Step is the rollout_id of the file, slime's number of the training step.
 	Step int
-	// Rollouts is slime's --global-batch-size: it ends on a step of fewer rollouts, and
-	// drops those beyond a multiple of it. The file is filled up to the next multiple
-	// with samples that train nothing and are removed, as slime's coding agent leaves
-	// for an aborted rollout: two ids 0, mask 0, reward and advantage 0. They count in
-	// the mean over rollouts. 0 fills nothing.
+	// Rollouts is slime's --global-batch-size. slime fails on a step with fewer rollouts and
+	// drops rollouts beyond a multiple of it. The file is therefore filled up to the next
+	// multiple with removed samples that train nothing, like those that slime's coding agent
+	// leaves for an aborted rollout: two ids 0, mask 0, reward and advantage 0. They count in
+	// the mean over rollouts. 0 adds none.
 	Rollouts int
-	// ByRollout gives all samples of a rollout one index: the slime of OpenClaw-RL
-	// compares rollouts by it, where slime compares them by rollout_id.
+	// ByRollout gives all samples of a rollout the same index: the slime of OpenClaw-RL
+	// compares rollouts by index, while slime itself compares them by rollout_id.
 	ByRollout bool
 }
 
-// Write writes rows as the file path, which is there whole or not at all.
+// Write writes rows to the file path, which appears complete or not at all.
 func Write(path string, rows []rollout.Sample, o Options) error {
 	f, err := atomic.Create(path, o.Export.Force)
 	if err != nil {
@@ -48,14 +49,14 @@ func Write(path string, rows []rollout.Sample, o Options) error {
 // writer is the state of a file that is being written.
 type writer struct {
 	o        Options
-	logprobs bool // the samples have them
+	logprobs bool // whether samples have log probabilities
 	p        *pickler
-	n        int // samples
-	count    int // rollouts
+	n        int // number of samples
+	count    int // number of rollouts
 	groups   int
 	group    string
 	rollout  string
-	first    int // index of the rollout's first sample
+	first    int // index of the current rollout's first sample
 }
 
 func write(f io.Writer, rows []rollout.Sample, o Options) error {
@@ -105,7 +106,7 @@ func write(f io.Writer, rows []rollout.Sample, o Options) error {
 	}
 	w.fill()
 	w.p.op('e', 'u', '.')
-	if err := w.p.w.Flush(); err != nil { // its first error, which it keeps
+	if err := w.p.w.Flush(); err != nil { // the writer keeps its first error
 		return err
 	}
 	return archive.Close()
@@ -130,7 +131,7 @@ func (w *writer) row(s *rollout.Sample) error {
 	return nil
 }
 
-// next begins another batch of the list where one is full.
+// next starts the next batch of the list if the current one is full.
 func (w *writer) next() {
 	if w.n > 0 && w.n%batch == 0 {
 		w.p.op('e', '(')
@@ -160,7 +161,7 @@ func (w *writer) fill() {
 	}
 }
 
-// head begins a sample.
+// head starts a sample.
 func (w *writer) head(group, index, rolloutID, response int) {
 	w.p.op('}', '(')
 	w.p.key("group_index").int(int64(group))
@@ -170,7 +171,8 @@ func (w *writer) head(group, index, rolloutID, response int) {
 	w.p.key("prompt").word("")
 }
 
-// logprobList writes the log probabilities of a response of n tokens, None where the file has none.
+// logprobList writes the log probabilities of a response of n tokens, or None if the file has
+// none.
 func (w *writer) logprobList(n int, item func(i int)) {
 	if w.p.key("rollout_log_probs"); w.logprobs {
 		w.p.list(n, item)
@@ -217,9 +219,9 @@ func (w *writer) sample(s *rollout.Sample, steps []rowsteps.Step) {
 	p.op('u', 'u')
 }
 
-// steps writes what the step_wise estimator of OpenClaw-RL reads of a sample: what each
-// step is compared by, and where its tokens are in the response. step_advantages is what
-// it makes of them.
+// steps writes the input of OpenClaw-RL's step_wise estimator for a sample: the scores that
+// steps are compared by, and the spans of their tokens in the response. step_advantages is the
+// estimator's expected result.
 func (w *writer) steps(s *rollout.Sample, steps []rowsteps.Step) {
 	p := w.p
 	numbers := func(key string, of func(rowsteps.Step) float64) {

@@ -1,4 +1,4 @@
 package stream
 
-// OpenKeeping is Open with another number of batches that are known.
+// OpenKeeping is Open with a different number of batches kept in memory.
 var OpenKeeping = open

@@ -16,30 +16,30 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Names of the files of steps.
+// Names of the files for steps.
 const (
 	stepsFolder = "steps"
 	stepsName   = "steps.json"
 )
 
-// steps says which batches a step is made of.
+// steps says how batches are combined into steps.
 type steps struct {
-	Groups int `json:"groups"` // batches of a step
-	Next   int `json:"next"`   // step to write
-	// After is the number of the last batch before those of step 0, in folders of
-	// builds that let steps begin late.
+	Groups int `json:"groups"` // batches per step
+	Next   int `json:"next"`   // next step to write
+	// After is the number of the last batch before step 0, in folders of earlier versions,
+	// where steps could start late. Only 0 is accepted.
 	After int `json:"after,omitempty"`
 }
 
-// from is the number of the last batch before those of the next step.
+// from returns the number of the last batch before the next step.
 func (p *steps) from() int { return p.Next * p.Groups }
 
-// Steps writes the steps of that many batches each whose batches have numbers up to
-// upTo, and removes the files of these batches: steps/step_0.parquet and so on, as
-// trainers read that take a file for a step. A kill at any moment loses no step and writes
-// none otherwise. It is asked before the first batch is added, and Steps(0, 0) where batches
-// are taken one by one: another number than the folder's is refused, for a batch would
-// be in a step and be taken besides, or in none.
+// Steps combines batches into steps of groups batches each: it writes every step whose batches
+// have numbers up to upTo, and then removes their files. The step files are
+// steps/step_0.parquet and so on, for trainers that read one file per step. A kill at any
+// moment neither loses nor changes a step. Call it before the first batch is added; call
+// Steps(0, 0) if batches are consumed one by one. A number of groups other than the folder's is
+// refused: a batch would otherwise be consumed twice, or never.
 func (s *Stream) Steps(groups, upTo int) error {
 	if s.keys == nil {
 		return zero.Value("stream.Stream", "Open")
@@ -57,7 +57,7 @@ func (s *Stream) Steps(groups, upTo int) error {
 	return nil
 }
 
-// loadSteps reads what the folder says of its steps, or says it.
+// loadSteps reads the folder's step settings, or writes them.
 func (s *Stream) loadSteps(groups, upTo int) error {
 	if s.steps != nil && s.steps.Groups == groups {
 		return nil
@@ -96,7 +96,7 @@ func (s *Stream) loadSteps(groups, upTo int) error {
 	s.steps = &p
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range s.batches { // a kill left those of a step that is written
+	for i := range s.batches { // a kill left these files of a finished step
 		if b := &s.batches[i]; b.Seq <= p.from() {
 			err = errors.Join(err, atomic.Remove(s.path(b)))
 		}
@@ -104,7 +104,7 @@ func (s *Stream) loadSteps(groups, upTo int) error {
 	return err
 }
 
-// lastBatch is the number of the last one.
+// lastBatch returns the number of the last batch.
 func (s *Stream) lastBatch() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *Stream) saveSteps(p steps) error {
 	return atomic.WriteFile(filepath.Join(s.dir, stepsName), append(text, '\n'), true)
 }
 
-// step writes the next one. Files that somebody removed are not in it.
+// step writes the next step. It leaves out batches whose files were removed.
 func (s *Stream) step() error {
 	p, from := *s.steps, s.steps.from()
 	var files []string
@@ -133,7 +133,7 @@ func (s *Stream) step() error {
 	}
 	s.mu.Unlock()
 	path := filepath.Join(s.dir, stepsFolder, fmt.Sprintf("step_%d%s", p.Next, filepath.Ext(s.name(0))))
-	if _, missing := os.Stat(path); missing != nil && len(files) > 0 { // else a kill came after it
+	if _, missing := os.Stat(path); missing != nil && len(files) > 0 { // otherwise a kill came after the step was written
 		if err := s.join(path, files); err != nil {
 			return err
 		}
@@ -151,10 +151,10 @@ func (s *Stream) step() error {
 	return nil
 }
 
-// join writes the rows of files as one file.
+// join writes the rows of files to one file.
 func (s *Stream) join(path string, files []string) (err error) {
 	o := s.opts
-	o.KeepTail, o.KeepUntrained = true, true // what the files have
+	o.KeepTail, o.KeepUntrained = true, true // accept what the files contain
 	o.Trace = true
 	var in []*export.Reader
 	var names []string
@@ -188,7 +188,7 @@ func (s *Stream) join(path string, files []string) (err error) {
 	}
 	for _, r := range in {
 		if err := copyRows(w, r, func(x *rollout.Sample) {
-			if columns.Versions && x.Version == nil { // none was known yet
+			if columns.Versions && x.Version == nil { // no version was known when this file was written
 				x.Version = slices.Repeat([]int32{-1}, x.Len())
 			}
 		}); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// groups are those of a step, with the recipe that its file tells.
+// groups returns the groups of a step and checks the metadata of its file.
 func groups(t *testing.T, dir string, step int) (out []string) {
 	t.Helper()
 	rows, info, err := export.ReadAll(filepath.Join(dir, "steps", fmt.Sprintf("step_%d.parquet", step)))
@@ -36,7 +36,7 @@ func files(t *testing.T, dir, folder string) (out []string) {
 	return out
 }
 
-// fill adds batches from one number to another.
+// fill adds batches with the numbers from to to.
 func fill(t *testing.T, s *stream.Stream, from, to int) {
 	t.Helper()
 	for i := from; i <= to; i++ {
@@ -45,7 +45,7 @@ func fill(t *testing.T, s *stream.Stream, from, to int) {
 	}
 }
 
-// A step has the batches of its number in their order, and takes their place.
+// A step holds its batches in order and replaces their files.
 func TestSteps(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -62,7 +62,7 @@ func TestSteps(t *testing.T) {
 	require.Equal(t, []string{"batch_000007.parquet"}, files(t, dir, "data"))
 	require.ErrorContains(t, s.Steps(2, 7), "its steps have 3 groups each, not 2")
 
-	// The trainer takes them away; another process goes on.
+	// The trainer removes the step files; another process resumes.
 	require.NoError(t, os.Remove(filepath.Join(dir, "steps", "step_1.parquet")))
 	require.NoError(t, s.Close())
 	s = open(t, dir)
@@ -77,7 +77,7 @@ func TestSteps(t *testing.T) {
 	require.ErrorContains(t, new(stream.Stream).Steps(2, 10), "Open")
 }
 
-// Batches that are taken one by one are in no step later.
+// Batches that were consumed one by one cannot be combined into steps later.
 func TestNoStepsOfOtherBatches(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -93,7 +93,7 @@ func TestNoStepsOfOtherBatches(t *testing.T) {
 	require.Equal(t, []string{"batch_000001.parquet", "batch_000002.parquet"}, files(t, dir, "data"), "nothing is removed")
 }
 
-// What a kill leaves at any place of a step is made whole.
+// A step that was killed at any point is completed later.
 func TestStepsAfterAKill(t *testing.T) {
 	for name, leave := range map[string]func(t *testing.T, dir string, before map[string][]byte){
 		"before the step": func(t *testing.T, dir string, before map[string][]byte) {
@@ -146,7 +146,7 @@ func restore(t *testing.T, dir string, before map[string][]byte) {
 	}
 }
 
-// Batches of two tokenizers make no step.
+// Batches of different tokenizers are not combined into one step.
 func TestStepsOfTwoModels(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -162,7 +162,7 @@ func TestStepsOfTwoModels(t *testing.T) {
 	require.Len(t, files(t, dir, "data"), 2, "nothing is lost")
 }
 
-// Old batches are known to the index alone.
+// Old batches are found only in the index.
 func TestOldBatchesAreForgotten(t *testing.T) {
 	dir := t.TempDir()
 	s, err := stream.OpenKeeping(dir, export.Options{}, 2)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/turnpack/turnpack/export"
@@ -22,29 +23,29 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Names in a folder.
+// Names in the folder.
 const (
 	indexName  = "batches.jsonl"
 	dataFolder = "data"
 	lockName   = ".lock"
 )
 
-// Key tells batches apart: a group, and which of the steps that train on it.
+// Key identifies a batch: a group, and the training step that uses it.
 type Key struct {
 	Group string `json:"group"`
 	Step  int    `json:"step"`
 }
 
-// Batch is one that is in the folder, a line of batches.jsonl.
+// Batch describes a batch of the folder; it is a line of batches.jsonl.
 type Batch struct {
 	Seq int `json:"seq"` // from 1, ascending
 	Key
-	File    string `json:"file"`   // as seen from the folder, with slashes
-	Digest  string `json:"digest"` // of the file, sha256:...
+	File    string `json:"file"`   // relative to the folder, with slashes
+	Digest  string `json:"digest"` // of the file, "sha256:<hex>"
 	Rows    int    `json:"rows"`
 	Tokens  int64  `json:"tokens"`
 	Trained int64  `json:"trained"`
-	// Note is what the writer keeps with it.
+	// Note is a value that the caller stores with the batch.
 	Note json.RawMessage `json:"note,omitempty"`
 }
 
@@ -54,26 +55,26 @@ type Stream struct {
 	opts export.Options
 	lock *os.File
 
-	adding sync.Mutex // one transaction at a time
+	adding sync.Mutex // serialises transactions
 
 	mu      sync.Mutex
 	index   *os.File
-	size    int64       // of the index
-	batches []Batch     // the last ones, without notes
-	most    int         // of batches, and once more before the older ones go
-	keys    map[Key]int // → number, of those batches whose file is there
-	last    int         // number
+	size    int64       // of the index in bytes
+	batches []Batch     // the most recent batches, without notes
+	most    int         // at 2*most batches the older half is forgotten
+	keys    map[Key]int // numbers of the batches in memory whose file exists
+	last    int         // number of the last batch
 	fault   error       // sticky: the index cannot be written
 
-	steps *steps // nil = none are made
+	steps *steps // nil = batches are not combined into steps
 }
 
-// held is how many batches are known at least without reading the index, the last ones.
-// What is asked for is not delivered yet, and much less waits for a trainer.
+// held is the least number of recent batches kept in memory once there are that many. Lookups
+// concern batches that are not delivered yet, and far fewer wait for a trainer.
 const held = 50_000
 
-// Open opens or makes the folder, which it locks against other writers. The options are
-// those of each file.
+// Open opens or creates the folder and locks it against other writers. The options apply to
+// each file.
 func Open(dir string, o export.Options) (*Stream, error) { return open(dir, o, held) }
 
 func open(dir string, o export.Options, most int) (*Stream, error) {
@@ -102,7 +103,7 @@ func open(dir string, o export.Options, most int) (*Stream, error) {
 	return s, nil
 }
 
-// load reads the index and takes back what a kill left.
+// load reads the index and undoes a batch that a kill left incomplete.
 func (s *Stream) load() (err error) {
 	path := filepath.Join(s.dir, indexName)
 	if s.index, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644); err != nil {
@@ -116,7 +117,7 @@ func (s *Stream) load() (err error) {
 	for line := 1; ; line++ {
 		text, err := in.ReadBytes('\n')
 		if err == io.EOF {
-			break // nothing, or a line that a kill cut
+			break // the end, or a line that a kill truncated
 		}
 		if err != nil {
 			return atomic.Locate(rollout.Where{File: path}, err)
@@ -128,22 +129,22 @@ func (s *Stream) load() (err error) {
 		}
 		end := s.size + int64(len(text))
 		_, missing := os.Stat(s.path(&b))
-		if missing != nil && end == size && s.halfDone(&b) {
-			break // killed before the file got its name
+		if missing != nil && end == size && s.interrupted(&b) {
+			break // killed before the file was renamed
 		}
 		s.size = end
-		s.know(b, missing == nil)
+		s.remember(b, missing == nil)
 	}
 	if err := errors.Join(s.index.Truncate(s.size), atomic.SyncDir(s.dir)); err != nil {
 		return atomic.Locate(rollout.Where{File: path}, err)
 	}
 	atomic.Sweep(filepath.Join(s.dir, dataFolder), "")
-	return atomic.Remove(s.path(&Batch{File: s.name(s.last + 1)})) // of a batch that failed
+	return atomic.Remove(s.path(&Batch{File: s.name(s.last + 1)})) // left by a batch that failed
 }
 
-// know takes in a batch, and forgets old ones. The lock is held, or nobody else knows the
-// stream.
-func (s *Stream) know(b Batch, there bool) {
+// remember adds a batch to memory and forgets old ones. The caller holds s.mu, or is the only user
+// of s.
+func (s *Stream) remember(b Batch, there bool) {
 	b.Note = nil
 	s.last = b.Seq
 	s.batches = append(s.batches, b)
@@ -161,14 +162,16 @@ func (s *Stream) know(b Batch, there bool) {
 	s.batches = slices.Clone(s.batches[s.most:])
 }
 
-// halfDone says that the file of b was being written when the writer was killed.
-func (s *Stream) halfDone(b *Batch) bool {
+// interrupted reports whether b has a temporary file, left by a writer that was killed.
+func (s *Stream) interrupted(b *Batch) bool {
 	dir, name := filepath.Split(s.path(b))
-	found, _ := filepath.Glob(filepath.Join(dir, "."+name+".*"+atomic.TempSuffix))
-	return len(found) > 0
+	entries, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return strings.HasPrefix(e.Name(), "."+name+".") && strings.HasSuffix(e.Name(), atomic.TempSuffix)
+	})
 }
 
-// name is that of a new batch's file.
+// name returns the file name of batch seq.
 func (s *Stream) name(seq int) string {
 	suffix := "parquet"
 	if s.opts.Format != "" && s.opts.Format != "parquet" {
@@ -179,9 +182,9 @@ func (s *Stream) name(seq int) string {
 
 func (s *Stream) path(b *Batch) string { return filepath.Join(s.dir, filepath.FromSlash(b.File)) }
 
-// Add writes a batch, with all that fill gives the writer, which it must not close. A
-// batch of the key that is there is returned as it is. Where fill writes no row there is
-// no batch: Seq is 0. An error of fill, or of the disk, leaves nothing.
+// Add writes a batch with the rows that fill writes to the writer, which fill must not close.
+// If a batch of key exists, Add returns that one. If fill writes no row, no batch is added and
+// Seq is 0. An error of fill or of the disk leaves nothing.
 func (s *Stream) Add(key Key, note json.RawMessage, fill func(*export.Writer) error) (Batch, error) {
 	if s.keys == nil {
 		return Batch{}, zero.Value("stream.Stream", "Open")
@@ -228,7 +231,7 @@ func (s *Stream) Add(key Key, note json.RawMessage, fill func(*export.Writer) er
 	return b, nil
 }
 
-// commit appends the line of a batch and gives its file the name.
+// commit appends the line of a batch and renames its file into place.
 func (s *Stream) commit(b *Batch, file *atomic.File) error {
 	line, err := json.Marshal(b)
 	if err != nil {
@@ -244,7 +247,7 @@ func (s *Stream) commit(b *Batch, file *atomic.File) error {
 	if err != nil {
 		err = atomic.Locate(rollout.Where{File: filepath.Join(s.dir, indexName)}, err)
 	} else if err = file.Commit(); err != nil && !errors.Is(err, export.ErrExists) {
-		err = errors.Join(err, atomic.Remove(s.path(b))) // it may have its name already
+		err = errors.Join(err, atomic.Remove(s.path(b))) // the file may already have its final name
 	}
 	if err != nil {
 		if back := s.index.Truncate(s.size); back != nil {
@@ -253,7 +256,7 @@ func (s *Stream) commit(b *Batch, file *atomic.File) error {
 		return err
 	}
 	s.size += int64(len(line))
-	s.know(*b, true)
+	s.remember(*b, true)
 	return nil
 }
 
@@ -267,8 +270,8 @@ func (d *digester) Write(b []byte) (int, error) {
 	return d.file.Write(b)
 }
 
-// Find returns the batch of a key, without its note, if its file was there and it is one
-// of the last 50,000.
+// Find returns the batch of a key without its note, if it is one of the last 50,000 and its
+// file existed when the folder was opened or has been written since.
 func (s *Stream) Find(key Key) (Batch, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,7 +282,7 @@ func (s *Stream) Find(key Key) (Batch, bool) {
 	return s.batch(seq)
 }
 
-// batch is the one of a number. The lock is held.
+// batch returns the batch with number seq. The caller holds s.mu.
 func (s *Stream) batch(seq int) (Batch, bool) {
 	i, ok := slices.BinarySearchFunc(s.batches, seq, func(b Batch, seq int) int { return b.Seq - seq })
 	if !ok {
@@ -288,8 +291,8 @@ func (s *Stream) batch(seq int) (Batch, bool) {
 	return s.batches[i], true
 }
 
-// Batches reads all that were ever added from the index, by their numbers; the files of
-// some may be gone.
+// Batches yields all batches ever added, by number, from the index. The files of some may have
+// been removed.
 func (s *Stream) Batches() iter.Seq2[Batch, error] {
 	return func(yield func(Batch, error) bool) {
 		s.mu.Lock()
@@ -314,12 +317,12 @@ func (s *Stream) Batches() iter.Seq2[Batch, error] {
 	}
 }
 
-// Path is the file of a batch.
+// Path returns the path of a batch's file.
 func (s *Stream) Path(b Batch) string { return s.path(&b) }
 
-// WriteArrow writes the rows of a batch to w as an Arrow IPC stream, whose schema is that
-// of the file and whose metadata tells the number ("turnpack.group_seq"). The bytes are
-// the same each time.
+// WriteArrow writes the rows of a batch to w as an Arrow IPC stream with the schema of the
+// file; the metadata key "turnpack.group_seq" holds the batch number. The bytes are the same
+// each time.
 func (s *Stream) WriteArrow(w io.Writer, seq int) error {
 	s.mu.Lock()
 	b, ok := s.batch(seq)
@@ -349,7 +352,7 @@ func (s *Stream) WriteArrow(w io.Writer, seq int) error {
 	return out.Close()
 }
 
-// copyRows writes all rows of a file, as change leaves them.
+// copyRows copies all rows of a file after change has edited each.
 func copyRows(to *export.Writer, from *export.Reader, change func(*rollout.Sample)) error {
 	for {
 		row, err := from.Read()
@@ -366,7 +369,7 @@ func copyRows(to *export.Writer, from *export.Reader, change func(*rollout.Sampl
 	}
 }
 
-// Close lets other writers have the folder. What was added stays.
+// Close unlocks the folder. Its batches stay.
 func (s *Stream) Close() error {
 	if s.lock == nil {
 		return nil
@@ -378,5 +381,9 @@ func (s *Stream) Close() error {
 	} else if errors.Is(s.fault, export.ErrClosed) {
 		return nil
 	}
-	return errors.Join(s.index.Close(), s.lock.Close())
+	err := s.lock.Close()
+	if s.index != nil { // it could be opened
+		err = errors.Join(s.index.Close(), err)
+	}
+	return err
 }

@@ -1,11 +1,10 @@
-// Package target prepares rows for one trainer and refuses those that the
-// trainer would crash on, drop, or train wrongly on without a word. Every rule
-// was taken from a run of the trainer's own code.
+// Package target prepares rows for one trainer and refuses rows that the trainer would crash
+// on, drop, or silently train wrongly on. Every rule comes from a run of the trainer's own
+// code.
 //
-// A [Target] takes the rows of one GRPO group and returns what to write; the
-// file is then written by package export or, where the trainer has a format of
-// its own, by export/slime, export/primerl or export/megatron. Loaders for the
-// others stand in examples/trainers.
+// A [Target] takes the rows of one GRPO group and returns the rows to write. Package export
+// writes the file or, for trainers with their own format, export/slime, export/primerl or
+// export/megatron. Loaders for the other trainers are in examples/trainers.
 //
 //	target    reads                         refused or changed
 //	slime     scalar advantage, mask        weights; advantages that vary inside a row; truncated only on a rollout's last row
@@ -20,9 +19,9 @@
 //	nemo-rl   advantages, logprobs          weights; several temperatures
 //	none      everything                    nothing
 //
-// prime-rl and trl-async refuse rows without log probabilities; the others' trainers can
-// compute those of the policy before the step.
+// prime-rl and trl-async refuse rows without log probabilities; the other trainers can compute
+// those of the policy before the step.
 //
-// All but prime-rl, megatron and none refuse rows sampled at different temperatures, all but
-// megatron and none those sampled at 0.
+// All but prime-rl, megatron and none refuse rows sampled at different temperatures; all but
+// megatron and none refuse rows sampled at 0.
 package target

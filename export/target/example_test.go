@@ -11,7 +11,7 @@ func ExampleTarget_Group() {
 	if err != nil {
 		panic(err)
 	}
-	rows, err := t.Group(group()) // two rollouts, one row of which trains nothing
+	rows, err := t.Group(group()) // two rollouts, one row without trained tokens
 	for _, s := range rows {
 		fmt.Println(s.ID, s.Len(), s.IsLast)
 	}

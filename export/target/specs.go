@@ -10,90 +10,91 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// means says how a trainer can be made to take the mean over rollouts.
+// means says how a trainer can take the mean over rollouts.
 type means uint8
 
 const (
 	meanNever     means = iota // it cannot
-	meanNative                 // it does so anyway
-	meanWeights                // by the weights column
+	meanNative                 // it always does
+	meanWeights                // through the weights column
 	meanAdvantage              // by scaling the advantages
 )
 
-// A spec is what one trainer takes.
+// A spec describes what one trainer reads.
 type spec struct {
 	name string
-	// logprobs, advantage, advantages and versions are columns that the trainer's
-	// loader reads in every row. Missing advantages are made from the scalar.
+	// logprobs, advantage, advantages and versions are columns that the trainer's loader reads
+	// in every row. Missing advantages are filled with the scalar.
 	logprobs, advantage, advantages, versions bool
-	// scalar is true when nothing but the row's scalar advantage is read.
+	// scalar is true if only the row's scalar advantage is read.
 	scalar bool
-	// weights is true when per-token weights are read.
+	// weights is true if per-token weights are read.
 	weights bool
-	// keepAborted is false when aborted rollouts must not reach the trainer.
+	// keepAborted is false if aborted rollouts must not reach the trainer.
 	keepAborted bool
-	// oneRow is true when a rollout must be one row, equal when groups must have the same
-	// number of rollouts, 2 or more.
+	// oneRow is true if a rollout must be one row, equal if all groups must have the same
+	// number of rollouts, at least 2.
 	oneRow, equal bool
-	// temperatures is true when rows may be sampled at several: the others' trainers
-	// divide all logits by one of their own.
+	// temperatures is true if rows may be sampled at different temperatures. Other trainers
+	// divide all logits by one temperature of their own.
 	temperatures bool
 	mean         means
-	// row maps and checks one row, group the rows of a GRPO group, of which it does not
-	// ask the columns; nil does nothing.
+	// row adapts and checks one row. group checks the rows of a GRPO group, without reading
+	// their per-token columns. nil does nothing.
 	row   func(t *Target, s *rollout.Sample, lens []int32) error
 	group func(t *Target, rows []rollout.Sample) error
 }
 
-// specs is the table of targets. Without log probabilities the trainers that do not ask for
-// them compute those of the policy before the step.
+// specs returns the table of targets. Trainers that do not require log probabilities compute
+// those of the policy before the step if they are missing.
 func specs() []spec {
 	return []spec{
-		// slime 624b824a. Its reward hook reads one advantage per sample and its loss is the
+		// slime 624b824a. Its reward hook reads one advantage per sample, and its loss is the
 		// mean over rollouts.
 		{name: "slime", advantage: true, scalar: true, keepAborted: true, mean: meanNative, row: cutOnLastRow},
-		// The slime of OpenClaw-RL 0d034dd5e. It makes advantages itself: with
-		// --advantage-estimator step_wise of the scores and spans of steps in a sample's
-		// metadata, so that rows may hold many steps, else of the rewards of rollouts, which
-		// it knows by the index of their samples. Its loss takes the mean over samples, so
-		// over rows, and it reads neither weights nor the advantages that they could go into.
-		{name: "openclaw", advantage: true, keepAborted: true, mean: meanNever, row: advantagesOfSteps},
+		// The slime of OpenClaw-RL 0d034dd5e. It computes advantages itself: with
+		// --advantage-estimator step_wise from the step scores and spans in a sample's
+		// metadata, so that a row may hold many steps; otherwise from the rewards of rollouts,
+		// which it identifies by the index of their samples. Its loss is the mean over samples,
+		// hence over rows, and it reads neither weights nor advantages, which could carry the
+		// weights.
+		{name: "openclaw", advantage: true, keepAborted: true, mean: meanNever, row: stepAdvantages},
 		// Megatron-Bridge 067f987d, packed Parquet for supervised training. The mask becomes
-		// integers, so weights are lost; nothing else of a row is read. MaxTokens is the pack
-		// size and counts L - 1.
+		// integers, so weights are lost; it reads no other column. MaxTokens is the pack size
+		// and counts L - 1.
 		{name: "megatron", temperatures: true, keepAborted: true, mean: meanNever, row: packable},
-		// verl 1dda039b. The replaying agent loop hands over one score per row, which the
-		// estimator "turnpack" takes as the advantage; aborted rollouts would enter group
-		// statistics. With bypass_mode it needs log probabilities.
-		{name: "verl", advantage: true, scalar: true, mean: meanAdvantage, group: oneScoreARollout},
-		// SkyRL a9564572. It would compare the rewards itself; the trainer of
+		// verl 1dda039b. The replaying agent loop passes one score per row, which the estimator
+		// "turnpack" takes as the advantage. Aborted rollouts would enter group statistics.
+		// With bypass_mode it needs log probabilities.
+		{name: "verl", advantage: true, scalar: true, mean: meanAdvantage, group: oneScorePerRollout},
+		// SkyRL a9564572. It would compute advantages from the rewards; the trainer of
 		// turnpack_trainers gives each token the file's advantage.
 		{name: "skyrl", advantages: true, keepAborted: true, mean: meanAdvantage, row: stopReason, group: ownIndices},
-		// prime-rl 559b4477. It divides the logits by the temperature and reads advantages
-		// and weights per token; a row over the sequence length would be cut in silence (set
+		// prime-rl 559b4477. It divides the logits by the temperature and reads advantages and
+		// weights per token. It would silently cut a row over the sequence length (set
 		// MaxTokens to it).
 		{name: "prime-rl", temperatures: true, logprobs: true, advantages: true, weights: true, keepAborted: true, mean: meanWeights},
-		// TRL 1.16.0, GRPOTrainer with rollout_func: one row per rollout and groups of
-		// exactly num_generations, at least 2.
+		// TRL 1.16.0, GRPOTrainer with rollout_func: one row per rollout, and groups of exactly
+		// num_generations, at least 2.
 		{name: "trl", advantages: true, keepAborted: true, oneRow: true, equal: true, mean: meanAdvantage},
-		// TRL 1.16.0, AsyncGRPOTrainer with a replaying worker: any number of rows per
-		// rollout, one advantage per row.
+		// TRL 1.16.0, AsyncGRPOTrainer with a replaying worker: any number of rows per rollout,
+		// one advantage per row.
 		{name: "trl-async", logprobs: true, advantage: true, scalar: true, keepAborted: true, mean: meanAdvantage},
-		// AReaL 4aef98d8. The reward sits on the label of the last token, so a row must end on
-		// a trained one (rollout.FinishRows sees to that), and versions are padded as numbers.
-		// Aborted rollouts have no place in a replayed batch. Its actor computes missing log
-		// probabilities with recompute_logprob.
+		// AReaL 4aef98d8. The reward is placed on the label of the last token, so a row must
+		// end with a trained token (rollout.FinishRows ensures it), and versions are padded as
+		// numbers. Aborted rollouts have no place in a replayed batch. Its actor computes
+		// missing log probabilities with recompute_logprob.
 		{name: "areal", advantage: true, versions: true, scalar: true, mean: meanAdvantage},
 		// NeMo-RL 7ea279ab. Messages are runs of equal mask and carry their log probabilities,
-		// which its importance sampling correction alone reads; the loader gives each token
-		// its own advantage.
+		// which only its importance sampling correction reads. The loader gives each token its
+		// own advantage.
 		{name: "nemo-rl", advantages: true, keepAborted: true, mean: meanAdvantage},
 		{name: "none", temperatures: true, weights: true, keepAborted: true, mean: meanWeights},
 	}
 }
 
-// cutOnLastRow lets a rollout that was cut show it on its last row only: earlier rows are
-// complete steps.
+// cutOnLastRow marks a truncated rollout on its last row only: its earlier rows are complete
+// steps.
 func cutOnLastRow(_ *Target, s *rollout.Sample, _ []int32) error {
 	if s.Status == rollout.StatusTruncated && !s.IsLast {
 		s.Status = rollout.StatusCompleted
@@ -101,7 +102,8 @@ func cutOnLastRow(_ *Target, s *rollout.Sample, _ []int32) error {
 	return nil
 }
 
-// stopReason gives a row the stop reason of a generator, which tells SkyRL truncation.
+// stopReason sets the stop reason that a generator would report, by which SkyRL detects
+// truncation.
 func stopReason(_ *Target, s *rollout.Sample, _ []int32) error {
 	if s.Status == rollout.StatusTruncated && s.IsLast {
 		s.FinishReason = "length"
@@ -111,7 +113,7 @@ func stopReason(_ *Target, s *rollout.Sample, _ []int32) error {
 	return nil
 }
 
-// ownIndices refuses rollouts of a group that share an index: SkyRL finds rollouts by it.
+// ownIndices refuses rollouts of a group with the same index, by which SkyRL identifies them.
 func ownIndices(t *Target, rows []rollout.Sample) error {
 	seen := map[int]string{}
 	for i := range rows {
@@ -124,9 +126,9 @@ func ownIndices(t *Target, rows []rollout.Sample) error {
 	return nil
 }
 
-// oneScoreARollout refuses rows of a rollout with advantages that differ: verl's worker gives
+// oneScorePerRollout refuses a rollout whose rows have different advantages: verl's worker gives
 // every row of a session the score of the last one (AgentLoopWorkerTQ).
-func oneScoreARollout(t *Target, rows []rollout.Sample) error {
+func oneScorePerRollout(t *Target, rows []rollout.Sample) error {
 	for i := 1; i < len(rows); i++ {
 		s, before := &rows[i], &rows[i-1]
 		if s.Rollout == before.Rollout && s.Advantage != nil && before.Advantage != nil && float32(*s.Advantage) != float32(*before.Advantage) {
@@ -137,8 +139,8 @@ func oneScoreARollout(t *Target, rows []rollout.Sample) error {
 	return nil
 }
 
-// packable refuses rows that a pack cannot hold. Of rows held as runs it asks nothing: files
-// of packs hold rows of tokens alone.
+// packable refuses rows that no pack can hold. It accepts every run-length encoded row: pack
+// files are not written from such rows.
 func packable(t *Target, s *rollout.Sample, lens []int32) error {
 	if lens != nil {
 		return nil
@@ -147,14 +149,15 @@ func packable(t *Target, s *rollout.Sample, lens []int32) error {
 	return o.Check(s)
 }
 
-// advantagesOfSteps refuses rows that OpenClaw-RL would give other advantages than theirs.
-func advantagesOfSteps(t *Target, s *rollout.Sample, lens []int32) error {
+// stepAdvantages refuses rows whose advantages differ from those that OpenClaw-RL would
+// compute.
+func stepAdvantages(t *Target, s *rollout.Sample, lens []int32) error {
 	steps, err := rowsteps.Read(s.Metadata)
 	switch {
 	case err != nil:
 		return t.refuse(s, col.Metadata, "write rows of turnpack", "its steps cannot be read: %v", err)
 	case len(steps) > 0:
-		err = t.inSteps(s, lens, steps)
+		err = t.checkSteps(s, lens, steps)
 	default:
 		err = t.oneAdvantage(s)
 	}
@@ -164,9 +167,9 @@ func advantagesOfSteps(t *Target, s *rollout.Sample, lens []int32) error {
 	return cutOnLastRow(t, s, lens)
 }
 
-// inSteps refuses a row whose trained tokens do not have the advantage of their step: the
-// trainer would give it to them.
-func (t *Target) inSteps(s *rollout.Sample, lens []int32, steps []rowsteps.Step) error {
+// checkSteps refuses a row with a trained token whose advantage is not that of its step, which the
+// trainer would give it.
+func (t *Target) checkSteps(s *rollout.Sample, lens []int32, steps []rowsteps.Step) error {
 	own, begin := make([]*rowsteps.Step, s.Len()), begins(s.Len(), lens)
 	for i := range steps {
 		at, _ := slices.BinarySearch(begin, steps[i].From)
@@ -189,7 +192,8 @@ func (t *Target) inSteps(s *rollout.Sample, lens []int32, steps []rowsteps.Step)
 	return nil
 }
 
-// begins are the tokens with which the entries of a row begin, and its end.
+// begins returns the position of the first token of each entry, followed by the row's number of
+// tokens.
 func begins(entries int, lens []int32) []int {
 	out := make([]int, entries+1)
 	for i := range entries {

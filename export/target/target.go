@@ -14,31 +14,30 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Options holds what targets need to know beyond the rows.
+// Options holds what targets need to know besides the rows.
 type Options struct {
-	// MaxTokens is the longest row that the trainer takes; 0 is no limit.
+	// MaxTokens is the longest row that the trainer accepts; 0 means no limit.
 	MaxTokens int
-	// GroupSize is the number of rollouts that each group must have where the
-	// trainer wants equal groups (trl); 0 takes the first group's.
+	// GroupSize is the number of rollouts that each group must have if the trainer needs equal
+	// groups (trl); 0 takes that of the first group.
 	GroupSize int
-	// LeaveIncomplete leaves out groups that do not have GroupSize rollouts, which is then
-	// asked of every trainer, and rollouts that do not fit the trainer's rows; they are
-	// counted in Dropped. Else a trainer that wants equal groups refuses them.
+	// LeaveIncomplete leaves out groups that do not have GroupSize rollouts, for every trainer,
+	// and rollouts with more rows than the trainer accepts. Dropped counts them. Otherwise a
+	// trainer that needs equal groups refuses them.
 	LeaveIncomplete bool
-	// DefaultVersion is the policy version of trained tokens in rows without
-	// versions, for trainers that need one; nil refuses such rows.
+	// DefaultVersion is the policy version of trained tokens in rows without versions, for
+	// trainers that need one. If nil, such rows are refused.
 	DefaultVersion *int32
-	// MeanOverRollouts makes the loss a mean over rollouts instead of the
-	// trainer's own unit, by weights of N_trained / (rollouts × rollout_mask_sum). It
-	// gives the counts of the optimizer step that a group belongs to; nil leaves the loss
-	// as it is.
+	// MeanOverRollouts makes the loss a mean over rollouts instead of the trainer's own unit,
+	// with weights N_trained / (rollouts × rollout_mask_sum). It returns the counts of the
+	// optimizer step that a group belongs to. nil keeps the trainer's unit.
 	MeanOverRollouts func(group string) Totals
-	// RawLogprobs says that log probabilities are those before the temperature: rows
-	// sampled at another than 1 are refused, since trainers compare them with their own at
-	// it.
+	// RawLogprobs says that log probabilities were recorded before the temperature was applied.
+	// Rows sampled at a temperature other than 1 are then refused, since trainers compare them
+	// with their own after it.
 	RawLogprobs bool
-	// EOS is the tokenizer's end-of-sequence id and PadMultiple the multiple that
-	// segments are padded to (megatron).
+	// EOS is the tokenizer's end-of-sequence id; PadMultiple is the multiple that segments are
+	// padded to (megatron).
 	EOS         int32
 	PadMultiple int
 }
@@ -49,7 +48,7 @@ type Totals struct {
 	Rollouts int
 }
 
-// validate reports all faults of o at once.
+// validate returns all faults of o, joined.
 func (o Options) validate() error {
 	var faults []error
 	bad := func(field, format string, args ...any) {
@@ -73,7 +72,7 @@ func (o Options) validate() error {
 	return errors.Join(faults...)
 }
 
-// Names lists the targets.
+// Names returns the names of all targets.
 func Names() []string {
 	var out []string
 	for _, s := range specs() {
@@ -86,12 +85,12 @@ func Names() []string {
 type Target struct {
 	spec
 	opts    Options
-	size    int             // rollouts in each group, 0 = not known yet
-	first   *rollout.Sample // row that decides the temperature
+	size    int             // rollouts per group, 0 = not known yet
+	first   *rollout.Sample // the row that decides the temperature
 	Dropped map[string]int
 }
 
-// New returns the target of that name.
+// New returns the target with the given name.
 func New(name string, o Options) (*Target, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
@@ -110,14 +109,13 @@ func New(name string, o Options) (*Target, error) {
 	return t, nil
 }
 
-// Name is the target's name.
+// Name returns the target's name.
 func (t *Target) Name() string { return t.name }
 
-// Group takes all rows of one GRPO group and returns those to be written:
-// ordered by rollout and row, trimmed and numbered by rollout.FinishRows, with
-// statuses, advantages and weights as the trainer reads them. A row that the
-// trainer cannot take, or would train wrongly on, is refused; rollouts left out
-// are counted in Dropped. The input is not changed.
+// Group takes all rows of one GRPO group and returns the rows to write: ordered by rollout and
+// row, trimmed and numbered by rollout.FinishRows, with statuses, advantages and weights as the
+// trainer reads them. It refuses a row that the trainer cannot take or would train wrongly on.
+// Dropped counts the rollouts that are left out. The input is not changed.
 func (t *Target) Group(rows []rollout.Sample) ([]rollout.Sample, error) {
 	if t.name == "" {
 		return nil, zero.Value("target.Target", "New")
@@ -135,7 +133,7 @@ func (t *Target) Group(rows []rollout.Sample) ([]rollout.Sample, error) {
 		kept := rollout.FinishRows(rows[i:j])
 		switch n := j - i - len(kept); {
 		case t.aborted(&rows[i]):
-			kept = rows[i : i+1] // Keep counts it
+			kept = rows[i : i+1] // Keep counts the rollout and drops it
 		case len(kept) == 0:
 			t.drop("rollout without a trained token", 1)
 		case n > 0:
@@ -161,9 +159,9 @@ func (t *Target) Group(rows []rollout.Sample) ([]rollout.Sample, error) {
 	return out, nil
 }
 
-// Keep says which rows of one group are written, for those who give them to Adapt one
-// after the other: rows in the order of Group, settled by rollout.FinishRows, of which the
-// columns are not asked.
+// Keep reports which rows of one group are to be written, for callers that then pass them to
+// Adapt one by one. The rows must be in the order of Group and finished by rollout.FinishRows;
+// their per-token columns are not read.
 func (t *Target) Keep(rows []rollout.Sample) (keep []bool, err error) {
 	if t.name == "" {
 		return nil, zero.Value("target.Target", "New")
@@ -199,7 +197,7 @@ func (t *Target) Keep(rows []rollout.Sample) (keep []bool, err error) {
 		if n := countRollouts(kept); n != t.size && t.opts.LeaveIncomplete {
 			t.drop("rollout of an incomplete group", n)
 			return make([]bool, len(rows)), nil
-		} else if err := t.equals(kept, n); err != nil {
+		} else if err := t.checkGroupSize(kept, n); err != nil {
 			return nil, err
 		}
 	}
@@ -217,7 +215,7 @@ func (t *Target) drop(what string, n int) {
 	t.Dropped[what] += n
 }
 
-// aborted reports whether a rollout must not reach the trainer.
+// aborted reports whether a rollout was aborted and must not reach the trainer.
 func (t *Target) aborted(s *rollout.Sample) bool {
 	return !t.keepAborted && s.Status == rollout.StatusAborted
 }
@@ -232,8 +230,8 @@ func countRollouts(rows []rollout.Sample) int {
 	return n
 }
 
-// equals refuses a group of another size than the others.
-func (t *Target) equals(rows []rollout.Sample, n int) error {
+// checkGroupSize refuses a group whose size differs from the others.
+func (t *Target) checkGroupSize(rows []rollout.Sample, n int) error {
 	const fix = "leave such groups out (convert --group-size N, the trainer's rollouts of a prompt), or use a target that takes them, such as trl-async"
 	if t.equal && n < 2 {
 		return t.refuse(&rows[0], col.GroupID, fix, "group %q has one rollout to train, the trainer takes groups of 2 or more", rows[0].Group)
@@ -247,8 +245,8 @@ func (t *Target) equals(rows []rollout.Sample, n int) error {
 	return nil
 }
 
-// GoOn tells what the rows of the batch were like that an earlier run wrote: their
-// temperature, and the rollouts of each group.
+// GoOn passes on what an earlier run has written of the batch: the temperature of its rows and
+// the number of rollouts per group.
 func (t *Target) GoOn(temperature float32, groupSize int) {
 	t.first = &rollout.Sample{ID: "of an earlier run", Temperature: temperature}
 	if t.size == 0 && t.equal {
@@ -256,7 +254,7 @@ func (t *Target) GoOn(temperature float32, groupSize int) {
 	}
 }
 
-// rollout decides on the rows of one.
+// rollout decides whether the rows of one rollout are kept.
 func (t *Target) rollout(rows []rollout.Sample) (keep bool, err error) {
 	switch {
 	case t.aborted(&rows[0]):
@@ -272,8 +270,8 @@ func (t *Target) rollout(rows []rollout.Sample) (keep bool, err error) {
 	return false, nil
 }
 
-// Adapt maps and checks one row that is kept. lens are those of export.Writer.WriteRuns where
-// the columns are runs of tokens, nil for others.
+// Adapt adapts and checks one row that is kept. lens are the run lengths of
+// export.Writer.WriteRuns if the row is run-length encoded, otherwise nil.
 func (t *Target) Adapt(s *rollout.Sample, lens []int32) error {
 	n := s.Len()
 	if lens != nil {
@@ -325,11 +323,11 @@ func (t *Target) Adapt(s *rollout.Sample, lens []int32) error {
 	return nil
 }
 
-// compares says that the trainer compares log probabilities of its own with those that the
-// rows were sampled with.
+// compares reports whether the trainer compares its own log probabilities with the recorded
+// ones.
 func (t *Target) compares() bool { return t.name != "none" && t.name != "megatron" }
 
-// oneAdvantage refuses a row whose tokens differ in their advantage.
+// oneAdvantage refuses a row whose trained tokens have different advantages.
 func (t *Target) oneAdvantage(s *rollout.Sample) error {
 	if s.Credit == nil {
 		return nil
@@ -343,7 +341,7 @@ func (t *Target) oneAdvantage(s *rollout.Sample) error {
 	return nil
 }
 
-// oneTemperature refuses a row sampled at another temperature than the first.
+// oneTemperature refuses a row sampled at a different temperature than the first.
 func (t *Target) oneTemperature(s *rollout.Sample) error {
 	if t.temperatures {
 		return nil
@@ -362,7 +360,7 @@ func (t *Target) oneTemperature(s *rollout.Sample) error {
 	return nil
 }
 
-// assumed says that the dump recorded no temperature for a row.
+// assumed reports whether the temperature of a row was not recorded in the dump.
 func assumed(s *rollout.Sample) bool {
 	var m struct {
 		Turnpack struct{ Temperature string } `json:"turnpack"`
@@ -388,7 +386,7 @@ func (t *Target) fillVersions(s *rollout.Sample) error {
 	return nil
 }
 
-// fillWeights brings per-token weights into the form that the trainer reads.
+// fillWeights puts the loss weights into the form that the trainer reads.
 func (t *Target) fillWeights(s *rollout.Sample) error {
 	if !t.weights && export.ColumnsOf(s).Weights {
 		return t.refuse(s, col.Weights, "leave the weights at 0 and 1, or set MeanOverRollouts (convert --weights rollout-mean)", "it reads a mask of 0 and 1 and no weights")
@@ -423,7 +421,7 @@ func scaled(v []float32, by float64) []float32 {
 	return out
 }
 
-// refuse names the trainer, the row, the column and the remedy.
+// refuse returns an error that names the trainer, the row, the column and the remedy.
 func (t *Target) refuse(s *rollout.Sample, column, fix, format string, args ...any) error {
 	return export.Refuse(s, column, "target", fix, "%s: %s", t.name, fmt.Sprintf(format, args...))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// row makes one row: context and trained runs in turn.
+// row returns one row with alternating untrained and trained runs.
 func row(group, id string, index, sample int, runs ...int) rollout.Sample {
 	adv := 0.5
 	s := rollout.Sample{RolloutIndex: index, Reward: 1, OutcomeReward: 1, Advantage: &adv, Status: rollout.StatusCompleted, FinishReason: "stop", Temperature: 1}
@@ -30,8 +30,7 @@ func row(group, id string, index, sample int, runs ...int) rollout.Sample {
 	return s
 }
 
-// group has two rollouts, the first with three rows of which the second trains
-// nothing.
+// group returns two rollouts; the second row of the first rollout trains nothing.
 func group() []rollout.Sample {
 	return []rollout.Sample{row("g", "g/1", 1, 0, 3, 2), row("g", "g/0", 0, 0, 3, 2, 4), row("g", "g/0", 0, 1, 5), row("g", "g/0", 0, 2, 3, 1, 2, 2)}
 }
@@ -64,7 +63,7 @@ func TestRefusals(t *testing.T) {
 		target string
 		opts   target.Options
 		change func(rows []rollout.Sample)
-		column string // "" = taken
+		column string // "" = accepted
 	}{
 		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Advantage = nil }, col.Advantage},
 		{"slime", target.Options{}, func(r []rollout.Sample) { r[0].Weight = []float32{0, 0, 0, .5, .5} }, col.Weights},
@@ -139,8 +138,8 @@ func setTemperature(rows []rollout.Sample, t float32) {
 	}
 }
 
-// Incomplete groups, and rollouts that do not fit, are left out and counted where that is
-// asked for.
+// With LeaveIncomplete, incomplete groups and rollouts with too many rows are left out and
+// counted.
 func TestLeaveIncomplete(t *testing.T) {
 	batch := func(g string, rollouts, rowsOfLast int) []rollout.Sample {
 		var out []rollout.Sample
@@ -186,7 +185,7 @@ func TestLeaveIncomplete(t *testing.T) {
 	require.ErrorContains(t, err, "GroupSize")
 }
 
-// Where the temperature of a row is assumed, the refusal of another says how to give it.
+// If the temperature of a row was assumed, the refusal of another row says how to set it.
 func TestAssumedTemperature(t *testing.T) {
 	for _, said := range []string{"assumed", "given"} {
 		tg, err := target.New("verl", target.Options{})
@@ -199,7 +198,7 @@ func TestAssumedTemperature(t *testing.T) {
 	}
 }
 
-// What an earlier run wrote decides for the rows that come after it.
+// The rows of an earlier run decide the temperature and group size of later rows.
 func TestGoOn(t *testing.T) {
 	tg, err := target.New("trl", target.Options{})
 	require.NoError(t, err)
@@ -261,8 +260,8 @@ func TestEqualGroups(t *testing.T) {
 	require.ErrorContains(t, err, "takes groups of 2 or more")
 }
 
-// Under the token mean of the trainer, the weights give every rollout the same
-// share: the factor times the rollout's trained tokens is N / rollouts.
+// Under the trainer's mean over tokens, the weights give every rollout the same share: factor
+// times trained tokens of the rollout is N / rollouts.
 func TestMeanOverRollouts(t *testing.T) {
 	opts := target.Options{MeanOverRollouts: func(string) target.Totals { return target.Totals{Trained: 7, Rollouts: 2} }}
 	for _, name := range target.Names() {
@@ -290,7 +289,7 @@ func TestMeanOverRollouts(t *testing.T) {
 		}
 		for id, sum := range share {
 			if name == "slime" || name == "trl" {
-				continue // native; other totals in the fixture
+				continue // native; the fixture has other totals
 			}
 			require.InDelta(t, 3.5, sum, 1e-5, "%s %s", name, id)
 		}
@@ -316,8 +315,8 @@ func TestUnknownTargetAndOptions(t *testing.T) {
 	}
 }
 
-// The target openclaw takes rows of several steps where their metadata says the steps'
-// advantages, and those alone.
+// The target openclaw accepts rows of several steps only if their metadata has the steps'
+// advantages.
 func TestSteps(t *testing.T) {
 	const steps = `{"turnpack":{"steps":[{"step":0,"from":3,"to":5,"advantage":1},{"step":1,"from":9,"to":11,"advantage":-2}]}}`
 	made := func(metadata string, credit ...float32) []rollout.Sample {

@@ -15,8 +15,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// TRL takes real optimizer steps from our file, with its own advantages and with
-// the file's, and the weights change as independently computed gradients say.
+// TRL takes real optimizer steps on our file, with its own advantages and with the file's, and
+// the weights change as independently computed gradients predict.
 func TestTRLStep(t *testing.T) {
 	bin := os.Getenv("TURNPACK_PYTHON")
 	if bin == "" || exec.Command(bin, "-c", "import importlib.util as u, sys; sys.exit(0 if u.find_spec('trl') else 1)").Run() != nil {
@@ -35,10 +35,10 @@ func TestTRLStep(t *testing.T) {
 			for k := range s.IDs {
 				s.IDs[k] = int32(r.IntN(500))
 			}
-			for k := range 5 + g { // one prompt a group
+			for k := range 5 + g { // one prompt per group
 				s.IDs[k] = int32(10*g + k)
 			}
-			for k, lp := range s.Logprob { // about those of the policy, so that the ratio is near 1 and now and then clipped
+			for k, lp := range s.Logprob { // close to the policy's, so that ratios are near 1 and sometimes clipped
 				if lp < 0 {
 					s.Logprob[k] = -6.2 - r.Float32()/2
 				}

@@ -2,19 +2,19 @@ package anyrows
 
 import "math"
 
-// ApartBound is what two 32-bit computations of one log probability stay within; engines
-// at 16 bits are apart by about ten times as much.
+// ApartBound is the largest difference expected between two 32-bit computations of one log
+// probability; 16-bit engines differ by about ten times as much.
 const ApartBound = 1e-3
 
-// Apart sums how far a trainer's own log probabilities are from those recorded, over
-// trained tokens that have both.
+// Apart sums the differences between a trainer's own log probabilities and the recorded ones,
+// over the trained tokens that have both.
 type Apart struct {
-	Tokens, Beyond int64 // of Beyond, further than ApartBound
+	Tokens, Beyond int64 // Beyond counts differences over ApartBound
 	Sum, Largest   float64
-	First          int // token of the last row beyond the bound, -1 = none
+	First          int // first token of the last row that differs by more than the bound, -1 = none
 }
 
-// Add compares a row.
+// Add adds the tokens of a row.
 func (d *Apart) Add(r *Row) {
 	d.First = -1
 	for t := range min(len(r.IDs), len(r.Logprobs), len(r.TrainLogprobs)) {

@@ -19,15 +19,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// names are the columns of a file by anyone, under the names in use; "" is
-// missing.
+// names holds the names of the columns in a file from any writer; "" means missing.
 type names struct {
 	ids, prompt, response, mask, labels, logprobs, train, advantages                   string
 	sources, flags, segments                                                           string
 	id, group, rollout, reward, advantage, status, finish, promptLen, response1, whole string
 }
 
-// namesOf finds the columns by the names they go by, of which the first counts.
+// namesOf finds the columns by their usual names; the first name that exists is taken.
 func namesOf(has func(string) bool) names {
 	first := func(names ...string) string {
 		for _, name := range names {
@@ -60,7 +59,7 @@ func namesOf(has func(string) bool) names {
 		response1:  first("response_length"),
 		whole:      first(col.RolloutMaskSum),
 	}
-	if n.train == n.logprobs { // verl's own beside those of its rollouts, else the only ones
+	if n.train == n.logprobs { // old_log_probs are a trainer's only beside recorded ones, as in verl
 		n.train = ""
 	}
 	return n
@@ -83,7 +82,7 @@ func noIDs(where rollout.Where, what string) error {
 		WithFix("give a file with input_ids (or tokens, or prompt_ids and response_ids) and a loss mask")
 }
 
-// row puts a row together.
+// row builds a row from its cells.
 func (n names) row(c cells) (*Row, error) {
 	r := &Row{PromptLen: -1}
 	ids := c.numbers(n.ids)
@@ -112,11 +111,11 @@ func (n names) row(c cells) (*Row, error) {
 		case v == nil || len(v) == len(r.IDs):
 			return v
 		case response >= 0:
-			return r.full(v, name, response)
+			return r.padPrompt(v, name, response)
 		case r.PromptLen >= 0 && len(v) == len(r.IDs)-r.PromptLen:
-			return r.full(v, name, len(v))
+			return r.padPrompt(v, name, len(v))
 		}
-		return v // reported by the rule on lengths
+		return v // the audit rule "lengths" reports it
 	}
 	mask := c.numbers(n.mask)
 	if mask == nil && n.labels != "" {
@@ -145,8 +144,8 @@ func (n names) row(c cells) (*Row, error) {
 	return r, nil
 }
 
-// unshift moves the mask of a Megatron pack, which is aligned with labels, to
-// the tokens: one place later inside each segment.
+// unshift moves the mask of a Megatron pack, which is aligned to labels, to the tokens: one
+// position later inside each segment.
 func unshift(mask, starts []float64) []float64 {
 	out := make([]float64, len(mask))
 	copy(out[min(1, len(out)):], mask)
@@ -158,20 +157,20 @@ func unshift(mask, starts []float64) []float64 {
 	return out
 }
 
-// textSource reads rows that come as JSON objects.
+// textSource reads rows that are given as JSON objects.
 type textSource struct {
-	// read gives the text of the next row and its place, io.EOF after the last.
+	// read returns the text of the next row and its place, or io.EOF after the last.
 	read   func() (text []byte, where rollout.Where, err error)
 	file   *os.File
-	names  names                  // of all rows; none = each row has its own
-	single func(name string) bool // see cells
-	finish func(r *Row, c cells)  // takes what has no name of its own, may be nil
+	names  names                  // of all rows; if empty, each row is searched
+	single func(name string) bool // see cells.single
+	finish func(r *Row, c cells)  // fills the fields that names does not cover; may be nil
 	doc    jsonscan.Doc
 }
 
 func (s *textSource) close() error { return s.file.Close() }
 
-// cells are those of the next row.
+// cells returns the cells of the next row.
 func (s *textSource) cells() (cells, rollout.Where, error) {
 	text, where, err := s.read()
 	if err != nil {
@@ -187,7 +186,7 @@ func (s *textSource) cells() (cells, rollout.Where, error) {
 	return cells{v, s.single}, where, nil
 }
 
-// column is one column of the next row, nil where that has none.
+// column returns one column of the next row, or nil if the row lacks it.
 func (s *textSource) column(name string) ([]float64, error) {
 	c, _, err := s.cells()
 	if err != nil {
@@ -217,7 +216,7 @@ func (s *textSource) next() (*Row, error) {
 	return r, nil
 }
 
-// newParquet reads Parquet by anyone.
+// newParquet reads a Parquet file from any writer.
 func newParquet(p *pqread.File, f *os.File, where rollout.Where) (*textSource, error) {
 	n := namesOf(func(name string) bool { _, ok := p.Leaf(name); return ok })
 	if !n.complete() {
@@ -256,8 +255,8 @@ func newLines(f *os.File, where rollout.Where) *textSource {
 	}}
 }
 
-// newSlime reads the samples of a file of torch.save, whose masks cover the response.
-// Classes inside the pickle are never made.
+// newSlime reads the samples of a torch.save file, whose masks cover the response. Classes
+// named in the pickle are never instantiated.
 func newSlime(f *os.File, size int64, where rollout.Where) (*textSource, error) {
 	v, bytes, err := pickle.Torch(f, size)
 	top, _ := v.(map[any]any)
@@ -269,7 +268,7 @@ func newSlime(f *os.File, size int64, where rollout.Where) (*textSource, error) 
 		return nil, rollout.Errorf(rollout.KindFormat, where, "%v", err).WithFix("give a file written by torch.save with slime's debug rollout data")
 	}
 	var text []byte
-	left := max(1<<24, 16*bytes) // that the rest may take
+	left := max(1<<24, 16*bytes) // bytes of JSON that the remaining samples may take
 	return &textSource{file: f, finish: finishSlime, read: func() ([]byte, rollout.Where, error) {
 		if where.Line == len(*samples) {
 			return nil, where, io.EOF
@@ -284,12 +283,12 @@ func newSlime(f *os.File, size int64, where rollout.Where) (*textSource, error) 
 	}}, nil
 }
 
-// finishSlime takes what slime says of a sample beside its columns.
+// finishSlime sets what slime stores in a sample besides its columns.
 func finishSlime(r *Row, c cells) {
 	meta := cells{v: c.v.Get("metadata")}
 	r.ID = meta.text("sample_id")
 	r.Advantage = cmp.Or(meta.number("advantage"), r.Advantage)
-	if r.Mask == nil { // slime trains the whole response then
+	if r.Mask == nil { // slime then trains the whole response
 		r.Mask = make([]float64, len(r.IDs))
 		for t := max(0, r.PromptLen); t < len(r.Mask); t++ {
 			r.Mask[t] = 1
@@ -300,15 +299,15 @@ func finishSlime(r *Row, c cells) {
 	}
 }
 
-// cells are the values of one row.
+// cells holds the values of one row.
 type cells struct {
 	v jsonscan.Value
-	// single says which columns hold numbers of 32 bits, of which the text is the shortest;
-	// nil = none.
+	// single reports whether a column holds 32-bit floats, written as their shortest text; nil
+	// means that none does.
 	single func(name string) bool
 }
 
-// get is the value of a column, absent for "".
+// get returns the value of a column, absent for "".
 func (c cells) get(name string) (v jsonscan.Value) {
 	if name != "" {
 		v = c.v.Get(name)
@@ -316,7 +315,8 @@ func (c cells) get(name string) (v jsonscan.Value) {
 	return v
 }
 
-// numbers are the numbers and truth values of a list, nil where it is missing or null.
+// numbers returns the numbers and booleans of a list, or nil if it is missing or null. Other
+// elements are NaN.
 func (c cells) numbers(name string) []float64 {
 	list := c.get(name)
 	if list.Kind() != jsonscan.Array {
@@ -337,7 +337,7 @@ func (c cells) numbers(name string) []float64 {
 	return out
 }
 
-// number is a number of the row, nil where it is missing.
+// number returns a number of the row, or nil if it is missing.
 func (c cells) number(name string) *float64 {
 	x, ok := number(c.get(name), c.single != nil && c.single(name))
 	if !ok {
@@ -346,7 +346,7 @@ func (c cells) number(name string) *float64 {
 	return &x
 }
 
-// number is a JSON number, or one of the words for what is none.
+// number returns the value of a JSON number, or of NaN and the infinities.
 func number(v jsonscan.Value, single bool) (float64, bool) {
 	if v.Kind() != jsonscan.Number {
 		return 0, false

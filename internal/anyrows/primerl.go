@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/export/primerl"
 )
 
-// primerlHead reports whether a file begins as a rank file of prime-rl: a
-// MessagePack array of arrays of 16.
+// primerlHead reports whether a file starts like a prime-rl rank file: a MessagePack array of
+// arrays of 16.
 func primerlHead(head []byte) bool {
 	if len(head) == 0 {
 		return false
@@ -26,12 +26,12 @@ func primerlHead(head []byte) bool {
 	return bytes.HasPrefix(rest, []byte{0xdc, 0, 16})
 }
 
-// primerlSource reads the sequences of micro-batches, padding left out. Rows are
-// named by their place: the file keeps no ids.
+// primerlSource reads the sequences of micro-batches without padding. Row IDs are positions,
+// since the file holds no ids.
 type primerlSource struct {
 	batches     []primerl.MicroBatch
 	batch, item int
-	at          int // first token of the item
+	at          int // position of the sequence's first token
 }
 
 func (s *primerlSource) close() error { return nil }
@@ -47,7 +47,7 @@ func (s *primerlSource) next() (*Row, error) {
 	next := min(s.at+max(0, int(b.SequenceLengths[s.item])), len(b.InputIDs))
 	end := next
 	for end > s.at && end <= len(b.EnvNames) && b.EnvNames[end-1] == "" {
-		end-- // padding has no environment and belongs to the last sequence
+		end-- // padding has no environment name and belongs to the last sequence
 	}
 	r := &Row{ID: fmt.Sprintf("batch %d, sequence %d", s.batch, s.item), PromptLen: -1, IDs: b.InputIDs[s.at:end]}
 	for t := s.at; t < end; t++ {
@@ -73,7 +73,7 @@ func (s *primerlSource) next() (*Row, error) {
 	return r, nil
 }
 
-// cut gives the values of tokens [from, to), as many as there are.
+// cut returns the values of tokens [from, to), as far as there are any.
 func cut(v []float32, from, to int) []float64 {
 	to = min(to, len(v))
 	return widen(v[min(from, to):to])

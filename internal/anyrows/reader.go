@@ -2,19 +2,18 @@ package anyrows
 
 import "github.com/turnpack/turnpack/export"
 
-// Reader gives the rows of one file, of this module's schema or by anyone. It
-// must not be used concurrently.
+// Reader reads the rows of one file, of this module's schema or from any other writer. It must
+// not be used concurrently.
 type Reader struct {
 	src   source
 	shape string
 	read  int
 }
 
-// Shape says in words what the file is.
+// Shape returns a description of the file's format, as text.
 func (r *Reader) Shape() string { return r.shape }
 
-// Info is what a file of this module's schema says about itself; ok is false
-// for files by others.
+// Info returns the description of a file of this module's schema; ok is false for other files.
 func (r *Reader) Info() (info export.Info, ok bool) {
 	s, ok := r.src.(*schemaSource)
 	if !ok {

@@ -1,6 +1,6 @@
-// Package anyrows reads the rows of training batches by anyone: this module's Parquet and
-// Arrow files, slime's .pt files, rank files of prime-rl, other Parquet files with token ids
-// and JSON Lines.
+// Package anyrows reads the rows of training batches from any writer: this module's Parquet and
+// Arrow files, slime's .pt files, prime-rl rank files, other Parquet files with token ids and
+// JSON Lines.
 package anyrows
 
 import (
@@ -9,27 +9,27 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Row is one training row in a form that every source can give. Per-token
-// slices are nil when the source has none; their lengths are as found.
+// Row is one training row in a form common to all sources. Per-token slices are nil if the
+// source has none; their lengths are not checked.
 type Row struct {
-	Index   int // 0-based row of the file
+	Index   int // from 0
 	ID      string
-	Group   string // "" unknown
-	Rollout string // "" unknown
+	Group   string // "" = unknown
+	Rollout string // "" = unknown
 	IDs     []rollout.TokenID
-	// Mask is the loss mask or weight of each token; nil means that no mask column
-	// was found.
+	// Mask is the loss mask or weight of each token; nil means that the file has no mask
+	// column.
 	Mask       []float64
 	Logprobs   []float64
 	Advantages []float64
-	// TrainLogprobs are what a trainer computed for the tokens itself, before its
-	// step, nil where the file has none.
+	// TrainLogprobs are the log probabilities that a trainer computed itself before its step;
+	// nil if the file has none.
 	TrainLogprobs []float64
-	// Sources and Flags say where each token is from (export.Options.Trace), nil
+	// Sources and Flags say where each token is from (see export.Options.Trace); nil means
 	// unknown.
 	Sources []int32
 	Flags   []rollout.Flag
-	// PromptLen is the number of leading prompt tokens, −1 unknown.
+	// PromptLen is the number of leading prompt tokens, −1 = unknown.
 	PromptLen    int
 	Reward       *float64
 	Advantage    *float64 // the row's scalar advantage
@@ -37,15 +37,15 @@ type Row struct {
 	FinishReason string
 	// Sample is set for rows of this module's schema.
 	Sample *rollout.Sample
-	// Faults are shapes that the source had to repair to make the row.
+	// Faults are the wrong lengths that the source had to work around.
 	Faults []Fault
 
-	Whole      *float64 // trained tokens of all rows of its rollout, as a row by others says
-	Unreadable error    // why the rows from here on are not of this module's schema
+	Whole      *float64 // rollout_mask_sum of a row from another writer
+	Unreadable error    // why the rows from this one on do not fit this module's schema
 }
 
-// Roles are the recorded roles of the rollout's messages, nil in a row that does not
-// keep them.
+// Roles returns the roles of the rollout's messages from the row's metadata, or nil if it has
+// none.
 func (r *Row) Roles() []rollout.Role {
 	var m struct {
 		Turnpack struct {
@@ -58,10 +58,11 @@ func (r *Row) Roles() []rollout.Role {
 	return m.Turnpack.Roles
 }
 
-// Fault is a shape fault that a source found.
+// Fault is a column of the wrong length.
 type Fault struct{ Column, Text string }
 
-// OneAdvantage is the scalar advantage, or the one that all trained tokens share.
+// OneAdvantage returns the scalar advantage or, without one, the advantage that all trained
+// tokens share.
 func (r *Row) OneAdvantage() (v float64, ok bool) {
 	if r.Advantage != nil {
 		return *r.Advantage, true
@@ -78,5 +79,5 @@ func (r *Row) OneAdvantage() (v float64, ok bool) {
 	return v, ok
 }
 
-// Trained says whether token t is.
+// Trained reports whether token t is trained.
 func (r *Row) Trained(t int) bool { return t < len(r.Mask) && r.Mask[t] > 0 }

@@ -17,15 +17,15 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// source gives the rows of one file. The end is io.EOF.
+// source reads the rows of one file. next returns io.EOF after the last.
 type source interface {
 	next() (*Row, error)
 	close() error
 }
 
-// Open finds out what the file is by its content: Parquet with columns of known
-// names, an Arrow file of this module, slime's .pt file, or JSON Lines. Close
-// closes it.
+// Open opens the file path and detects its format from the content: Parquet with known column
+// names, an Arrow file of this module, slime's .pt file, a prime-rl rank file or JSON Lines.
+// Close closes it.
 func Open(path string) (*Reader, error) {
 	where := rollout.Where{File: path}
 	f, err := os.Open(path)
@@ -47,10 +47,10 @@ func Open(path string) (*Reader, error) {
 	case bytes.HasPrefix(head, []byte("PAR1")):
 		if r, err := export.Open(path); err == nil {
 			s := &schemaSource{r: r, path: path}
-			if s.beside, err = trainColumn(f, where); err != nil {
+			if s.trainer, err = trainColumn(f, where); err != nil {
 				return fail(errors.Join(err, r.Close()))
 			}
-			if s.beside != nil {
+			if s.trainer != nil {
 				return &Reader{src: s, shape: "turnpack schema " + r.Info().SchemaVersion + ", Parquet, and a trainer's log probabilities"}, nil
 			}
 			return &Reader{src: s, shape: "turnpack schema " + r.Info().SchemaVersion + ", Parquet"}, f.Close()
@@ -85,8 +85,8 @@ func Open(path string) (*Reader, error) {
 		WithFix("give one of these; %s is none", filepath.Base(path)))
 }
 
-// trainColumn reads the log probabilities that a trainer wrote into a file of this module's
-// schema; nil where there are none.
+// trainColumn returns a reader of the log probabilities that a trainer added to a file of this
+// module's schema, or nil if it has none.
 func trainColumn(f *os.File, where rollout.Where) (*textSource, error) {
 	p, err := plainParquet(f, where)
 	if err != nil || p.names.train == "" {
@@ -96,7 +96,7 @@ func trainColumn(f *os.File, where rollout.Where) (*textSource, error) {
 	return p, nil
 }
 
-// plainParquet reads a Parquet file by anyone.
+// plainParquet reads a Parquet file without assuming this module's schema.
 func plainParquet(f *os.File, where rollout.Where) (*textSource, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -109,7 +109,7 @@ func plainParquet(f *os.File, where rollout.Where) (*textSource, error) {
 	return newParquet(p, f, where)
 }
 
-// cause is what went wrong, without the path that errors name anyway.
+// cause returns err without the path, which the caller's error already names.
 func cause(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
@@ -120,17 +120,17 @@ func cause(err error) error {
 // schemaSource reads this module's files.
 type schemaSource struct {
 	r    *export.Reader
-	path string // of a Parquet file
+	path string // of a Parquet file, otherwise ""
 	read int
-	// beside has the column of a trainer, nil without one.
-	beside *textSource
-	// plain gives the rows from the first row group that breaks the schema on.
+	// trainer reads the trainer's column, nil if there is none.
+	trainer *textSource
+	// plain reads the rows from the first row group on that breaks the schema.
 	plain *textSource
 }
 
 func (s *schemaSource) close() error {
 	err := s.r.Close()
-	for _, p := range []*textSource{s.plain, s.beside} {
+	for _, p := range []*textSource{s.plain, s.trainer} {
 		if p != nil {
 			err = errors.Join(err, p.close())
 		}
@@ -147,14 +147,14 @@ func (s *schemaSource) next() (*Row, error) {
 	case err == nil:
 		s.read++
 		row := rowOf(smp)
-		if s.beside != nil {
-			row.TrainLogprobs, err = s.beside.column(s.beside.names.train)
+		if s.trainer != nil {
+			row.TrainLogprobs, err = s.trainer.column(s.trainer.names.train)
 		}
 		return row, err
 	case err == io.EOF || s.path == "":
 		return nil, err
 	}
-	row, plain := s.anyway()
+	row, plain := s.readPlain()
 	if plain == nil {
 		return nil, err
 	}
@@ -162,9 +162,9 @@ func (s *schemaSource) next() (*Row, error) {
 	return row, nil
 }
 
-// anyway reads the rest of a file that its own reader refuses as a file by
-// anyone; nil where that is no use either.
-func (s *schemaSource) anyway() (row *Row, src *textSource) {
+// readPlain reads the rest of a file that does not fit the schema as a file from any writer. It
+// returns nil if that fails too.
+func (s *schemaSource) readPlain() (row *Row, src *textSource) {
 	f, err := os.Open(s.path)
 	if err != nil {
 		return nil, nil
@@ -177,13 +177,13 @@ func (s *schemaSource) anyway() (row *Row, src *textSource) {
 		}
 	}
 	if err != nil {
-		_ = f.Close() // only read from
+		_ = f.Close() // opened for reading only
 		return nil, nil
 	}
 	return row, src
 }
 
-// rowOf is the row of a sample.
+// rowOf converts a sample.
 func rowOf(s rollout.Sample) *Row {
 	reward := s.Reward
 	r := &Row{ID: s.ID, Group: s.Group, Rollout: s.Rollout, IDs: s.IDs, Mask: widen(s.Weight), Logprobs: widen(s.Logprob), Advantages: widen(s.Credit),
@@ -205,9 +205,9 @@ func widen(v []float32) []float64 {
 	return out
 }
 
-// full puts zeros for the prompt before a column of the response and records a
-// length that does not fit.
-func (r *Row) full(v []float64, column string, response int) []float64 {
+// padPrompt puts zeros for the prompt before a column of the response. A wrong length is recorded in
+// Faults.
+func (r *Row) padPrompt(v []float64, column string, response int) []float64 {
 	if len(v) == len(r.IDs) && len(v) != response {
 		return v
 	}

@@ -36,14 +36,14 @@ const testRows = `[
 	{"b": null, "n8": 2, "n32": null, "other": null, "n64": -9000000000, "f": -2, "t": null, "lb": [], "l32": null, "lt": []},
 	{"b": false, "n8": 3, "n32": 7, "other": {"x": null}, "n64": 3, "f": 4, "t": "", "lb": [true], "l32": [], "lt": ["bc"]}]`
 
-// wanted is what testRows must be read as.
+// wanted returns testRows as they must be read.
 var wanted = []*pqread.Chunk{
 	{Nulls: []bool{false, true, false}, Ints: []int32{1, 0}}, {Nulls: make([]bool, 3), Ints: []int32{-1, 2, 3}}, {Nulls: []bool{false, true, false}, Ints: []int32{5, 7}},
 	{Nulls: make([]bool, 3), Longs: []int64{1, -9000000000, 3}}, {Nulls: make([]bool, 3), Floats: []float32{0.5, -2, 4}}, {Nulls: []bool{false, true, false}, Texts: []string{"grüppe", ""}},
 	{Lens: []int32{2, 0, 1}, Ints: []int32{1, 0, 1}}, {Lens: []int32{2, -1, 0}, Ints: []int32{1, 3}, NullElements: 1}, {Lens: []int32{2, 0, 1}, Texts: []string{"a", "", "bc"}}, nil,
 }
 
-// write is two equal record batches by arrow/go.
+// write returns two equal record batches, written by arrow/go.
 func write(t testing.TB, stream bool, o ...ipc.Option) []byte {
 	rec, _, err := array.RecordFromJSON(memory.NewGoAllocator(), testTypes, strings.NewReader(testRows))
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func TestStrictPrefixesFail(t *testing.T) {
 	}
 }
 
-// Whatever byte is damaged, nothing panics and little memory is taken.
+// Damage at any byte causes no panic and takes little memory.
 func TestDamagedBytes(t *testing.T) {
 	kit.OneGoroutine(t)
 	for _, data := range [][]byte{write(t, false), write(t, true, ipc.WithLZ4())} {
@@ -139,13 +139,13 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// Tables may be shared: fifteen levels of eight times the same structure are 35
-// billion columns.
+// Tables may be shared: fifteen levels that each hold the same structure eight times describe
+// 35 billion columns.
 func TestSharedFields(t *testing.T) {
 	b := []byte{16, 0, 12, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 4, 0} // a vtable: type at 8, children at 4
 	for range 15 {
 		at := len(b)
-		b = binary.LittleEndian.AppendUint32(b, uint32(at)) // back to the vtable
+		b = binary.LittleEndian.AppendUint32(b, uint32(at)) // offset back to the vtable
 		b = append(binary.LittleEndian.AppendUint32(b, 8), 13, 0, 0, 0)
 		b = binary.LittleEndian.AppendUint32(b, 8)
 		next := len(b) + 32

@@ -12,8 +12,7 @@ import (
 
 var errShort = errors.New("a buffer ends before its values do")
 
-// A batch walks the nodes and buffers of a record batch in the order of its
-// columns.
+// A batch reads the nodes and buffers of a record batch in column order.
 type batch struct {
 	rows                   int
 	body                   []byte
@@ -22,8 +21,8 @@ type batch struct {
 	packed                 bool
 	codec                  codec
 	unpack                 *decompressor
-	left                   int64 // bytes that buffers may still unfold into
-	most                   int64 // rows or values
+	left                   int64 // bytes that buffers may still decompress to
+	most                   int64 // greatest number of rows or values
 }
 
 func newBatch(t table, body []byte, fileSize int64, unpack *decompressor) (*batch, error) {
@@ -36,7 +35,7 @@ func newBatch(t table, body []byte, fileSize int64, unpack *decompressor) (*batc
 	return b, t.err
 }
 
-// columns decodes the named fields and passes over the others.
+// columns decodes the columns with the given names and skips the others.
 func (b *batch) columns(fields []field, names []string) ([]*pqread.Chunk, error) {
 	out := make([]*pqread.Chunk, len(names))
 	for k := range fields {
@@ -77,7 +76,7 @@ func (b *batch) skip(f field) error {
 	return nil
 }
 
-// nextNode returns the length and the number of nulls of the next column.
+// nextNode returns the length and the null count of the next column.
 func (b *batch) nextNode() (length, nulls int, err error) {
 	if b.node >= b.nodes.n {
 		return 0, 0, errors.New("the record batch has fewer columns than the schema")
@@ -102,7 +101,7 @@ func (b *batch) nextBuffer(need int) ([]byte, error) {
 	out := b.body[at : at+n]
 	if b.packed && n > 0 {
 		var err error
-		if out, err = b.unfold(out); err != nil {
+		if out, err = b.decompress(out); err != nil {
 			return nil, err
 		}
 	}
@@ -112,9 +111,9 @@ func (b *batch) nextBuffer(need int) ([]byte, error) {
 	return out, nil
 }
 
-// unfold decompresses a buffer, which begins with the size it unfolds into, or
-// with −1 where compression did not pay.
-func (b *batch) unfold(data []byte) ([]byte, error) {
+// decompress decompresses a buffer. It starts with its decompressed size, or −1 if it is stored
+// uncompressed.
+func (b *batch) decompress(data []byte) ([]byte, error) {
 	if len(data) < 8 {
 		return nil, errShort
 	}
@@ -134,7 +133,7 @@ func (b *batch) unfold(data []byte) ([]byte, error) {
 	return out, nil
 }
 
-// validity returns the bitmap of n values, nil when none is null.
+// validity returns the validity bitmap of n values, or nil if none is null.
 func (b *batch) validity(n, nulls int) ([]byte, error) {
 	if nulls == 0 {
 		_, err := b.nextBuffer(0)
@@ -145,7 +144,7 @@ func (b *batch) validity(n, nulls int) ([]byte, error) {
 
 func bit(bitmap []byte, i int) bool { return bitmap == nil || bitmap[i/8]>>(i%8)&1 == 1 }
 
-// column decodes a column into the form that Parquet columns are read into.
+// column decodes a column into the form of a Parquet column.
 func (b *batch) column(f *field) (*pqread.Chunk, error) {
 	a, err := b.series(f)
 	if err != nil {
@@ -186,7 +185,7 @@ func (b *batch) column(f *field) (*pqread.Chunk, error) {
 	return out, nil
 }
 
-// appendTo appends value i of a column of a known kind.
+// appendTo appends value i of a column whose type is a Kind.
 func (a *series) appendTo(out *pqread.Chunk, i int) {
 	le := binary.LittleEndian
 	switch a.f.typ.Kind {

@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/internal/pqread"
 )
 
-// A codec is CompressionType of Message.fbs.
+// A codec is a buffer compression, CompressionType of Message.fbs.
 type codec int8
 
 const (
@@ -17,14 +17,13 @@ const (
 	zstdCodec
 )
 
-// A decompressor fills buffers of a known size. What it needs is made for the
-// first buffer.
+// A decompressor fills buffers of a known size. Its decoders are created on first use.
 type decompressor struct {
 	zstd pqread.Zstd
 	lz4  *lz4.Reader
 }
 
-// fill decompresses src into dst, which must become exactly full.
+// fill decompresses src into dst, which it must fill exactly.
 func (d *decompressor) fill(dst, src []byte, c codec) error {
 	var n int
 	var err error

@@ -1,10 +1,9 @@
-// Package arrowfile reads Arrow files and streams by any writer: the columns of
-// training batches, scalars and lists of them, with [File], and rows of any nesting as
-// JSON with [Rows].
+// Package arrowfile reads Arrow files and streams from any writer: the columns of training
+// batches, scalars and lists of scalars, with [File], and rows of any nesting as JSON with
+// [Rows].
 //
-// arrow/go reads these formats too, and believes what a file says of itself; a
-// damaged one can end the process. Here time and memory follow from the size of
-// the file.
+// arrow/go reads these formats too, but trusts the sizes in a file; a damaged file can crash
+// the process. Here time and memory are bounded by the size of the file.
 package arrowfile
 
 import (
@@ -16,15 +15,14 @@ import (
 	"github.com/turnpack/turnpack/internal/pqread"
 )
 
-// Magic is what an Arrow file begins and ends with, Continuation what a stream
-// begins with, and EndOfStream what ends it.
+// Magic starts and ends an Arrow file, Continuation starts a stream and EndOfStream ends it.
 const (
 	Magic        = "ARROW1"
 	Continuation = "\xff\xff\xff\xff"
 	EndOfStream  = Continuation + "\x00\x00\x00\x00"
 )
 
-// The members of the union MessageHeader of Message.fbs.
+// Members of the union MessageHeader of Message.fbs.
 const (
 	headSchema     = 1
 	headDictionary = 2
@@ -38,13 +36,13 @@ type File struct {
 	schema *schema
 	rows   int64
 	stream bool
-	blocks []int64 // where the record batches of a file are
-	dicts  []int64 // and its dictionaries
-	at     int64   // where the next message of a stream is
+	blocks []int64 // offsets of a file's record batches not yet read
+	dicts  []int64 // offsets of a file's dictionaries
+	at     int64   // offset of a stream's next message
 	unpack decompressor
 }
 
-// A message is a FlatBuffers message and where its body is.
+// A message is a FlatBuffers message and the place of its body.
 type message struct {
 	head table
 	kind int
@@ -91,7 +89,7 @@ func (f *File) openStream() error {
 }
 
 func (f *File) openFile() error {
-	const tail = 10 // the length of the footer, and Magic
+	const tail = 10 // length of the footer, then Magic
 	end, err := f.read(f.size-tail, tail)
 	if err != nil {
 		return err
@@ -115,7 +113,7 @@ func (f *File) openFile() error {
 	for i := range dicts.n {
 		f.dicts = append(f.dicts, dicts.int64(i, 0))
 	}
-	read := int64(0) // of messages, which may be named many times
+	read := int64(0) // bytes of messages, since a file can list one many times
 	for i := range blocks.n {
 		at := blocks.int64(i, 0)
 		m, err := f.message(at)
@@ -134,7 +132,7 @@ func (f *File) openFile() error {
 	return nil
 }
 
-// read returns n bytes at at.
+// read returns the n bytes at offset at.
 func (f *File) read(at, n int64) ([]byte, error) {
 	if at < 0 || n < 0 || at > f.size || n > f.size-at {
 		return nil, fmt.Errorf("%d bytes at %d lie outside the file of %d bytes", n, at, f.size)
@@ -146,14 +144,14 @@ func (f *File) read(at, n int64) ([]byte, error) {
 	return out, nil
 }
 
-// message reads the message at at, nil where the stream ends.
+// message reads the message at offset at, or returns nil if the stream ends there.
 func (f *File) message(at int64) (*message, error) {
 	head, err := f.read(at, 4)
 	if err != nil {
 		return nil, err
 	}
 	at += 4
-	if string(head) == Continuation { // which writers before 2019 left out
+	if string(head) == Continuation { // writers before 2019 left it out
 		if head, err = f.read(at, 4); err != nil {
 			return nil, err
 		}
@@ -178,10 +176,10 @@ func (f *File) message(at int64) (*message, error) {
 // Metadata returns the metadata of the schema in order.
 func (f *File) Metadata() []pqread.KV { return f.schema.kv }
 
-// Rows is the number of rows of the file, −1 in a stream.
+// Rows returns the number of rows of a file, or −1 for a stream.
 func (f *File) Rows() int64 { return f.rows }
 
-// Type returns the type of the column of that name.
+// Type returns the type of the column with the given name.
 func (f *File) Type(name string) (t Type, ok bool) {
 	for _, c := range f.schema.fields {
 		if c.name == name {
@@ -191,10 +189,10 @@ func (f *File) Type(name string) (t Type, ok bool) {
 	return Type{}, false
 }
 
-// Next decodes the named columns of the next record batch; a column that the
-// file lacks is nil. The end is io.EOF.
+// Next decodes the named columns of the next record batch; a column that is not in the file is
+// nil. It returns io.EOF after the last batch.
 func (f *File) Next(names []string) (chunks []*pqread.Chunk, rows int, err error) {
-	m, err := f.nextBatch(func(*message) error { return nil }) // columns of dictionaries are not read
+	m, err := f.nextBatch(func(*message) error { return nil }) // dictionary columns are not read
 	if err != nil {
 		return nil, 0, err
 	}
@@ -210,7 +208,8 @@ func (f *File) Next(names []string) (chunks []*pqread.Chunk, rows int, err error
 	return chunks, b.rows, err
 }
 
-// nextBatch is the next record batch; of a stream, dictionary is given those on the way.
+// nextBatch returns the next record batch. In a stream it calls dictionary for each dictionary
+// before it.
 func (f *File) nextBatch(dictionary func(*message) error) (*message, error) {
 	if !f.stream {
 		if len(f.blocks) == 0 {

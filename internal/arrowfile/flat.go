@@ -2,9 +2,8 @@ package arrowfile
 
 import "fmt"
 
-// flat holds a FlatBuffers message of untrusted bytes. Every offset in it is
-// judged before it is followed; the first fault stays in err, and everything
-// read after it is zero.
+// flat holds a FlatBuffers message of untrusted bytes. Every offset is checked before it is
+// followed. The first fault is kept in err, and everything read after it is zero.
 type flat struct {
 	b   string // texts share its memory
 	err error
@@ -28,7 +27,7 @@ func (f *flat) uint(at, width int) (v uint64) {
 	return v
 }
 
-// ref follows the offset stored at at; 0 is what is not there.
+// ref returns the target of the offset stored at at, or 0 after a fault.
 func (f *flat) ref(at int) int {
 	n := int(f.uint(at, 4))
 	if n <= 0 || n > len(f.b)-at {
@@ -40,14 +39,13 @@ func (f *flat) ref(at int) int {
 
 func (f *flat) root() table { return table{f, f.ref(0)} }
 
-// A table is a structure whose fields may be missing; at 0 is a table without
-// any.
+// A table is a FlatBuffers table, whose fields may be missing. With at 0, all are.
 type table struct {
 	*flat
 	at int
 }
 
-// slot is where field n is stored, 0 when it is missing.
+// slot returns the position of field n, or 0 if it is missing.
 func (t table) slot(n int) int {
 	if t.at == 0 {
 		return 0
@@ -62,7 +60,7 @@ func (t table) slot(n int) int {
 	return 0
 }
 
-// number reads field n, which is width bytes wide and otherwise 0.
+// number returns field n, a number of width bytes, or 0 if it is missing.
 func (t table) number(n, width int) uint64 {
 	if at := t.slot(n); at != 0 {
 		return t.uint(at, width)
@@ -77,7 +75,7 @@ func (t table) table(n int) table {
 	return table{t.flat, 0}
 }
 
-// vector is field n, a list of elements of size bytes.
+// vector returns field n, a list of elements of size bytes; it is empty if missing.
 func (t table) vector(n, size int) vector {
 	at := t.slot(n)
 	if at == 0 {
@@ -102,8 +100,8 @@ type vector struct {
 	at, size, n int
 }
 
-// table is element i of a list of tables.
+// table returns element i of a list of tables.
 func (v vector) table(i int) table { return table{v.flat, v.ref(v.at + 4*i)} }
 
-// int64 is the 64-bit number at byte off of element i.
+// int64 returns the 64-bit number at byte off of element i.
 func (v vector) int64(i, off int) int64 { return int64(v.uint(v.at+i*v.size+off, 8)) }

@@ -1,6 +1,6 @@
 package arrowfile
 
-// Kind is the value type of a column of a training batch.
+// Kind is the value type of a training batch column.
 type Kind uint8
 
 // The value types.
@@ -15,5 +15,5 @@ const (
 
 var kindNames = [...]string{"bool", "int8", "int32", "int64", "float32", "text"}
 
-// String returns the name used in messages.
+// String returns the name used in error messages.
 func (k Kind) String() string { return kindNames[k] }

@@ -15,35 +15,34 @@ import (
 	"github.com/turnpack/turnpack/internal/pqread"
 )
 
-// Rows reads the rows of a file or stream as JSON objects, in order, in the form that
-// those of a Parquet file have: see [pqread.Rows]. It holds a record batch at a time,
-// and the dictionaries.
+// Rows reads the rows of a file or stream as JSON objects, in order, in the same form as
+// [pqread.Rows]. It holds one record batch and all dictionaries in memory.
 type Rows struct {
 	f       *File
 	columns []*series
 	batch   int // of the next row, from 1
-	at, n   int // the next row of the batch, and how many it has
+	at, n   int // next row of the batch, number of its rows
 	row     int
 	dicts   map[int64]*dictionary
-	left    int64 // bytes that dictionaries may still unfold into
+	left    int64 // bytes that dictionaries may still decompress to
 	out     []byte
 	most    int
 	err     error
 }
 
-// A dictionary is its values, of which deltas add some.
+// A dictionary holds the values of a dictionary; each delta adds a part.
 type dictionary struct {
 	of    *field
 	parts []*series
 }
 
-// NewRows starts at the first row. A row of more than most bytes is an error; 0 is 1 GiB.
+// NewRows returns the rows of f. A row of more than most bytes is an error; 0 means 1 GiB.
 func NewRows(f *File, most int) (*Rows, error) {
 	if most <= 0 {
 		most = 1 << 30
 	}
 	r := &Rows{f: f, most: most, dicts: map[int64]*dictionary{}, left: pqread.MostBytes(f.size)}
-	if err := r.name(f.schema.fields); err != nil {
+	if err := r.registerDictionaries(f.schema.fields); err != nil {
 		return nil, err
 	}
 	for _, at := range f.dicts {
@@ -61,8 +60,8 @@ func NewRows(f *File, most int) (*Rows, error) {
 	return r, nil
 }
 
-// name finds the dictionaries of fields.
-func (r *Rows) name(fields []field) error {
+// registerDictionaries registers the dictionaries that fields use.
+func (r *Rows) registerDictionaries(fields []field) error {
 	for i := range fields {
 		f := &fields[i]
 		if f.of != nil {
@@ -72,14 +71,14 @@ func (r *Rows) name(fields []field) error {
 		if f.id == typeMap && (len(f.children) != 1 || len(f.children[0].children) != 2) {
 			return fmt.Errorf("column %s is a map of no pairs", f.name)
 		}
-		if err := r.name(f.children); err != nil {
+		if err := r.registerDictionaries(f.children); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// dictionary takes the values of a dictionary, or more of them.
+// dictionary reads a dictionary batch, which replaces the values or, as a delta, adds some.
 func (r *Rows) dictionary(m *message) error {
 	id, delta := int64(m.head.number(0, 8)), m.head.number(2, 1) == 1
 	d := r.dicts[id]
@@ -106,14 +105,14 @@ func (r *Rows) dictionary(m *message) error {
 	return nil
 }
 
-// Row is the number of the row that Next returned last, from 1.
+// Row returns the number of the row that Next last returned, from 1.
 func (r *Rows) Row() int { return r.row }
 
-// Given lists texts that are not in the row: none are left out.
+// Given returns nothing: no texts are left out of the rows.
 func (r *Rows) Given() (texts []jsonscan.Away, bytes int) { return nil, 0 }
 
-// Next returns the next row, which is valid until the next call, and io.EOF after the
-// last. Other errors are final.
+// Next returns the next row, which is valid until the next call, or io.EOF after the last.
+// Other errors are final.
 func (r *Rows) Next() ([]byte, error) {
 	if r.err == nil {
 		r.err = r.next()
@@ -172,20 +171,20 @@ func (r *Rows) load() error {
 	return nil
 }
 
-// A series is a column of a batch, checked: whatever is asked of its n values is there.
+// A series is a column of a batch whose buffers are known to hold all its n values.
 type series struct {
 	f       *field
-	key     []byte // as a member of an object
-	message bool   // has a role and a content
+	key     []byte // key of the member in a JSON object, with colon
+	message bool   // has the members role and content
 	n       int
 	valid   []byte
 	data    []byte
-	ends    []byte // offsets, of 4 bytes, or 8 where they are wide
+	ends    []byte // offsets of 4 bytes, or of 8 if wide
 	wide    bool
 	kids    []*series
 }
 
-// series reads the next column, and those in it.
+// series reads the next column and its child columns.
 func (b *batch) series(f *field) (*series, error) {
 	n, nulls, err := b.nextNode()
 	if err != nil {
@@ -234,7 +233,7 @@ func (b *batch) series(f *field) (*series, error) {
 	return a, err
 }
 
-// kids reads the columns in a, which must hold need values.
+// kids reads the child columns of a, which must hold need values each.
 func (b *batch) kids(a *series, need int) error {
 	if a.f.id != typeStruct && len(a.f.children) != 1 {
 		return fmt.Errorf("a list of %d types", len(a.f.children))
@@ -256,13 +255,13 @@ func (b *batch) kids(a *series, need int) error {
 	return nil
 }
 
-// ends reads the offsets of a, which must not fall.
+// ends reads the offsets of a, which must not decrease.
 func (b *batch) ends(a *series) (err error) {
 	need := 4 * (a.n + 1)
 	if a.wide {
 		need *= 2
 	}
-	if a.n == 0 { // some writers leave those of no values out
+	if a.n == 0 { // some writers leave out the offsets of an empty column
 		need = 0
 	}
 	if a.ends, err = b.nextBuffer(need); err != nil {
@@ -280,7 +279,7 @@ func (b *batch) ends(a *series) (err error) {
 	return nil
 }
 
-// end is where value i-1 ends and value i begins.
+// end returns the offset at which value i-1 ends and value i starts.
 func (a *series) end(i int) int {
 	switch {
 	case len(a.ends) == 0:
@@ -291,17 +290,17 @@ func (a *series) end(i int) int {
 	return int(int32(binary.LittleEndian.Uint32(a.ends[4*i:])))
 }
 
-// deepestValue bounds values inside each other: dictionaries may hold themselves.
+// deepestValue is the greatest nesting of values: a dictionary may contain itself.
 const deepestValue = 64
 
-// A rowWriter writes a row.
+// A rowWriter writes one row as JSON.
 type rowWriter struct {
 	r   *Rows
 	b   []byte
 	err error
 }
 
-// members writes an object of row i of columns.
+// members writes row i of columns as an object, without null members.
 func (w *rowWriter) members(columns []*series, i int, message bool, depth int) {
 	w.b = append(w.b, '{')
 	for _, a := range columns {
@@ -318,7 +317,7 @@ func (w *rowWriter) members(columns []*series, i int, message bool, depth int) {
 	w.b = append(w.b, '}')
 }
 
-// value writes value i of a, and reports whether it is one: null is not written.
+// value writes value i of a; there is false if it is null, in which case nothing is written.
 func (w *rowWriter) value(a *series, i, depth int) (there bool) {
 	if w.err == nil && len(w.b) > w.r.most {
 		w.err = fmt.Errorf("a row of more than %d bytes", w.r.most)
@@ -341,6 +340,8 @@ func (w *rowWriter) value(a *series, i, depth int) (there bool) {
 		w.items(a.kids[0], i*a.f.width, (i+1)*a.f.width, depth+1)
 	case typeMap:
 		w.pairs(a.kids[0], a.end(i), a.end(i+1), depth+1)
+	case typeDecimal:
+		w.decimal(a, i)
 	default:
 		w.b = a.appendValue(w.b, i)
 	}
@@ -371,9 +372,13 @@ func (w *rowWriter) items(a *series, from, to, depth int) {
 	w.b = append(w.b, ']')
 }
 
-// pairs writes a map: an object where its keys are text, else a list of pairs.
+// pairs writes a map: an object if its keys are text, otherwise a list of pairs.
 func (w *rowWriter) pairs(a *series, from, to, depth int) {
-	if key := a.kids[0].f; key.of != nil && key.of.id != typeUtf8 || key.of == nil && key.id != typeUtf8 && key.id != typeBigUtf8 {
+	key := a.kids[0].f
+	if key.of != nil {
+		key = key.of
+	}
+	if key.id != typeUtf8 && key.id != typeBigUtf8 {
 		w.items(a, from, to, depth)
 		return
 	}
@@ -393,7 +398,17 @@ func (w *rowWriter) pairs(a *series, from, to, depth int) {
 	w.b = append(w.b, '}')
 }
 
-// unsigned is integer i of a, without its sign.
+func (w *rowWriter) decimal(a *series, i int) {
+	width := a.f.width / 8
+	digits := slices.Clone(a.data[i*width : (i+1)*width])
+	slices.Reverse(digits)
+	var err error
+	if w.b, err = pqread.AppendDecimal(w.b, digits, a.f.scale); err != nil {
+		w.err = fmt.Errorf("column %s: %w", a.f.name, err)
+	}
+}
+
+// unsigned returns integer i of a as an unsigned number.
 func (a *series) unsigned(i int) uint64 {
 	width := a.f.width / 8
 	var x uint64
@@ -411,7 +426,7 @@ func (a *series) integer(i int) int64 {
 	return int64(x)
 }
 
-// appendValue writes a value that holds no others.
+// appendValue appends value i of a column without children, which is no decimal.
 func (a *series) appendValue(b []byte, i int) []byte {
 	switch f := a.f; f.id {
 	case typeBool:
@@ -424,11 +439,6 @@ func (a *series) appendValue(b []byte, i int) []byte {
 			return jsonscan.AppendFloat(b, float64(math.Float32frombits(uint32(a.unsigned(i)))), 32)
 		}
 		return jsonscan.AppendFloat(b, math.Float64frombits(a.unsigned(i)), 64)
-	case typeDecimal:
-		width := f.width / 8
-		digits := slices.Clone(a.data[i*width : (i+1)*width])
-		slices.Reverse(digits)
-		return pqread.AppendDecimal(b, digits, f.scale)
 	case typeUtf8, typeBigUtf8:
 		return jsonscan.AppendText(b, string(a.data[a.end(i):a.end(i+1)]))
 	case typeBinary, typeBigBinary:

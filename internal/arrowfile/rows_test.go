@@ -6,8 +6,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
@@ -40,7 +45,7 @@ func typesFixture(t testing.TB) []byte {
 	return data
 }
 
-// Every type has the value that it has in a Parquet file. The file is pyarrow's.
+// Every type has the same value as in a Parquet file. The file is pyarrow's.
 func TestRowsOfEveryType(t *testing.T) {
 	rows, err := rowsOf(typesFixture(t))
 	require.NoError(t, err)
@@ -50,8 +55,54 @@ func TestRowsOfEveryType(t *testing.T) {
 	}, rows)
 }
 
-// A damaged file is an error, or other rows, and never more: it is read in little time
-// and memory.
+// A map with text keys is an object, however they are encoded.
+func TestMapsOfTextKeys(t *testing.T) {
+	for _, text := range []arrow.DataType{arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString} {
+		texts, _, err := array.FromJSON(memory.NewGoAllocator(), text, strings.NewReader(`["a", "b"]`))
+		require.NoError(t, err)
+		indices, _, err := array.FromJSON(memory.NewGoAllocator(), arrow.PrimitiveTypes.Int8, strings.NewReader(`[1, 0]`))
+		require.NoError(t, err)
+		coded := array.NewDictionaryArray(&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: text}, indices, texts)
+		for _, c := range []struct {
+			keys arrow.Array
+			want string
+		}{{texts, `{"m":{"a":1,"b":0}}`}, {coded, `{"m":{"b":1,"a":0}}`}, {indices, `{"m":[{"key":1,"value":1},{"key":0,"value":0}]}`}} {
+			typ := arrow.MapOf(c.keys.DataType(), arrow.PrimitiveTypes.Int8)
+			pairs := array.NewData(typ.Elem(), 2, []*memory.Buffer{nil}, []arrow.ArrayData{c.keys.Data(), indices.Data()}, 0, 0)
+			offsets := memory.NewBufferBytes(arrow.Int32Traits.CastToBytes([]int32{0, 2}))
+			column := array.NewMapData(array.NewData(typ, 1, []*memory.Buffer{nil, offsets}, []arrow.ArrayData{pairs}, 0, 0))
+			schema := arrow.NewSchema([]arrow.Field{{Name: "m", Type: typ}}, nil)
+			var buf bytes.Buffer
+			w := ipc.NewWriter(&buf, ipc.WithSchema(schema))
+			require.NoError(t, w.Write(array.NewRecord(schema, []arrow.Array{column}, 1)))
+			require.NoError(t, w.Close())
+			rows, err := rowsOf(buf.Bytes())
+			require.NoError(t, err)
+			require.Equal(t, []string{c.want}, rows, "%s", typ)
+		}
+	}
+}
+
+func TestScaleOfDecimals(t *testing.T) {
+	read := func(scale int) ([]byte, error) {
+		data := typesFixture(t)
+		f, err := Open(bytes.NewReader(data), int64(len(data)))
+		require.NoError(t, err)
+		for i := range f.schema.fields {
+			f.schema.fields[i].scale = scale
+		}
+		rows, err := NewRows(f, 1<<20)
+		require.NoError(t, err)
+		return rows.Next()
+	}
+	row, err := read(-2)
+	require.NoError(t, err)
+	require.Contains(t, string(row), `"d":-15000,`)
+	_, err = read(1001)
+	require.EqualError(t, err, "record batch 1: column d: a decimal of scale 1001, expected -1000 to 1000")
+}
+
+// A damaged file gives an error or other rows, within limits of time and memory.
 func TestDamagedRows(t *testing.T) {
 	kit.OneGoroutine(t)
 	for _, data := range [][]byte{typesFixture(t), write(t, false), write(t, true)} {

@@ -7,15 +7,15 @@ import (
 	"github.com/turnpack/turnpack/internal/pqread"
 )
 
-// A Type is the type of a column: a kind, or a list of it.
+// A Type is the type of a column: a Kind or a list of it.
 type Type struct {
 	Kind Kind
 	List bool
-	// Other says what a column holds that is not read, and is empty otherwise.
+	// Other describes a type that File does not read; it is empty otherwise.
 	Other string
 }
 
-// String returns the type as messages name it.
+// String returns the type as named in error messages.
 func (t Type) String() string {
 	switch {
 	case t.Other != "":
@@ -26,7 +26,7 @@ func (t Type) String() string {
 	return t.Kind.String()
 }
 
-// The members of the union Type of Schema.fbs that are looked into.
+// Members of the union Type of Schema.fbs that are used.
 const (
 	typeNull      = 1
 	typeInt       = 2
@@ -52,23 +52,23 @@ const (
 	typeTexView   = 24
 )
 
-// buffersOf is how many buffers a column of a type has, its children's left out:
-// which are whose follows from all columns before.
+// buffersOf is the number of buffers per type id, without those of child columns. It is needed
+// for all columns, since a column's buffers follow those of the columns before it.
 var buffersOf = [...]int{-1, 0, 2, 2, 3, 3, 2, 2, 2, 2, 2, 2, 2, 1, 1, 2, 1, 2, 2, 3, 3, 2, 0, 2, 2, 3, 3}
 
 type field struct {
 	name     string
 	typ      Type
 	buffers  int
-	view     bool // has buffers besides, as many as the batch says
+	view     bool // has further buffers, as many as the batch says
 	children []field
 
 	id     int  // member of the union Type
-	width  int  // bits of a number, bytes of a fixed text, elements of a fixed list
-	signed bool // an integer
+	width  int  // bits of a number, bytes of a fixed-size binary, elements of a fixed-size list
+	signed bool // of an integer
 	scale  int  // of a decimal
-	// of are the values of a dictionary, whose indices the column holds, and number
-	// is which dictionary.
+	// If the column holds dictionary indices, of describes the values and number is the
+	// dictionary's id.
 	of     *field
 	number int64
 }
@@ -78,7 +78,7 @@ type schema struct {
 	kv     []pqread.KV
 }
 
-// deepest bounds lists and structures inside each other.
+// deepest is the greatest nesting of lists and structures.
 const deepest = 16
 
 func readSchema(t table) (*schema, error) {
@@ -102,11 +102,11 @@ func readSchema(t table) (*schema, error) {
 	return out, t.err
 }
 
-// A schemaReader bounds the fields that it reads by the bytes they are stored
-// in: tables may be shared, and hold each other.
+// A schemaReader limits the number of fields by the bytes of the schema: tables may be shared,
+// and may contain each other.
 type schemaReader struct {
 	left   int
-	values bool // the next field is read as the values of its dictionary
+	values bool // read the next field as the values of its dictionary
 }
 
 func (r *schemaReader) fields(v vector, depth int) ([]field, error) {
@@ -126,7 +126,7 @@ func (r *schemaReader) fields(v vector, depth int) ([]field, error) {
 func (r *schemaReader) field(t table, depth int) (out field, err error) {
 	out.name = t.text(0)
 	id, typ := int(t.number(2, 1)), t.table(3)
-	if d := t.table(4); d.at != 0 && !r.values { // indices of a dictionary
+	if d := t.table(4); d.at != 0 && !r.values { // dictionary indices
 		r.values = true
 		of, err := r.field(t, depth)
 		if err != nil {
@@ -173,7 +173,7 @@ func (r *schemaReader) field(t table, depth int) (out field, err error) {
 
 func (f *field) integer(t table) { f.width, f.signed = int(t.number(0, 4)), t.number(1, 1) == 1 }
 
-// detail reads what rows need to know of a type.
+// detail sets what Rows needs to know about the type.
 func (f *field) detail(id int, t table) {
 	f.id, f.signed = id, true
 	switch id {

@@ -24,8 +24,8 @@ func names(t *testing.T, dir string) []string {
 	return out
 }
 
-// What a killed writer of the same output left goes when the next one begins; what a
-// live one holds, and what has another name, stays.
+// Files that a killed writer of the same output left are removed when the next one starts;
+// those of a live writer and other files stay.
 func TestCreateSweeps(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: Windows shows no names of open files; run on another system")
@@ -51,14 +51,14 @@ func TestCreateSweeps(t *testing.T) {
 	require.ElementsMatch(t, append(others[2:], "a.parquet"), names(t, dir))
 }
 
-// Writers that begin and end beside sweeps lose nothing.
+// Sweeps that run beside writers remove nothing that is in use.
 func TestWritersBesideSweeps(t *testing.T) {
 	dir := t.TempDir()
 	var wg sync.WaitGroup
 	for w := range 4 {
 		wg.Go(func() {
 			for k := range 20 {
-				path := filepath.Join(dir, fmt.Sprint(w%2, "-", k)) // two write each
+				path := filepath.Join(dir, fmt.Sprint(w%2, "-", k)) // two writers per path
 				if err := atomic.WriteFile(path, []byte(path), true); err != nil {
 					t.Error(err)
 				}

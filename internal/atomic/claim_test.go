@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where there are no links, one of many writers gets the name all the same.
+// Without hard links, still exactly one of many writers gets the name.
 func TestClaimed(t *testing.T) {
 	dir := t.TempDir()
 	for range 1000 {

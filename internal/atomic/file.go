@@ -1,5 +1,5 @@
-// Package atomic writes files that are either absent (or as they were) or
-// complete: under a temporary name, flushed to the disk, then moved into place.
+// Package atomic writes files that are always absent, unchanged or complete: under a temporary
+// name, flushed to disk, then moved into place.
 package atomic
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// TempSuffix ends the name of a file that is being written.
+// TempSuffix ends the name of a temporary file.
 const TempSuffix = ".partial"
 
-// ErrExists is the cause of the error about an output that is there already.
+// ErrExists is the cause in the error of an output that already exists.
 var ErrExists = errors.New("the output exists")
 
-// File is a temporary file that Commit turns into its path.
+// File is a temporary file that Commit moves to its path.
 type File struct {
 	f     *os.File
 	path  string
@@ -26,8 +26,8 @@ type File struct {
 	done  bool
 }
 
-// Create starts path, and removes what killed writers of it left. An output that
-// exists is refused unless force is set.
+// Create starts the file path and removes temporary files that killed writers of path left. An
+// existing output is refused unless force is set.
 func Create(path string, force bool) (*File, error) {
 	where := rollout.Where{File: path}
 	if path == "" {
@@ -62,9 +62,9 @@ func (f *File) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Commit flushes the file and moves it to its path; on an error it removes it.
-// Without force it replaces nothing: of several writers that began on one path the
-// first to commit wins and the others get ErrExists.
+// Commit flushes the file and moves it to its path; on an error it removes it. Without force it
+// never replaces a file: of several writers of one path the first to commit wins and the others
+// get ErrExists.
 func (f *File) Commit() error {
 	if f.done {
 		return nil
@@ -83,7 +83,7 @@ func (f *File) finish() error {
 	if err := f.f.Sync(); err != nil {
 		return err
 	}
-	// Without force nothing is replaced.
+	// Without force an existing file is never replaced.
 	move := link
 	if f.force {
 		move = os.Rename
@@ -94,9 +94,8 @@ func (f *File) finish() error {
 	return SyncDir(filepath.Dir(f.path))
 }
 
-// link gives the file from the name to, unless something has it. A second link does
-// that in one step; where the file system knows none, a claim on the name keeps other
-// writers out.
+// link gives the file from the name to, or fails if that exists. A hard link does both in one
+// step. If the file system has no links, a claim on the name keeps other writers out.
 func link(from, to string) error {
 	err := os.Link(from, to)
 	if err == nil {
@@ -111,17 +110,17 @@ func link(from, to string) error {
 	return err
 }
 
-// claimed renames from to to, which must not be there, while it holds the name.
+// claimed gives the file from the name to, which must not exist, while it holds a claim on it.
 func claimed(from, to string) error {
 	name := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+".0"+TempSuffix)
 	claim, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if errors.Is(err, fs.ErrExist) && removeIdle(name) { // a killed writer's
+	if errors.Is(err, fs.ErrExist) && removeIdle(name) { // left by a killed writer
 		claim, err = os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	}
 	if err != nil {
 		return err
 	}
-	if !Hold(claim) { // another took it for a killed writer's, and the name is its own now
+	if !Hold(claim) { // another writer took the claim for a killed writer's and replaced it
 		_ = claim.Close()
 		return fs.ErrExist
 	}
@@ -142,7 +141,7 @@ func (f *File) Abort() error {
 	return Remove(f.f.Name())
 }
 
-// WriteFile writes data to path.
+// WriteFile writes data to path as a File does.
 func WriteFile(path string, data []byte, force bool) error {
 	f, err := Create(path, force)
 	if err != nil {
@@ -154,7 +153,7 @@ func WriteFile(path string, data []byte, force bool) error {
 	return f.Commit()
 }
 
-// Remove removes a file if it is there.
+// Remove removes a file; if it does not exist, that is no error.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return Locate(rollout.Where{File: path}, err)
@@ -162,7 +161,7 @@ func Remove(path string) error {
 	return nil
 }
 
-// SyncDir makes a rename in dir survive a power loss.
+// SyncDir flushes dir, so that a rename in it survives a power loss.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -170,12 +169,12 @@ func SyncDir(dir string) error {
 	}
 	err = d.Sync()
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
-		err = nil // a file system without folder flushing
+		err = nil // the file system does not flush folders
 	}
 	return errors.Join(err, d.Close())
 }
 
-// Locate turns an error of the file system into one that says what to do.
+// Locate adds place, kind and remedy to a file system error.
 func Locate(where rollout.Where, err error) error {
 	var located *rollout.Error
 	if errors.As(err, &located) {

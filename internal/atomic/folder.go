@@ -9,19 +9,17 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// heldName is the file by which a folder is held.
+// heldName is the file whose lock marks a folder as in use.
 const heldName = ".held"
 
-// Folder is a temporary folder that is held until it is removed, however its
-// process ends.
+// Folder is a temporary folder, marked as in use until it is removed or its process ends.
 type Folder struct {
 	Path string
 	held *os.File
 }
 
-// TempFolder makes a folder below dir, "" for the system's folder for temporary
-// files, whose name begins with prefix, and removes what killed processes left of
-// such. It returns the names of those.
+// TempFolder makes a folder whose name starts with prefix in dir ("" for the system's temporary
+// folder). It first removes such folders of killed processes and returns their names.
 func TempFolder(dir, prefix string) (*Folder, []string, error) {
 	if dir == "" {
 		dir = os.TempDir()
@@ -35,17 +33,17 @@ func TempFolder(dir, prefix string) (*Folder, []string, error) {
 	if err != nil {
 		return nil, removed, errors.Join(Locate(rollout.Where{File: path}, err), os.RemoveAll(path))
 	}
-	Hold(held) // nobody else knows of it
+	Hold(held) // cannot fail: the file is not known to anyone else
 	return &Folder{path, held}, removed, nil
 }
 
-// Remove removes the folder with all that is in it.
+// Remove removes the folder and its contents.
 func (f *Folder) Remove() error {
 	return errors.Join(f.held.Close(), os.RemoveAll(f.Path))
 }
 
-// sweepFolders removes folders that nobody holds. One without the file that holds
-// it is not known to be of a TempFolder, and stays.
+// sweepFolders removes folders that are not in use. It keeps a folder without the file
+// heldName, which may not come from TempFolder.
 func sweepFolders(dir, prefix string) (removed []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/internal/atomic"
 )
 
-// What a killed process left goes with the next folder; what is held, or is of
-// something else, stays.
+// Folders that a killed process left are removed with the next one; folders in use and other
+// folders stay.
 func TestTempFolder(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: a file that is open cannot be removed there; run on another system")

@@ -20,8 +20,7 @@ const (
 	rounds = 60
 )
 
-// Of two processes that write one output at a time exactly one wins, and the other
-// is told that it did not.
+// If two processes write one output at a time, exactly one wins and the other gets ErrExists.
 func TestTwoProcessesOneOutput(t *testing.T) {
 	if who := os.Getenv(racer); who != "" {
 		for _, path := range strings.Fields(os.Getenv("TURNPACK_TEST_PATHS")) {
@@ -70,7 +69,7 @@ func TestTwoProcessesOneOutput(t *testing.T) {
 	require.Len(t, names(t, dir), rounds)
 }
 
-// A writer that finds its output taken when it is done leaves it alone.
+// A writer whose output appeared in the meantime does not touch it.
 func TestCommitReplacesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	first, err := atomic.Create(path, false)

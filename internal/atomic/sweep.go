@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Sweep removes the files that killed writers of name, or of any name where that is
-// "", left in folder dir, and returns their names. One that a live writer holds stays,
-// and so does each where the system cannot tell.
+// Sweep removes the temporary files that killed writers of name left in dir, or of any name if
+// name is "", and returns their names. It keeps a file that a live writer has locked, and all
+// files if the system has no locks.
 func Sweep(dir, name string) (removed []string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // what cannot be listed cannot be written to either, and that tells more
+		return nil // writing to the folder will fail with a better error
 	}
 	for _, e := range entries {
 		if e.Type().IsRegular() && isTemp(e.Name(), name) && removeIdle(filepath.Join(dir, e.Name())) {
@@ -22,7 +22,7 @@ func Sweep(dir, name string) (removed []string) {
 	return removed
 }
 
-// isTemp reports whether file is a name that createTemp gives for name.
+// isTemp reports whether file is a name that createTemp gives a temporary file of name.
 func isTemp(file, name string) bool {
 	file, partial := strings.CutSuffix(file, TempSuffix)
 	dot := strings.LastIndexByte(file, '.')
@@ -33,13 +33,13 @@ func isTemp(file, name string) bool {
 	return digits != "" && strings.Trim(digits, "0123456789") == "" && of != "" && (name == "" || of == name)
 }
 
-// createTemp makes the temporary file of path, which it holds as long as it is open.
+// createTemp creates the temporary file of path, locked while it is open.
 func createTemp(path string) (*os.File, error) {
 	for {
 		f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+TempSuffix)
 		if err != nil || Hold(f) {
 			return f, err
 		}
-		_ = f.Close() // a sweep came in between, and removes it
+		_ = f.Close() // a sweep locked the file first, and removes it
 	}
 }

@@ -1,4 +1,4 @@
-// Package col names the columns of a row, for package export and those around it.
+// Package col names the columns of a row, for package export and the packages around it.
 package col
 
 // Names of the columns, in file order.
@@ -32,6 +32,6 @@ const (
 	Flags          = "flags"   // with export.Options.Trace
 )
 
-// Columns is the key of the file metadata that names the optional columns in use, comma
-// separated.
+// Columns is the key of the file metadata that lists the optional columns in use, separated by
+// commas.
 const Columns = "turnpack.columns"

@@ -1,5 +1,5 @@
-// Package packed compresses what a state holds of very many rollouts: names and numbers that
-// mostly differ from the ones before by one, which take a fifth then.
+// Package packed compresses the state kept for very many rollouts: ids and numbers that mostly
+// differ from the previous one by 1, which shrink to a fifth.
 package packed
 
 import (
@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Bytes compresses b.
+// Bytes returns b compressed; Read reverses it.
 func Bytes(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
@@ -16,21 +16,22 @@ func Bytes(b []byte) []byte {
 	return Write(func(w io.Writer) error { _, err := w.Write(b); return err })
 }
 
-// Write compresses what fill writes, which fails for what has no such form only.
+// Write returns the output of fill compressed, or nil if fill fails, which it does only for
+// values it cannot encode.
 func Write(fill func(io.Writer) error) []byte {
 	var out bytes.Buffer
-	w, _ := flate.NewWriter(&out, flate.BestSpeed) // fails for other levels only
+	w, _ := flate.NewWriter(&out, flate.BestSpeed) // fails only for an invalid level
 	if fill(w) != nil {
 		return nil
 	}
-	_ = w.Close() // a buffer takes all
+	_ = w.Close() // writing to a buffer cannot fail
 	return out.Bytes()
 }
 
-// Reader reads what Bytes or Write compressed.
+// Reader returns a reader of what Bytes or Write compressed.
 func Reader(b []byte) io.Reader { return flate.NewReader(bytes.NewReader(b)) }
 
-// Read is what Bytes compressed; ok is false where that is damaged.
+// Read returns what Bytes compressed; ok is false if b is damaged.
 func Read(b []byte) (out []byte, ok bool) {
 	if len(b) == 0 {
 		return nil, true

@@ -14,7 +14,7 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// A codec is how pages are compressed: CompressionCodec of parquet.thrift.
+// A codec is a page compression, CompressionCodec of parquet.thrift.
 type codec int
 
 const (
@@ -28,15 +28,14 @@ const (
 	lz4Codec
 )
 
-// A decompressor fills buffers of a known size, so that no input makes it take
-// more memory than that.
+// A decompressor fills buffers of a known size, so that no input can make it use more memory
+// than that.
 type decompressor struct {
 	buf  []byte
 	zstd Zstd
 }
 
-// page returns the size bytes that src holds; they are good until the next
-// call.
+// page returns the size bytes that src decompresses to. They are valid until the next call.
 func (d *decompressor) page(src []byte, size int, c codec) ([]byte, error) {
 	dst := src
 	if c != uncompressed {
@@ -53,9 +52,9 @@ func (d *decompressor) page(src []byte, size int, c codec) ([]byte, error) {
 	return dst, nil
 }
 
-// fill decompresses src into dst and returns how many bytes it holds.
+// fill decompresses src into dst and returns the number of bytes.
 func (d *decompressor) fill(dst, src []byte, c codec) (int, error) {
-	if len(dst) == 0 && len(src) == 0 { // as some writers leave pages of nulls
+	if len(dst) == 0 && len(src) == 0 { // some writers leave pages of nulls empty
 		return 0, nil
 	}
 	switch c {
@@ -83,10 +82,11 @@ func (d *decompressor) fill(dst, src []byte, c codec) (int, error) {
 	return 0, fmt.Errorf("compression %d is not read", c)
 }
 
-// Zstd fills buffers of a known size. What it needs is made for the first one.
+// Zstd fills buffers of a known size. The zero value is ready; the decoder is created on first
+// use.
 type Zstd struct{ decoder *zstd.Decoder }
 
-// Fill decompresses src into dst and returns how many bytes it holds.
+// Fill decompresses src into dst and returns the number of bytes.
 func (z *Zstd) Fill(dst, src []byte) (n int, err error) {
 	if z.decoder == nil {
 		if z.decoder, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true)); err != nil {

@@ -37,7 +37,7 @@ func allocated() uint64 {
 	return m.TotalAlloc
 }
 
-// packedBy is data under every compression that is read.
+// packedBy returns data in every supported compression.
 func packedBy(t *testing.T, data []byte) map[codec][]byte {
 	block := make([]byte, lz4.CompressBlockBound(len(data)))
 	n, err := lz4.CompressBlock(data, block, nil)
@@ -49,7 +49,7 @@ func packedBy(t *testing.T, data []byte) map[codec][]byte {
 	}
 }
 
-// A page is exactly as long as its header says, whatever it is compressed with.
+// A page must be exactly as long as its header says, in every compression.
 func TestCodecs(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789"), 1000)
 	var d decompressor
@@ -65,7 +65,7 @@ func TestCodecs(t *testing.T) {
 			_, err := d.page(packed[:n], len(data), c)
 			require.Error(t, err, "codec %d, the first %d bytes", c, n)
 		}
-		for range 2 { // the decompressor is not spoiled by a bad page
+		for range 2 { // a bad page must not break the decompressor
 			_, err = d.page(packed, len(data), c)
 			require.NoError(t, err, "codec %d", c)
 		}
@@ -78,20 +78,20 @@ func TestCodecs(t *testing.T) {
 	require.ErrorContains(t, err, "compression 5 is not read")
 }
 
-// pageOf is a version 1 page of plain values, none of whose sizes is over 63.
+// pageOf returns a version 1 page of plain values. Sizes and counts must be at most 63.
 func pageOf(values int, body []byte) []byte {
 	const i32 = 1<<4 | thriftI32
 	n := byte(2 * len(body))
 	return append([]byte{i32, 0, i32, n, i32, n, 2<<4 | thriftStruct, i32, byte(2 * values), i32, 0, i32, 2 * byte(rle), i32, 2 * byte(rle), 0, 0}, body...)
 }
 
-// What cannot be read of a chunk is said before its bytes are.
+// Faults of a chunk are reported.
 func TestChunkFaults(t *testing.T) {
 	values := []byte{1, 0, 0, 0, 2, 0, 0, 0}
 	page := pageOf(2, values)
 	head := page[:len(page)-len(values)]
 	sum := crc32.ChecksumIEEE(values)
-	// The sum is field 4, so that the header of the data page is one field after it.
+	// The checksum is field 4, so the header of the data page is the next field.
 	checked := func(sum uint32) []byte {
 		const dataHeader = 2<<4 | thriftStruct
 		at := bytes.IndexByte(head, dataHeader)

@@ -97,7 +97,7 @@ func appendPlainValues(out *Chunk, leaf *Leaf, data []byte, n int) error {
 		if n > len(data)/4 {
 			return errShort
 		}
-		all, at := string(data), 0 // one copy of the page, which the texts share
+		all, at := string(data), 0 // one copy of the page, shared by the texts
 		var texts []string
 		out.Texts, texts = grown(out.Texts, n)
 		for i := range texts {
@@ -129,7 +129,7 @@ func appendPlainValues(out *Chunk, leaf *Leaf, data []byte, n int) error {
 	return nil
 }
 
-// grown makes s n values longer and returns it with the new part.
+// grown returns s extended by n values, and the new part.
 func grown[T any](s []T, n int) (all, added []T) {
 	at := len(s)
 	if cap(s)-at < n {
@@ -139,7 +139,8 @@ func grown[T any](s []T, n int) (all, added []T) {
 	return s, s[at:]
 }
 
-// appendSplitValues puts the bytes of each number together, which are apart.
+// appendSplitValues decodes n values of BYTE_STREAM_SPLIT, which stores the bytes of each
+// number apart.
 func appendSplitValues(out *Chunk, leaf *Leaf, data []byte, n int) error {
 	size := 4
 	switch leaf.Type {
@@ -204,8 +205,7 @@ func pick[T any](dst, dict []T, data []byte, width, n int) ([]T, error) {
 	return dst, err
 }
 
-// prefixedLevels reads a level stream with a four-byte length before it and
-// returns what follows.
+// prefixedLevels reads a level stream after its four-byte length and returns the rest of data.
 func prefixedLevels(data []byte, dst *[]int16, n int, top int16) ([]byte, error) {
 	if len(data) < 4 {
 		return nil, errShort
@@ -218,7 +218,7 @@ func prefixedLevels(data []byte, dst *[]int16, n int, top int16) ([]byte, error)
 	return data[size:], readLevels(data[:size], dst, n, top)
 }
 
-// widthOf is the number of bits that hold values 0 … max.
+// widthOf returns the number of bits needed for values 0 … max.
 func widthOf(max int) int { return bits.Len(uint(max)) }
 
 func readLevels(data []byte, dst *[]int16, n int, top int16) error {
@@ -235,8 +235,8 @@ func readLevels(data []byte, dst *[]int16, n int, top int16) error {
 	})
 }
 
-// readHybrid decodes n values of the RLE / bit-packing hybrid; each is given
-// with how often it follows.
+// readHybrid decodes n values of the RLE / bit-packing hybrid and calls emit for each value
+// with its number of repetitions.
 func readHybrid(data []byte, width, n int, emit func(v uint32, times int) error) error {
 	bytes := (width + 7) / 8
 	for n > 0 {

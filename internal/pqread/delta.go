@@ -2,7 +2,7 @@ package pqread
 
 import "encoding/binary"
 
-// readDelta decodes n values of DELTA_BINARY_PACKED and returns what follows.
+// readDelta decodes n values of DELTA_BINARY_PACKED and returns the rest of data.
 func readDelta(data []byte, n int) (out []int64, rest []byte, err error) {
 	next := func() (v uint64) {
 		u, k := binary.Uvarint(data)
@@ -53,7 +53,7 @@ func readDelta(data []byte, n int) (out []int64, rest []byte, err error) {
 	return out, data, nil
 }
 
-// bitsAt reads width bits from bit offset at on.
+// bitsAt reads width bits from bit offset at.
 func bitsAt(data []byte, at, width int) (v uint64) {
 	for i := 0; i < width; {
 		take := min(8-at%8, width-i)
@@ -64,7 +64,7 @@ func bitsAt(data []byte, at, width int) (v uint64) {
 	return v
 }
 
-// readDeltaTexts decodes n values of DELTA_LENGTH_BYTE_ARRAY.
+// readDeltaTexts decodes n values of DELTA_LENGTH_BYTE_ARRAY and returns the rest of data.
 func readDeltaTexts(data []byte, n int) (out []string, rest []byte, err error) {
 	lens, data, err := readDelta(data, n)
 	if err != nil {
@@ -80,8 +80,8 @@ func readDeltaTexts(data []byte, n int) (out []string, rest []byte, err error) {
 	return out, data, nil
 }
 
-// appendPrefixed decodes n values of DELTA_BYTE_ARRAY. Few bytes can repeat a
-// long text often, so that the texts count as bytes of pages do.
+// appendPrefixed decodes n values of DELTA_BYTE_ARRAY. Few bytes can repeat a long text many
+// times, so the texts count against the chunk's memory limit as pages do.
 func (p *pages) appendPrefixed(data []byte, n int) error {
 	prefixes, data, err := readDelta(data, n)
 	if err != nil {

@@ -1,9 +1,8 @@
-// Package pqread reads Parquet files by any writer that were not made by this project,
-// or were damaged since: time and memory follow from a file's size, never from a number
-// in it.
+// Package pqread reads Parquet files from any writer, possibly damaged or hostile: time and
+// memory are bounded by a file's size, never by a number in it.
 //
-// [Open] and [File.Read] give flat columns, scalars and lists of numbers, as the typed
-// slices that training batches need. [Rows] gives whole rows of any nesting as JSON, page
-// by page. It needs no library but those of compression; docs/adr/0003-parquet-writer.md
-// says why none reads the format here.
+// [Open] and [File.Read] return flat columns, scalars and lists of numbers, as typed slices,
+// for training batches. [Rows] returns whole rows of any nesting as JSON, page by page. Only
+// the compression is done by libraries; docs/adr/0003-parquet-writer.md says why none reads the
+// format here.
 package pqread

@@ -7,27 +7,26 @@ import (
 	"io"
 )
 
-// A footer is what FileMetaData of parquet.thrift says, as far as it is read.
+// A footer holds the fields of FileMetaData (parquet.thrift) that are used.
 type footer struct {
 	schema []element
 	groups []rowGroup
 	kv     []KV
 }
 
-// An element is one node of the schema tree, which is stored in the order of a
-// walk from the root.
+// An element is one node of the schema tree, which is stored in depth-first order.
 type element struct {
 	name       string
 	typ        Type
 	repetition repetition
 	children   int
 	text       bool // annotated as text
-	list, pair bool // annotated as a list, a map
-	unsigned   bool // annotated as a number without a sign
+	list, pair bool // annotated as a list, as a map
+	unsigned   bool // annotated as an unsigned number
 	half       bool // annotated as a 16-bit float
 	decimal    bool // annotated as a decimal with scale digits after the point
 	scale      int
-	width      int // bytes of a value of fixed length
+	width      int // bytes of a fixed-length value
 }
 
 type rowGroup struct {
@@ -40,13 +39,13 @@ type columnChunk struct {
 	codec            codec
 	values           int64
 	size             int64 // compressed, with page headers
-	data, dictionary int64 // offsets of the first pages
-	elsewhere        bool  // in another file
+	data, dictionary int64 // offsets of the first data page and of the dictionary page
+	elsewhere        bool  // stored in another file
 	encrypted        bool
 }
 
-// start is where the first page is. Some writers do not say where a dictionary
-// is, or say 0.
+// start returns the offset of the first page. Some writers leave out the dictionary's offset,
+// or write 0.
 func (c *columnChunk) start() int64 {
 	if c.dictionary > 0 {
 		return min(c.data, c.dictionary)
@@ -54,8 +53,7 @@ func (c *columnChunk) start() int64 {
 	return c.data
 }
 
-// check refuses a chunk that cannot be read, before anything is allocated for
-// it.
+// check returns an error for a chunk that cannot be read, before anything is allocated for it.
 func (c *columnChunk) check(fileSize int64) error {
 	switch at := c.start(); {
 	case c.encrypted:
@@ -68,9 +66,9 @@ func (c *columnChunk) check(fileSize int64) error {
 	return nil
 }
 
-// readFooter reads the end of a Parquet file.
+// readFooter reads the footer at the end of a Parquet file.
 func readFooter(r io.ReaderAt, size int64) (*footer, error) {
-	const encrypted, tail = "PARE", 8 // the length of the metadata, and magic
+	const encrypted, tail = "PARE", 8 // length of the metadata, then magic
 	if size < int64(len(magic))+tail {
 		return nil, fmt.Errorf("a file of %d bytes is too short", size)
 	}
@@ -107,7 +105,8 @@ func readFooter(r io.ReaderAt, size int64) (*footer, error) {
 	return &out, out.check(size)
 }
 
-// readAt fills b; ReadAt may say io.EOF for the last bytes of a file.
+// readAt fills b. For the last bytes of a file ReadAt may return io.EOF too, which is not an
+// error here.
 func readAt(r io.ReaderAt, b []byte, at int64) error {
 	if n, err := r.ReadAt(b, at); n < len(b) {
 		return fmt.Errorf("read %d bytes at %d: %w", len(b), at, err)
@@ -152,7 +151,7 @@ func readElement(c *compact, typ byte) (out element) {
 	return out
 }
 
-// annotate takes an annotation of the old kind, ConvertedType.
+// annotate sets the annotation of a ConvertedType, the older form.
 func (e *element) annotate(converted int) {
 	switch converted {
 	case 0, 4, 19: // UTF8, ENUM, JSON
@@ -168,7 +167,7 @@ func (e *element) annotate(converted int) {
 	}
 }
 
-// readLogical reads an annotation of the new kind, LogicalType.
+// readLogical reads the annotation of a LogicalType, the newer form.
 func (e *element) readLogical(c *compact, typ byte) {
 	c.structure(typ, func(id int, typ byte) {
 		switch id {
@@ -252,8 +251,8 @@ func readKV(c *compact, typ byte) (out KV) {
 	return out
 }
 
-// check refuses row groups that no file of that size can be meant to hold: a
-// run of a few bytes stands for any number of equal values.
+// check returns an error for row groups with more values than a file of this size can plausibly
+// hold: a run of a few bytes can stand for any number of equal values.
 func (f *footer) check(fileSize int64) error {
 	most := MostValues(fileSize)
 	for i, g := range f.groups {

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A row group is judged by all its columns: each is held while the next is read.
+// The values of a row group are limited over all its columns, since each is held while the next
+// is read.
 func TestRowGroupsAreJudgedByTheFile(t *testing.T) {
 	const size, most = 1 << 20, 256 << 20
 	group := func(rows int64, values ...int64) *footer {
@@ -25,11 +26,11 @@ func TestRowGroupsAreJudgedByTheFile(t *testing.T) {
 	}
 }
 
-// A schema is written here as one line per element: depth by dots, ? and * for
-// optional and repeated.
+// schemaLines parses a schema of one line per element: dots for depth, ? for optional, * for
+// repeated, # for INT96.
 func schemaLines(text string) []element {
 	var out []element
-	var above []int // the element of each depth
+	var above []int // index of the last element at each depth
 	for line := range strings.Lines(text) {
 		name := strings.TrimSpace(line)
 		depth := len(name) - len(strings.TrimLeft(name, "."))
@@ -53,7 +54,7 @@ func schemaLines(text string) []element {
 	return out
 }
 
-// The shapes that writers give to lists are read, and no other nesting.
+// The list layouts that writers use are read, and no other nesting.
 func TestSchemaShapes(t *testing.T) {
 	got, err := readTree(schemaLines(`schema
 		.plain

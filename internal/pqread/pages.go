@@ -19,9 +19,9 @@ type header struct {
 	crc                      *uint32
 	values                   int
 	encoding                 encoding
-	defEncoding, repEncoding encoding // version 1
-	def, rep                 int      // bytes of levels, version 2
-	plain                    bool     // not compressed, version 2
+	defEncoding, repEncoding encoding // version 1 only
+	def, rep                 int      // bytes of levels, version 2 only
+	plain                    bool     // uncompressed, version 2 only
 }
 
 func readHeader(c *compact) (out header) {
@@ -87,7 +87,7 @@ func (h *header) readDataV2(c *compact, typ byte) {
 	})
 }
 
-// pages reads the pages of a column chunk one after the other, and holds what they gave.
+// pages reads the pages of a column chunk in order and collects their levels and values.
 type pages struct {
 	f      *File
 	leaf   Leaf
@@ -95,15 +95,15 @@ type pages struct {
 	out    *Chunk
 
 	codec   codec
-	left    int64 // bytes that may still be taken by what is decompressed
-	total   int64 // values of the chunk
+	left    int64 // bytes that the chunk may still decompress to
+	total   int64 // number of values in the chunk
 	dict    *Chunk
-	at, end int64  // of what comes next in the file, and of the chunk
+	at, end int64  // file offset of the next page, end of the chunk
 	window  []byte // bytes of the chunk from at on
 	buf     []byte
 }
 
-// open goes to the start of a chunk.
+// open starts a chunk.
 func (p *pages) open(chunk *columnChunk) error {
 	if err := chunk.check(p.f.size); err != nil {
 		return err
@@ -114,7 +114,8 @@ func (p *pages) open(chunk *columnChunk) error {
 	return nil
 }
 
-// next reads pages up to one that has values, which come after those that are there.
+// next reads pages up to and including the next one with values, which are appended to those
+// held.
 func (p *pages) next() error {
 	for before := p.levels.n; p.levels.n == before; {
 		if p.at >= p.end {
@@ -131,13 +132,13 @@ func (p *pages) next() error {
 	return nil
 }
 
-// firstWindow is how much of a chunk is read to find the header of a page.
+// firstWindow is the number of bytes first read to find a page header.
 const firstWindow = 64 << 10
 
-// read is the header and the body of the next page.
+// read returns the header and the body of the next page.
 func (p *pages) read() (header, []byte, error) {
 	for want := int64(firstWindow); ; want *= 8 {
-		if err := p.look(want); err != nil {
+		if err := p.fillWindow(want); err != nil {
 			return header{}, nil, err
 		}
 		t := compact{b: p.window}
@@ -153,7 +154,7 @@ func (p *pages) read() (header, []byte, error) {
 			return h, nil, errShort
 		}
 		all := head + int64(h.packed)
-		if err := p.look(all); err != nil {
+		if err := p.fillWindow(all); err != nil {
 			return h, nil, err
 		}
 		body := p.window[head:all]
@@ -166,8 +167,8 @@ func (p *pages) read() (header, []byte, error) {
 	}
 }
 
-// look has at least n bytes of the chunk in the window, or all that come.
-func (p *pages) look(n int64) error {
+// fillWindow makes window hold at least n bytes of the chunk, or all that are left.
+func (p *pages) fillWindow(n int64) error {
 	n = min(n, p.end-p.at)
 	if int64(len(p.window)) >= n {
 		return nil
@@ -181,7 +182,7 @@ func (p *pages) look(n int64) error {
 		p.buf = p.buf[:cap(p.buf)]
 		copy(p.buf, p.window)
 	}
-	// What the buffer holds beyond n saves a reading.
+	// Fill the rest of the buffer too, to save a later read.
 	n = min(int64(len(p.buf)), p.end-p.at)
 	p.window = p.buf[:n]
 	return readAt(p.f.r, p.window[have:], p.at+int64(have))
@@ -203,7 +204,7 @@ func (p *pages) page(h *header, body []byte) error {
 	default:
 		return nil
 	}
-	// Judged before runs of a few bytes are written out as values.
+	// Checked before run-length encoded values are expanded.
 	if int64(h.values) > p.total-int64(p.levels.n) {
 		return fmt.Errorf("a page of %d values follows %d of %d", h.values, p.levels.n, p.total)
 	}
@@ -228,7 +229,7 @@ func (p *pages) page(h *header, body []byte) error {
 	return p.appendValues(h.encoding, data, present)
 }
 
-// openData reads the levels of a version 1 page and returns its values.
+// openData reads the levels of a version 1 page and returns its encoded values.
 func (p *pages) openData(h *header, body []byte) ([]byte, error) {
 	data, err := p.uncompressed(body, h.raw)
 	if p.leaf.maxRep > 0 && err == nil {
@@ -247,8 +248,8 @@ func levelStream(enc encoding, data []byte, dst *[]int16, n int, top int16) ([]b
 	return prefixedLevels(data, dst, n, top)
 }
 
-// openDataV2 reads the levels of a version 2 page, which are never compressed,
-// and returns its values.
+// openDataV2 reads the levels of a version 2 page, which are never compressed, and returns its
+// encoded values.
 func (p *pages) openDataV2(h *header, body []byte) ([]byte, error) {
 	if h.rep > len(body) || h.def > len(body)-h.rep || h.raw < h.rep+h.def {
 		return nil, errShort
@@ -270,8 +271,8 @@ func (p *pages) openDataV2(h *header, body []byte) ([]byte, error) {
 	return p.uncompressed(data, h.raw-h.rep-h.def)
 }
 
-// uncompressed returns the size bytes that body holds; they are good until the
-// next page.
+// uncompressed returns the size bytes that body decompresses to. They are valid until the next
+// page.
 func (p *pages) uncompressed(body []byte, size int) ([]byte, error) {
 	if err := p.spend(size); err != nil {
 		return nil, err
@@ -279,7 +280,7 @@ func (p *pages) uncompressed(body []byte, size int) ([]byte, error) {
 	return p.f.unpack.page(body, size, p.codec)
 }
 
-// spend takes n bytes from what the chunk may need.
+// spend counts n bytes against the chunk's memory limit.
 func (p *pages) spend(n int) error {
 	if p.left -= int64(n); p.left < 0 {
 		return errors.New("the column chunk needs more memory than a file of its size can be meant to")

@@ -6,53 +6,53 @@ import (
 	"slices"
 )
 
-// File is an open Parquet file by any writer. It must not be used concurrently.
+// File is an open Parquet file from any writer. It must not be used concurrently.
 type File struct {
 	r       io.ReaderAt
 	size    int64
 	foot    *footer
 	columns []*node
 	all     []Leaf
-	buf     []byte // of the chunk being read
+	buf     []byte // buffer of the chunk being read
 	unpack  decompressor
 
-	// Leaves are the columns that can be read: scalars and one-level lists.
+	// Leaves are the columns that Read can read: scalars and one-level lists.
 	Leaves []Leaf
 }
 
-// Leaf is one column of a file.
+// Leaf is one flat column of a file.
 type Leaf struct {
 	// Name is the top-level name.
 	Name string
 	// Type is the stored type.
 	Type Type
-	// List tells a list from a scalar.
+	// List is true for a list of values, false for a scalar.
 	List bool
 
 	index  int
 	maxRep int16
 	maxDef int16
-	repDef int16 // definition level of an element slot of a list
-	width  int   // bytes of a value of fixed length
+	repDef int16 // definition level of a list element, null or not
+	width  int   // bytes of a fixed-length value
 }
 
-// Chunk is one column of one row group. Which slice is filled follows from the
-// Leaf's Type; null rows and null elements have no entry in it.
+// Chunk is one column of one row group. The Leaf's Type decides which slice is filled. Null
+// rows and null elements have no entry in it.
 type Chunk struct {
-	Ints    []int32 // of truth values 0 or 1
+	Ints    []int32 // booleans are 0 or 1
 	Longs   []int64
 	Floats  []float32
 	Doubles []float64
 	Texts   []string
-	// Lens has one entry per row of a list: the number of its values, −1 = null.
+	// Lens holds, for each row of a list column, the number of non-null values, −1 = null.
 	Lens []int32
-	// Nulls has one entry per row of a scalar column.
+	// Nulls marks the null rows of a scalar column.
 	Nulls []bool
-	// NullElements counts null elements inside lists; Lens does not count them.
+	// NullElements counts the null elements inside lists.
 	NullElements int
 }
 
-// Open reads the footer of a file of the given size.
+// Open reads the footer of the file in r, which holds size bytes.
 func Open(r io.ReaderAt, size int64) (*File, error) {
 	foot, err := readFooter(r, size)
 	if err != nil {
@@ -65,7 +65,7 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	return &File{r: r, size: size, foot: foot, columns: b.columns, all: b.all, Leaves: b.flat}, nil
 }
 
-// Leaf returns the readable column of that name.
+// Leaf returns the flat column with the given name.
 func (f *File) Leaf(name string) (Leaf, bool) {
 	i := slices.IndexFunc(f.Leaves, func(l Leaf) bool { return l.Name == name })
 	if i < 0 {
@@ -77,10 +77,10 @@ func (f *File) Leaf(name string) (Leaf, bool) {
 // Metadata returns the file metadata in order.
 func (f *File) Metadata() []KV { return f.foot.kv }
 
-// RowGroups is the number of row groups.
+// RowGroups returns the number of row groups.
 func (f *File) RowGroups() int { return len(f.foot.groups) }
 
-// Rows is the number of rows of row group g.
+// Rows returns the number of rows in row group g.
 func (f *File) Rows(g int) int { return int(f.foot.groups[g].rows) }
 
 // Read decodes one column of row group g.
@@ -112,14 +112,14 @@ func (f *File) Read(g int, leaf Leaf) (*Chunk, error) {
 	return p.out, nil
 }
 
-// levelSink gathers the levels of a chunk; a stream that the column does not
-// have stays empty.
+// levelSink collects the levels of a chunk. A slice whose levels are all 0 in this column stays
+// empty.
 type levelSink struct {
 	def, rep []int16
 	n        int
 }
 
-// shape turns levels into list lengths or null marks.
+// shape converts the levels to list lengths or null marks.
 func (l *levelSink) shape(leaf Leaf, out *Chunk) error {
 	if !leaf.List {
 		out.Nulls = make([]bool, l.n)

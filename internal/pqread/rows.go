@@ -10,37 +10,37 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
-// Rows reads the rows of a file as JSON objects, in order. Of each column it holds a
-// page and a dictionary at a time.
+// Rows reads the rows of a file as JSON objects, in order. It holds one page and one
+// dictionary per column in memory.
 //
-// Structures are objects, lists are lists, maps with text as keys are objects and others
-// lists of pairs. A member that is null is left out, since tables write every member of
-// every structure, but for the content of a message, of which null says something.
-// Binary values that are no text are base64.
+// Structures become objects, lists become lists, maps with text keys become objects, other maps
+// lists of pairs. Null members are left out, since tables write every member of every
+// structure; only the content of a message is written as null, which has a meaning there.
+// Binary values that are not valid text are written in base64.
 type Rows struct {
 	f       *File
 	cursors []*cursor
 	group   int   // of the next row
-	left    int64 // rows of the group that come
+	left    int64 // rows left in the group
 	row     int
 	out     []byte
 	most    int
 	err     error
 	gives   bool
-	key     bool            // the key of a map is written
-	given   []jsonscan.Away // the long texts of the row
-	held    int             // their length
+	key     bool            // the key of a map is being written
+	given   []jsonscan.Away // long texts of the row
+	held    int             // their total length
 }
 
-// Give leaves long texts out of the rows from here on: "" stands for each, and Given has it
-// as it is, so that it need not be escaped and read again. The texts of a page share its
-// memory, which stays as long as one of them does.
+// Give makes the following rows hold "" in place of long texts, which Given returns unescaped,
+// so that they need not be escaped and parsed. The texts of a page share its memory, which
+// stays allocated as long as one of them is in use.
 func (r *Rows) Give() { r.gives = true }
 
-// Given lists the long texts of the row that Next returned last, and their length.
+// Given returns the long texts of the row that Next last returned, and their total length.
 func (r *Rows) Given() (texts []jsonscan.Away, bytes int) { return r.given, r.held }
 
-// NewRows starts at the first row. A row of more than most bytes is an error; 0 is 1 GiB.
+// NewRows returns the rows of f. A row of more than most bytes is an error; 0 means 1 GiB.
 func NewRows(f *File, most int) *Rows {
 	if most <= 0 {
 		most = 1 << 30
@@ -52,11 +52,11 @@ func NewRows(f *File, most int) *Rows {
 	return out
 }
 
-// Row is the number of the row that Next returned last, from 1.
+// Row returns the number of the row that Next last returned, from 1.
 func (r *Rows) Row() int { return r.row }
 
-// Next returns the next row, which is valid until the next call, and io.EOF after the
-// last. Other errors are final.
+// Next returns the next row, which is valid until the next call, or io.EOF after the last.
+// Other errors are final.
 func (r *Rows) Next() ([]byte, error) {
 	if r.err == nil {
 		r.err = r.next()
@@ -97,7 +97,7 @@ func (r *Rows) next() error {
 
 func (r *Rows) located(err error) error { return fmt.Errorf("row group %d: %w", r.group, err) }
 
-// ended reports columns that go on after the last row of their group.
+// ended returns an error if a column continues after the last row of the group.
 func (r *Rows) ended() error {
 	for _, c := range r.cursors {
 		if c.loaded {
@@ -124,7 +124,7 @@ func (r *Rows) open(g *rowGroup) error {
 
 var errLevels = errors.New("the levels of columns contradict each other")
 
-// Comma appends one, unless the object or list that b ends in has just begun.
+// Comma appends a comma, unless b ends with the start of an object or list.
 func Comma(b []byte) []byte {
 	if last := b[len(b)-1]; last == '{' || last == '[' {
 		return b
@@ -132,7 +132,7 @@ func Comma(b []byte) []byte {
 	return append(b, ',')
 }
 
-// members writes an object of the values that are there.
+// members writes an object of the non-null members.
 func (r *Rows) members(b []byte, nodes []*node, message bool) ([]byte, error) {
 	b = append(b, '{')
 	for _, n := range nodes {
@@ -157,7 +157,7 @@ func (r *Rows) members(b []byte, nodes []*node, message bool) ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// field writes a value, and reports whether it is one: null is not written.
+// field writes a value; there is false if it is null, in which case nothing is written.
 func (r *Rows) field(b []byte, n *node) (out []byte, there bool, err error) {
 	switch n.repetition {
 	case repeated:
@@ -172,7 +172,7 @@ func (r *Rows) field(b []byte, n *node) (out []byte, there bool, err error) {
 	return b, true, err
 }
 
-// skip passes over a value that is not there.
+// skip skips a null value.
 func (r *Rows) skip(n *node) error {
 	for _, c := range r.cursors[n.from:n.to] {
 		if c.def() >= n.def {
@@ -253,7 +253,7 @@ func (r *Rows) items(b []byte, n *node) ([]byte, error) {
 	return append(b, ']'), err
 }
 
-// pairs writes a map.
+// pairs writes a map with text keys as an object.
 func (r *Rows) pairs(b []byte, n *node) ([]byte, error) {
 	b = append(b, '{')
 	err := r.elements(n, func() error {
@@ -285,12 +285,12 @@ func (r *Rows) pair(b []byte, n *node) (out []byte, there bool, err error) {
 	return r.field(b, n.kids[1])
 }
 
-// A cursor stands at an entry of a column, and holds the page that it is in.
+// A cursor is a position in a column, with the page that it is in.
 type cursor struct {
 	pages
-	loaded bool // a chunk is open
-	i, n   int  // entry of the page, and how many it has
-	v      int  // value of the page
+	loaded bool // a chunk has been opened
+	i, n   int  // index of the current entry in the page, number of its entries
+	v      int  // index of the current value in the page
 }
 
 func (c *cursor) open(chunk *columnChunk) error {
@@ -298,7 +298,7 @@ func (c *cursor) open(chunk *columnChunk) error {
 	return c.pages.open(chunk)
 }
 
-// more says whether an entry comes, and loads its page.
+// more reports whether there is an entry left, and loads its page.
 func (c *cursor) more() (bool, error) {
 	if c.i < c.n {
 		return true, nil
@@ -317,7 +317,7 @@ func (c *cursor) more() (bool, error) {
 	return true, nil
 }
 
-// rowStarts checks that the next entry begins a row.
+// rowStarts checks that the current entry starts a row.
 func (c *cursor) rowStarts() error {
 	more, err := c.more()
 	if err != nil {
@@ -332,7 +332,7 @@ func (c *cursor) rowStarts() error {
 	return nil
 }
 
-// step goes to the next entry, whose page it loads.
+// step moves to the next entry and loads its page.
 func (c *cursor) step() error {
 	if c.i >= c.n {
 		return errLevels
@@ -345,10 +345,10 @@ func (c *cursor) step() error {
 	return err
 }
 
-// there says whether an entry comes; its page is loaded.
+// there reports whether the cursor is at an entry.
 func (c *cursor) there() bool { return c.i < c.n }
 
-// rep is the repetition level of the entry, 0 where there is none.
+// rep returns the repetition level of the entry, 0 if there is none.
 func (c *cursor) rep() int16 {
 	if c.leaf.maxRep == 0 || c.i >= c.n {
 		return 0
@@ -356,7 +356,7 @@ func (c *cursor) rep() int16 {
 	return c.levels.rep[c.i]
 }
 
-// def is the definition level of the entry, -1 where there is none.
+// def returns the definition level of the entry, -1 if there is none.
 func (c *cursor) def() int16 {
 	switch {
 	case c.i >= c.n:

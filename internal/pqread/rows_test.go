@@ -3,11 +3,15 @@ package pqread
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"math/big"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,7 +43,7 @@ func fixture(t testing.TB, name string) []byte {
 	return data
 }
 
-// Every type has its value as JSON. The file is pyarrow's.
+// Every type is written as the expected JSON. The file is pyarrow's.
 func TestRowsOfEveryType(t *testing.T) {
 	rows, err := rowsOf(fixture(t, "types"))
 	require.NoError(t, err)
@@ -49,8 +53,79 @@ func TestRowsOfEveryType(t *testing.T) {
 	}, rows)
 }
 
-// A damaged file is an error, or other rows, and never more: it is read in little time
-// and memory.
+// decimals reads the rows of a fixture as if its column name held decimals.
+func decimals(t *testing.T, data []byte, name string, scale int) ([]byte, error) {
+	f, err := Open(bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	i := slices.IndexFunc(f.columns, func(n *node) bool { return n.name == name })
+	e := &f.columns[i].schema
+	e.text, e.decimal, e.scale = false, true, scale
+	row, err := NewRows(f, 1<<20).Next()
+	return row, err
+}
+
+func TestDecimals(t *testing.T) {
+	data := fixture(t, "types")
+	for scale, want := range map[int]string{0: `"i":1,"s":97}`, 1: `"s":9.7}`, 3: `"s":0.097}`, -2: `"s":9700}`} {
+		row, err := decimals(t, data, "s", scale)
+		require.NoError(t, err)
+		require.Contains(t, string(row), want)
+	}
+	row, err := decimals(t, data, "i", -2)
+	require.NoError(t, err)
+	require.Contains(t, string(row), `"i":100,`)
+	for _, scale := range []int{maxScale + 1, -maxScale - 1} {
+		for _, name := range []string{"i", "s"} {
+			_, err := decimals(t, data, name, scale)
+			require.EqualError(t, err, fmt.Sprintf("row group 0: column %s: a decimal of scale %d, expected -1000 to 1000", name, scale))
+		}
+	}
+	for x, want := range map[int64]string{0: "0", 5: "500", -5: "-500"} {
+		got, err := appendDecimal(nil, big.NewInt(x), -2)
+		require.NoError(t, err)
+		require.Equal(t, want, string(got))
+	}
+}
+
+// A decimal of any length is read if its number fits into 256 bits.
+func TestLongDecimals(t *testing.T) {
+	for _, c := range []struct {
+		lead   byte
+		digits []byte
+		want   string
+	}{
+		{0x00, []byte{5}, "0.05"},
+		{0xff, []byte{0x80}, "-1.28"},
+		{0x00, []byte{0x80}, "1.28"},
+		{0xff, []byte{0x7f}, "-1.29"},
+		{0x00, nil, "0.00"},
+		{0xff, nil, "-0.01"},
+		{0x00, bytes.Repeat([]byte{0x7f}, maxDecimal), ""},
+		{0xff, bytes.Repeat([]byte{0x80}, maxDecimal), ""},
+	} {
+		for _, lead := range []int{1, 4 << 20} {
+			got, err := AppendDecimal(nil, append(bytes.Repeat([]byte{c.lead}, lead), c.digits...), 2)
+			require.NoError(t, err)
+			if c.want == "" {
+				require.Greater(t, len(got), 70)
+			} else {
+				require.Equal(t, c.want, string(got))
+			}
+		}
+	}
+	for _, digits := range [][]byte{append([]byte{0x00}, bytes.Repeat([]byte{0x80}, maxDecimal)...), append([]byte{0xff}, bytes.Repeat([]byte{0x7f}, maxDecimal)...)} {
+		_, err := AppendDecimal(nil, digits, 2)
+		require.EqualError(t, err, "a decimal of 33 bytes, expected at most 32")
+	}
+	start := time.Now()
+	_, err := AppendDecimal(nil, bytes.Repeat([]byte{1}, 4<<20), 2)
+	require.EqualError(t, err, "a decimal of 4194304 bytes, expected at most 32")
+	require.Less(t, time.Since(start), time.Second)
+	_, err = decimals(t, fixture(t, "long"), "s", 0)
+	require.ErrorContains(t, err, "row group 0: column s: a decimal of ")
+}
+
+// A damaged file gives an error or other rows, within limits of time and memory.
 func TestDamagedRows(t *testing.T) {
 	for _, name := range []string{"types", "nested"} {
 		data := fixture(t, name)
@@ -82,8 +157,8 @@ func FuzzRows(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { rowsOf(data) })
 }
 
-// Rows whose long texts are given apart say the same, whichever way they are asked for.
-// Those of long.parquet, which is pyarrow's, have to be escaped.
+// Rows with long texts given separately are equal to those with the texts in place. The texts
+// of long.parquet (pyarrow) need escaping.
 func TestGivenTexts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.parquet")
 	require.NoError(t, err)

@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// The types of Thrift's compact protocol. A boolean field says its value by its
-// type.
+// The types of Thrift's compact protocol. The type of a boolean field holds its value.
 const (
 	thriftTrue   = 1
 	thriftFalse  = 2
@@ -23,14 +22,12 @@ const (
 	thriftUUID   = 13
 )
 
-// deepest bounds structures inside structures; those of Parquet are at most
-// eight deep.
+// deepest is the greatest nesting of structures; Parquet's are at most eight deep.
 const deepest = 32
 
-// A compact reads structures of Thrift's compact protocol from untrusted bytes:
-// its time and memory follow from how many bytes there are, never from a number
-// they state. The first fault stays in err, and everything read after it is
-// zero.
+// A compact reads structures of Thrift's compact protocol from untrusted bytes: its time and
+// memory are bounded by the number of bytes, never by a number in them. The first fault is kept
+// in err, and everything read after it is zero.
 type compact struct {
 	b     []byte
 	depth int
@@ -76,10 +73,9 @@ func (c *compact) zigzag() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
-// is tells whether a value has the type that its field is known for. One of
-// another type is passed over, as if it were missing: fastparquet stores what it
-// does not know as a boolean.
-func (c *compact) is(typ, want byte) bool {
+// expect reports whether a value has the expected type. A value of another type is skipped, as if
+// it were missing: fastparquet stores values that it does not know as booleans.
+func (c *compact) expect(typ, want byte) bool {
 	if typ != want {
 		c.skip(typ)
 		return false
@@ -87,10 +83,10 @@ func (c *compact) is(typ, want byte) bool {
 	return c.err == nil
 }
 
-// structure hands over the fields of a structure. A value that field does not read is
-// passed over: all but truth values, which stand in the type, take a byte at least.
+// structure calls field for each field of a structure. If field reads nothing, the value is
+// skipped: every value takes at least one byte, except booleans, which the type holds.
 func (c *compact) structure(typ byte, field func(id int, typ byte)) {
-	if !c.is(typ, thriftStruct) || !c.deeper() {
+	if !c.expect(typ, thriftStruct) || !c.deeper() {
 		return
 	}
 	for id := 0; c.err == nil; {
@@ -118,10 +114,10 @@ func (c *compact) deeper() bool {
 	return c.err == nil
 }
 
-// list hands over the elements of a list, each of which takes a byte at least
-// and must be read or skipped.
+// list calls element for each element of a list. element must read or skip it; each takes at
+// least one byte.
 func (c *compact) list(typ byte, element func(typ byte)) {
-	if !c.is(typ, thriftList) || !c.deeper() {
+	if !c.expect(typ, thriftList) || !c.deeper() {
 		return
 	}
 	head := c.byte()
@@ -139,7 +135,7 @@ func (c *compact) list(typ byte, element func(typ byte)) {
 }
 
 func (c *compact) i32(typ byte) int {
-	if !c.is(typ, thriftI32) {
+	if !c.expect(typ, thriftI32) {
 		return 0
 	}
 	v := c.zigzag()
@@ -159,20 +155,20 @@ func (c *compact) count(typ byte) int {
 }
 
 func (c *compact) i64(typ byte) int64 {
-	if !c.is(typ, thriftI64) {
+	if !c.expect(typ, thriftI64) {
 		return 0
 	}
 	return c.zigzag()
 }
 
 func (c *compact) text(typ byte) string {
-	if !c.is(typ, thriftBinary) {
+	if !c.expect(typ, thriftBinary) {
 		return ""
 	}
 	return string(c.take(c.uvarint()))
 }
 
-// skip passes over a value that nobody asks for.
+// skip skips a value.
 func (c *compact) skip(typ byte) {
 	switch typ {
 	case thriftTrue, thriftFalse:
@@ -197,8 +193,7 @@ func (c *compact) skip(typ byte) {
 	}
 }
 
-// elementType is the type of an element of a list or map, where a boolean takes
-// a byte.
+// elementType returns the type of a list or map element, in which a boolean takes a byte.
 func elementType(typ byte) byte {
 	if typ == thriftTrue || typ == thriftFalse {
 		return thriftByte

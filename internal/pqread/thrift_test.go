@@ -9,12 +9,12 @@ import (
 
 func appendZigzag(dst []byte, n int32) []byte { return binary.AppendVarint(dst, int64(n)) }
 
-// A later version of the format has fields that are not known here.
+// Later versions of the format may have unknown fields.
 func TestUnknownFieldsAreSkipped(t *testing.T) {
 	strange := []byte{
-		2<<4 | thriftFalse,                          // the size, which is no boolean
-		1<<4 | thriftList, 2<<4 | thriftFalse, 1, 2, // nor is the compressed one a list
-		2<<4 | thriftI64, 9, // and a data page header is a structure
+		2<<4 | thriftFalse,                          // the size as a boolean
+		1<<4 | thriftList, 2<<4 | thriftFalse, 1, 2, // the compressed size as a list
+		2<<4 | thriftI64, 9, // the data page header as a number
 		0<<4 | thriftTrue, 0xc8, 0x01, // field 100 is true
 		1<<4 | thriftFalse,
 		1<<4 | thriftByte, 0xff,

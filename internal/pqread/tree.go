@@ -13,30 +13,30 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
-// A node is one element of the schema as rows have it.
+// A node is one element of the schema, with its place in JSON rows.
 type node struct {
 	schema     element
 	name       string
-	key        []byte // as a member of an object
+	key        []byte // key of the member in a JSON object, with colon
 	repetition repetition
-	def, rep   int16 // levels of an entry in which it is there
-	from, to   int   // its columns
+	def, rep   int16 // levels of an entry in which the node is present
+	from, to   int   // range of its columns
 	kids       []*node
-	inner      *node // of a list or map: what repeats
-	element    *node // of what repeats: the element, where it only wraps that
-	pairs      bool  // a map with text as keys
-	message    bool  // has a role and a content
+	inner      *node // of a list or map: the repeated node
+	element    *node // of a repeated node: the element, if the node only wraps it
+	pairs      bool  // a map with text keys
+	message    bool  // has the members role and content
 }
 
-// level is the levels of what is above a node.
+// level holds the levels of a node's parent.
 type level struct{ def, rep int16 }
 
-// tree is a schema as rows have it and as flat columns do.
+// tree is a schema, as nested nodes and as flat columns.
 type tree struct {
 	columns   []*node
-	all, flat []Leaf    // the columns in the order of the file; those of scalars, or of lists of them
-	rest      []element // that come in the order of a walk
-	path      []element // to the element at hand
+	all, flat []Leaf    // all columns in file order; the scalars and lists of scalars
+	rest      []element // elements not read yet, in depth-first order
+	path      []element // path to the current element
 }
 
 func readTree(schema []element) (*tree, error) {
@@ -93,7 +93,7 @@ func (t *tree) build(above level) (*node, error) {
 	return n, nil
 }
 
-// leaf adds the column of n, to which the path leads.
+// leaf adds the column of n, at the end of the path.
 func (t *tree) leaf(n *node) {
 	l := Leaf{Name: n.name, Type: n.schema.typ, List: n.rep > 0, index: len(t.all), maxRep: n.rep, maxDef: n.def, width: n.schema.width}
 	t.all = append(t.all, l)
@@ -102,8 +102,8 @@ func (t *tree) leaf(n *node) {
 	}
 }
 
-// flat reports whether the column at the end of a path is one of scalars or of lists of
-// them, and completes it.
+// flat reports whether the column at the end of path is a scalar or a list of scalars, and sets
+// repDef.
 func (l *Leaf) flat(path []element) bool {
 	if l.Type == Fixed || l.Type == Int96 || l.maxRep > 1 || !l.List && len(path) > 1 {
 		return false
@@ -119,7 +119,7 @@ func (l *Leaf) flat(path []element) bool {
 	if at > 1 || at == 1 && path[0].children > 1 { // lists in structures
 		return false
 	}
-	// The definition levels below the repeated element belong to the list's own.
+	// Definition levels below that of the repeated element describe the list itself.
 	l.repDef = l.maxDef
 	if len(inside) == 1 && inside[0].repetition == optional {
 		l.repDef--
@@ -127,8 +127,8 @@ func (l *Leaf) flat(path []element) bool {
 	return true
 }
 
-// container tells lists and maps from structures, as the writers of the time before the
-// annotations were fixed had them too.
+// container finds out whether n is a list or a map rather than a structure, including the forms
+// that writers used before the annotations were standardised.
 func (n *node) container() {
 	if len(n.kids) != 1 || n.kids[0].repetition != repeated {
 		return
@@ -148,7 +148,8 @@ func (n *node) container() {
 	}
 }
 
-// longText is the text at a cursor where it is one that is worth to be given as it is.
+// longText returns the text at the cursor, and whether it is one long enough to be given
+// unescaped.
 func (c *cursor) longText(n *node) (string, bool) {
 	if e := &n.schema; e.typ != ByteArray || e.decimal || e.half || c.v >= len(c.out.Texts) || c.def() != c.leaf.maxDef {
 		return "", false
@@ -157,11 +158,11 @@ func (c *cursor) longText(n *node) (string, bool) {
 	return s, len(s) >= 64
 }
 
-// value writes the value at a cursor.
+// value writes the value at the cursor.
 func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 	e, o, v := &n.schema, c.out, c.v
 	if have := len(o.Ints) + len(o.Longs) + len(o.Floats) + len(o.Doubles) + len(o.Texts); v >= have || c.def() != c.leaf.maxDef {
-		return b, errLevels // one of them is filled
+		return b, errLevels // exactly one of the slices is filled
 	}
 	switch e.typ {
 	case Boolean:
@@ -170,12 +171,12 @@ func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 		if e.unsigned {
 			return strconv.AppendUint(b, uint64(uint32(o.Ints[v])), 10), nil
 		}
-		return appendScaled(b, int64(o.Ints[v]), e), nil
+		return c.scaled(b, int64(o.Ints[v]), e)
 	case Int64:
 		if e.unsigned {
 			return strconv.AppendUint(b, uint64(o.Longs[v]), 10), nil
 		}
-		return appendScaled(b, o.Longs[v], e), nil
+		return c.scaled(b, o.Longs[v], e)
 	case Float:
 		return jsonscan.AppendFloat(b, float64(o.Floats[v]), 32), nil
 	case Double:
@@ -186,7 +187,7 @@ func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 	case e.text:
 		return jsonscan.AppendText(b, s), nil
 	case e.decimal && len(s) > 0:
-		return AppendDecimal(b, []byte(s), e.scale), nil
+		return c.decimal(AppendDecimal(b, []byte(s), e.scale))
 	case e.half && len(s) == 2:
 		return jsonscan.AppendFloat(b, HalfFloat(binary.LittleEndian.Uint16([]byte(s))), 32), nil
 	case e.typ == ByteArray && utf8.ValidString(s):
@@ -195,16 +196,33 @@ func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 	return jsonscan.AppendBase64(b, []byte(s)), nil
 }
 
-func appendScaled(b []byte, x int64, e *element) []byte {
+func (c *cursor) scaled(b []byte, x int64, e *element) ([]byte, error) {
 	if e.decimal && e.scale != 0 {
-		return appendDecimal(b, big.NewInt(x), e.scale)
+		return c.decimal(appendDecimal(b, big.NewInt(x), e.scale))
 	}
-	return strconv.AppendInt(b, x, 10)
+	return strconv.AppendInt(b, x, 10), nil
 }
 
-// AppendDecimal writes the number whose bytes are digits, the highest first, with scale
-// digits after the point.
-func AppendDecimal(b, digits []byte, scale int) []byte {
+// decimal adds the column to the error of a decimal.
+func (c *cursor) decimal(b []byte, err error) ([]byte, error) {
+	if err != nil {
+		err = fmt.Errorf("column %s: %w", c.leaf.Name, err)
+	}
+	return b, err
+}
+
+// maxDecimal is the greatest number of bytes of a decimal, that of Arrow's decimal256.
+const maxDecimal = 32
+
+// AppendDecimal writes a big-endian two's complement number with scale digits after the point. If
+// scale is negative, the number is a multiple of 10^-scale.
+func AppendDecimal(b, digits []byte, scale int) ([]byte, error) {
+	for len(digits) > 1 && (digits[0] == 0 && digits[1] < 0x80 || digits[0] == 0xff && digits[1] >= 0x80) {
+		digits = digits[1:] // it repeats the sign
+	}
+	if len(digits) > maxDecimal {
+		return b, fmt.Errorf("a decimal of %d bytes, expected at most %d", len(digits), maxDecimal)
+	}
 	x := new(big.Int).SetBytes(digits)
 	if digits[0] >= 0x80 { // two's complement
 		x.Sub(x, new(big.Int).Lsh(big.NewInt(1), uint(8*len(digits))))
@@ -212,13 +230,20 @@ func AppendDecimal(b, digits []byte, scale int) []byte {
 	return appendDecimal(b, x, scale)
 }
 
-// maxScale bounds the digits of a decimal after the point.
+// maxScale is the greatest number of digits after the point, and of zeros that a negative scale
+// stands for.
 const maxScale = 1000
 
 // appendDecimal writes x with scale digits after the point.
-func appendDecimal(b []byte, x *big.Int, scale int) []byte {
-	if scale <= 0 || scale > maxScale {
-		return x.Append(b, 10)
+func appendDecimal(b []byte, x *big.Int, scale int) ([]byte, error) {
+	if scale < -maxScale || scale > maxScale {
+		return b, fmt.Errorf("a decimal of scale %d, expected %d to %d", scale, -maxScale, maxScale)
+	}
+	if scale <= 0 {
+		if b = x.Append(b, 10); x.Sign() != 0 {
+			b = append(b, slices.Repeat([]byte{'0'}, -scale)...)
+		}
+		return b, nil
 	}
 	if x.Sign() < 0 {
 		b = append(b, '-')
@@ -228,10 +253,10 @@ func appendDecimal(b []byte, x *big.Int, scale int) []byte {
 		digits = append(slices.Repeat([]byte{'0'}, missing), digits...)
 	}
 	at := len(digits) - scale
-	return append(append(append(b, digits[:at]...), '.'), digits[at:]...)
+	return append(append(append(b, digits[:at]...), '.'), digits[at:]...), nil
 }
 
-// HalfFloat is the value of a number of 16 bits.
+// HalfFloat returns the value of a 16-bit float.
 func HalfFloat(h uint16) float64 {
 	sign, exponent, fraction := 1.0, int(h>>10&31), float64(h&1023)
 	if h>>15 == 1 {

@@ -2,7 +2,7 @@ package pqread
 
 import "strconv"
 
-// Type is the stored type of a column: Type of parquet.thrift.
+// Type is the stored type of a column, Type of parquet.thrift.
 type Type int
 
 // The stored types.
@@ -22,7 +22,7 @@ var typeNames = [...]string{"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUB
 // String returns the name in the Parquet format.
 func (t Type) String() string { return nameOf(typeNames[:], int(t)) }
 
-// A repetition says how often an element occurs: FieldRepetitionType.
+// A repetition says how often an element occurs, FieldRepetitionType of parquet.thrift.
 type repetition int
 
 const (
@@ -31,7 +31,7 @@ const (
 	repeated
 )
 
-// An encoding is how the values of a page are laid out: Encoding.
+// An encoding is the layout of a page's values, Encoding of parquet.thrift.
 type encoding int
 
 const (

@@ -1,6 +1,6 @@
-// Package rowsteps is of batches whose estimator compares agent steps: the values and
-// advantages of a batch's steps ([Table]), and what the metadata of a row says of the steps
-// that it trains ([Step]), of which files of trainers that take advantages by step are made.
+// Package rowsteps serves batches whose estimator compares agent steps. [Table] holds the
+// values and advantages of a batch's steps. [Step] is the metadata of a row about a step that
+// it trains, for trainers that take advantages by step.
 package rowsteps
 
 import (
@@ -14,17 +14,17 @@ import (
 // Step is an agent step with trained tokens in a row.
 type Step struct {
 	Step int `json:"step"`
-	// From and To bound its trained tokens, To not included.
+	// From and To are the range of its trained tokens, without To.
 	From int `json:"from"`
 	To   int `json:"to"`
-	// Score is the judge's, 0 of a step that was not judged on purpose; Value is what was
-	// compared: outcome and score.
+	// Score is the judge's score, 0 if the step was deliberately not judged. Value is the
+	// compared value, made of outcome and score.
 	Score     float64 `json:"score"`
 	Value     float64 `json:"value"`
 	Advantage float64 `json:"advantage"`
 }
 
-// Of lists the steps of a row of r in their order; values are those of r's steps.
+// Of returns the steps of a row of r in order; values are the values of r's steps.
 func Of(row *spool.Row, r *rollout.Rollout, values []reward.StepValue) []Step {
 	turns := rollout.TurnsOf(r)
 	at := map[int]int{}
@@ -56,7 +56,7 @@ func Of(row *spool.Row, r *rollout.Rollout, values []reward.StepValue) []Step {
 	return out
 }
 
-// Read gives the steps of a row's metadata, nil where it names none.
+// Read returns the steps in a row's metadata, or nil if it has none.
 func Read(metadata json.RawMessage) ([]Step, error) {
 	var m struct {
 		Turnpack struct{ Steps []Step }

@@ -6,15 +6,15 @@ import (
 	"github.com/turnpack/turnpack/reward"
 )
 
-// Table holds the step values of a batch, by rollout, and then their advantages. The
-// zero value is ready. After Finish it is safe for concurrent use.
+// Table holds the step values of a batch, by rollout, and after Finish their advantages. The
+// zero value is ready to use. After Finish it is safe for concurrent use.
 type Table struct {
-	Groups []reward.StepGroup // in the order that rollouts were added
+	Groups []reward.StepGroup // rollouts in the order they were added
 
 	of map[string]map[int]reward.Advantage
 }
 
-// Add takes the values of the next rollout of a group.
+// Add adds the values of the next rollout of a group. key is the group's key.
 func (t *Table) Add(group int, key string, r reward.RolloutSteps) {
 	for len(t.Groups) <= group {
 		t.Groups = append(t.Groups, reward.StepGroup{})
@@ -23,7 +23,8 @@ func (t *Table) Add(group int, key string, r reward.RolloutSteps) {
 	t.Groups[group].Rollouts = append(t.Groups[group].Rollouts, r)
 }
 
-// Finish compares the steps; excluded says why a rollout takes no part, "" if it does.
+// Finish computes the advantages; excluded returns why a rollout is left out, or "" if it is
+// not.
 func (t *Table) Finish(e reward.Estimator, excluded func(group, rollout int) string) error {
 	for i := range t.Groups {
 		for j := range t.Groups[i].Rollouts {
@@ -47,7 +48,7 @@ func (t *Table) Finish(e reward.Estimator, excluded func(group, rollout int) str
 	return nil
 }
 
-// Of are the advantages of a rollout's steps, or why none of them has one.
+// Of returns the advantages of a rollout's steps, or the reason why none has one.
 func (t *Table) Of(rollout string) (steps map[int]reward.Advantage, without string) {
 	without, lowest := reward.ExcludedNoSteps, math.MaxInt
 	for step, a := range t.of[rollout] {

@@ -7,30 +7,30 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Queue keeps rows in their order: as they are up to so many tokens, all of them as a
-// Spool does beyond. The zero value with Open set is empty.
+// Queue keeps rows in order: in memory while they take up to Tokens tokens, beyond that all of
+// them in a Spool. The zero value with Open set is an empty queue.
 type Queue struct {
-	Tokens int // held as they are
+	Tokens int // most tokens held in memory
 	Open   func() *Spool
-	// Prefixes says that rows mostly begin as the one before: what rows held as runs share
-	// with it is then kept once.
+	// Prefixes says that most rows begin with the ids of the row before. The ids that a
+	// run-length encoded row shares with it are then stored once.
 	Prefixes bool
 
 	held   []Row
-	tokens int // in held
+	tokens int // tokens in held
 	stored *Spool
-	shared []shared          // of the rows held as runs, in their order
-	last   []rollout.TokenID // of the last of them
+	shared []shared          // one per run-length encoded row, in order
+	last   []rollout.TokenID // ids of the last of these rows
 }
 
-// shared is what of a row held as runs is not kept with it.
+// shared is what is not stored with a run-length encoded row.
 type shared struct {
-	ids    int // first ids, which are those of the row before
-	silent int // first log probabilities, which are 0
+	ids   int // leading ids, equal to those of the row before
+	zeros int // leading log probabilities, which are 0
 }
 
-// Add keeps a row. Tokens and log probabilities of one that is held as runs are the
-// caller's again.
+// Add keeps a row. If it is run-length encoded, the caller may reuse its Tokens and Logprobs
+// after Add returns.
 func (q *Queue) Add(row Row) error {
 	own := q.share(&row)
 	if q.stored != nil {
@@ -49,15 +49,15 @@ func (q *Queue) Add(row Row) error {
 	return q.stored.Add(0, rows...)
 }
 
-// share takes from a row held as runs what need not be kept, and returns what the rest
-// counts in tokens held with an entry each.
+// share removes from a run-length encoded row the ids and log probabilities that need not be
+// stored, and returns the size of the rest in tokens of a plain row.
 func (q *Queue) share(row *Row) (own int) {
 	if row.Lens == nil {
 		return row.Len()
 	}
 	var s shared
-	for s.silent < len(row.Logprobs) && math.Float32bits(row.Logprobs[s.silent]) == 0 {
-		s.silent++
+	for s.zeros < len(row.Logprobs) && math.Float32bits(row.Logprobs[s.zeros]) == 0 {
+		s.zeros++
 	}
 	ids := row.Tokens
 	if q.Prefixes {
@@ -71,15 +71,15 @@ func (q *Queue) share(row *Row) (own int) {
 		}
 	}
 	q.shared = append(q.shared, s)
-	row.Tokens, row.Logprobs = ids[s.ids:], row.Logprobs[s.silent:]
+	row.Tokens, row.Logprobs = ids[s.ids:], row.Logprobs[s.zeros:]
 	return len(row.Tokens) + len(row.Logprobs) + entryTokens*len(row.Lens)
 }
 
-// entryTokens is about how many tokens take the memory of an entry that stands for a run.
+// entryTokens is the size of one run's entry in the columns, in tokens of a plain row, roughly.
 const entryTokens = 4
 
-// Each gives the rows and forgets them. Tokens and log probabilities of those held as
-// runs are the row's until emit returns.
+// Each calls emit for the rows in order and removes them. Tokens and Logprobs of a run-length
+// encoded row are valid until emit returns.
 func (q *Queue) Each(emit func(Row) error) error {
 	held, stored, all, ids := q.held, q.stored, q.shared, q.last[:0]
 	q.held, q.tokens, q.stored, q.shared, q.last = nil, 0, nil, nil, nil
@@ -97,7 +97,7 @@ func (q *Queue) Each(emit func(Row) error) error {
 		}
 		row.Tokens = ids
 		if row.Logprob != nil {
-			logprobs = slices.Grow(logprobs[:0], s.silent+len(row.Logprobs))[:s.silent]
+			logprobs = slices.Grow(logprobs[:0], s.zeros+len(row.Logprobs))[:s.zeros]
 			clear(logprobs)
 			logprobs = append(logprobs, row.Logprobs...)
 			row.Logprobs = logprobs
@@ -118,7 +118,7 @@ func (q *Queue) Each(emit func(Row) error) error {
 	return nil
 }
 
-// Close drops the rows that are kept.
+// Close drops the remaining rows.
 func (q *Queue) Close() {
 	if q.stored != nil {
 		q.stored.Close()

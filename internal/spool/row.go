@@ -1,5 +1,5 @@
-// Package spool keeps rows until their turn to be written comes: in memory up to a limit,
-// beyond it in a temporary file.
+// Package spool keeps rows until they can be written: in memory up to a limit, beyond it in a
+// temporary file.
 package spool
 
 import (
@@ -8,19 +8,18 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Row is a row, or one of so many tokens that its columns are held as runs.
+// Row is a row, plain or run-length encoded.
 type Row struct {
-	// Sample is the row; with Lens, its columns have one entry for each run of tokens
-	// that are alike in all but ids and log probabilities, and those columns hold nothing
-	// of use.
+	// Sample is the row. With Lens, its columns have one entry per run of tokens that agree in
+	// all columns but ids and log probabilities, whose entries are then unused.
 	rollout.Sample
-	Lens     []int32 // tokens of each run, nil = the entries are tokens
+	Lens     []int32 // number of tokens in each run; nil = a plain row, one entry per token
 	Tokens   []rollout.TokenID
-	Logprobs []float32 // of the tokens, nil where the sample has none
+	Logprobs []float32 // of all tokens, with Lens; nil if the sample has none
 }
 
-// Runs is seq as a row of runs, of which the first token is one by itself: it never
-// trains. ok is false where runs are too short to be worth it. The ids are not copied.
+// Runs returns seq as a run-length encoded row. The first token, which is never trained, is a
+// run by itself. ok is false if the runs are too short to save memory. The ids are not copied.
 func Runs(seq *rollout.Sequence) (row Row, ok bool) {
 	row.Identity, row.Tokens, row.Logprobs = seq.Identity, seq.IDs, seq.Logprob
 	if !row.Extend(rollout.Columns{IDs: seq.IDs, Source: seq.Source, Flags: seq.Flags, Turn: seq.Turn, Version: seq.Version}) {
@@ -32,11 +31,11 @@ func Runs(seq *rollout.Sequence) (row Row, ok bool) {
 	return row, true
 }
 
-// Extend adds the runs of the next tokens of a row, or reports that they are too short.
-// What it holds of single tokens stays as it is.
+// Extend adds the runs of the next tokens to the row, and returns false if the runs are too
+// short. It does not touch Tokens and Logprobs.
 func (r *Row) Extend(seq rollout.Columns) bool {
 	n := len(seq.IDs)
-	var flags, source, turn, version int // ends of what is alike in a column
+	var flags, source, turn, version int // per column, where the current run ends
 	for i := 0; i < n; {
 		run := Run{ID: seq.IDs[i], Flags: seq.Flags[i], Source: seq.Source[i], Turn: seq.Turn[i]}
 		flags, source, turn = until(seq.Flags, i, flags), until(seq.Source, i, source), until(seq.Turn, i, turn)
@@ -53,7 +52,7 @@ func (r *Row) Extend(seq rollout.Columns) bool {
 	return true
 }
 
-// until is where the values that equal s[i] end: at end, if that is not passed.
+// until returns the end of the run of values equal to s[i], or end if i is before it.
 func until[T comparable](s []T, i, end int) int {
 	if i < end {
 		return end
@@ -66,8 +65,8 @@ func until[T comparable](s []T, i, end int) int {
 	return end
 }
 
-// Run are tokens that follow each other and are alike in all but ids and log
-// probabilities; ID is that of the first.
+// Run describes consecutive tokens that agree in all columns but ids and log probabilities; ID
+// is the id of the first.
 type Run struct {
 	Len                   int
 	ID                    rollout.TokenID
@@ -75,8 +74,8 @@ type Run struct {
 	Source, Turn, Version int32
 }
 
-// Put adds a run to the entries of the columns, which may go on from the last. versioned
-// says that the row has the column Version.
+// Put adds a run to the row's columns, merged with the last run if they agree. versioned says
+// that the row has the column Version.
 func (r *Row) Put(run Run, versioned bool) {
 	k := len(r.Lens) - 1
 	if k > 0 && r.Flags[k] == run.Flags && r.Source[k] == run.Source && r.Turn[k] == run.Turn && (!versioned || r.Version[k] == run.Version) {
@@ -101,16 +100,16 @@ func (r *Row) Put(run Run, versioned bool) {
 	}
 }
 
-// fewRuns is how many runs a row of one turn has, about.
+// fewRuns is about the number of runs in a row of one turn.
 const fewRuns = 12
 
-// Long says that the runs put so far are worth holding for the tokens of the row.
+// Long reports whether the runs so far are long enough to save memory over a plain row.
 func (r *Row) Long() bool { return len(r.Lens) <= len(r.Tokens)/minRun }
 
-// minRun is the least mean length of runs that are held as such.
+// minRun is the smallest mean length of runs in a run-length encoded row.
 const minRun = 16
 
-// Finish is r with what rollout.FinishRows made of its Sample.
+// Finish returns r with s, the result of rollout.FinishRows for its Sample.
 func (r Row) Finish(s rollout.Sample) Row {
 	if r.Lens == nil {
 		return Row{Sample: s}
@@ -134,7 +133,7 @@ func sum(lens []int32) (n int) {
 	return n
 }
 
-// Len is the number of tokens.
+// Len returns the number of tokens.
 func (r *Row) Len() int {
 	if r.Lens == nil {
 		return r.Sample.Len()
@@ -142,7 +141,7 @@ func (r *Row) Len() int {
 	return len(r.Tokens)
 }
 
-// Trained counts the tokens with a positive loss weight.
+// Trained returns the number of tokens with a positive loss weight.
 func (r *Row) Trained() (n int) {
 	if r.Lens == nil {
 		return r.Sample.Trained()
@@ -155,9 +154,9 @@ func (r *Row) Trained() (n int) {
 	return n
 }
 
-// Tail counts the tokens of the last stretch of trained tokens.
+// Tail returns the length of the last run of trained tokens.
 func (r *Row) Tail() (n int) {
-	end := 0 // of the last
+	end := 0 // end of the last trained tokens
 	r.Each(func(i, at, k int) {
 		if r.Weight[i] <= 0 {
 			return
@@ -170,8 +169,8 @@ func (r *Row) Tail() (n int) {
 	return n
 }
 
-// MeanCredit is the mean credit of the trained tokens, which is that of each where a row
-// has one step; 0 of none.
+// MeanCredit returns the mean credit of the trained tokens, exactly the credit of each if they
+// are equal, as in a row of one step. It returns 0 if no token is trained.
 func (r *Row) MeanCredit() float64 {
 	sum, n, first, alike := 0.0, 0, float32(0), true
 	r.Each(func(i, _, k int) {
@@ -182,7 +181,7 @@ func (r *Row) MeanCredit() float64 {
 			first = r.Credit[i]
 		}
 		alike = alike && r.Credit[i] == first
-		for range k { // as the tokens are added one by one
+		for range k { // the same rounding as for a plain row
 			sum += float64(r.Credit[i])
 		}
 		n += k
@@ -193,8 +192,8 @@ func (r *Row) MeanCredit() float64 {
 	return sum / float64(n)
 }
 
-// Each calls visit for the entries of the columns with the first token of each and the
-// number of its tokens.
+// Each calls visit for each entry of the columns, with the position of its first token and its
+// number of tokens.
 func (r *Row) Each(visit func(entry, at, n int)) {
 	at := 0
 	for i := range r.Sequence.IDs {
@@ -207,11 +206,11 @@ func (r *Row) Each(visit func(entry, at, n int)) {
 	}
 }
 
-// MaxWhole is the length of the longest row that is held with an entry for each token
-// where it cannot be held as runs: far beyond any model's context.
+// MaxWhole is the greatest length of a plain row if its runs are too short: far beyond any
+// model's context.
 const MaxWhole = 1 << 22
 
-// CheckWhole refuses a row that is longer than MaxWhole.
+// CheckWhole returns an error for a row of more than MaxWhole tokens.
 func (r *Row) CheckWhole() error {
 	if r.Len() <= MaxWhole {
 		return nil
@@ -220,8 +219,8 @@ func (r *Row) CheckWhole() error {
 		WithFix("leave long rows out (lossmask.Policy.MaxTokens, convert --max-tokens) or plan a window over the context; else choose a target whose files are Parquet and leave discounts out")
 }
 
-// Whole is the row with columns of an entry a token, in memory of its own where it was
-// held as runs.
+// Whole returns the row with one entry per token. It copies the columns of a run-length encoded
+// row.
 func (r *Row) Whole() rollout.Sample {
 	if r.Lens == nil {
 		return r.Sample
@@ -229,8 +228,8 @@ func (r *Row) Whole() rollout.Sample {
 	return Whole(r.Sample, r.Lens, r.Tokens, r.Logprobs)
 }
 
-// Whole is s, whose columns have an entry for each of the runs, with an entry for each
-// token, in memory of its own.
+// Whole returns the run-length encoded row s with one entry per token, in newly allocated
+// columns.
 func Whole(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprob []float32) rollout.Sample {
 	n := sum(lens)
 	s.IDs, s.Logprob = slices.Clone(ids), slices.Clone(logprob)
@@ -240,7 +239,7 @@ func Whole(s rollout.Sample, lens []int32, ids []rollout.TokenID, logprob []floa
 	return s
 }
 
-// spread is column with as many entries for each of its own as lens says, n in all.
+// spread returns column with entry i repeated lens[i] times, n entries in all.
 func spread[T any](column []T, lens []int32, n int) []T {
 	if column == nil {
 		return nil
@@ -254,10 +253,10 @@ func spread[T any](column []T, lens []int32, n int) []T {
 	return out
 }
 
-// repeat sets every entry of s to v. It copies what is set already, which for long s takes a
-// third of the time of a loop over the entries.
+// repeat sets every entry of s to v. It copies the entries already set, which for long s takes
+// a third of the time of a loop.
 func repeat[T any](s []T, v T) {
-	const near = 1 << 10 // entries copied at once, which stay in the nearest cache
+	const near = 1 << 10 // entries copied at once, so that they stay in the L1 cache
 	if len(s) > 0 {
 		s[0] = v
 	}

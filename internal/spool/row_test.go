@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// runsOf is a sequence of runs of some length, with log probabilities and versions.
+// runsOf returns a sequence of long runs, with log probabilities and versions.
 func runsOf(rng *rand.Rand, runs int) rollout.Sequence {
 	var s rollout.Sequence
 	for range runs {
@@ -32,7 +32,7 @@ func TestRunsAreTheRow(t *testing.T) {
 		require.Equal(t, seq.Len(), row.Len())
 		require.Equal(t, seq, row.Whole().Sequence)
 
-		// The same in parts, wherever they are cut.
+		// The result is the same when the tokens are added in parts of any size.
 		parts := Row{Tokens: seq.IDs}
 		for at := 0; at < seq.Len(); {
 			to := min(seq.Len(), at+1+rng.IntN(100))
@@ -45,7 +45,7 @@ func TestRunsAreTheRow(t *testing.T) {
 		require.Equal(t, row.Sequence.IDs, parts.Sequence.IDs)
 		require.Equal(t, row.Flags, parts.Flags)
 
-		// What is trained is finished as it is with an entry for each token.
+		// Finish gives the same rows as finishing the plain row.
 		row.Weight = make([]float32, len(row.Lens))
 		for i := range row.Weight[1:] {
 			row.Weight[1+i] = float32(rng.IntN(2))
@@ -55,7 +55,7 @@ func TestRunsAreTheRow(t *testing.T) {
 		for i := range finished {
 			got := row.Finish(finished[i])
 			require.Equal(t, whole[i].Trained(), got.Trained())
-			got.RolloutMaskSum = whole[i].RolloutMaskSum // is set over all rows
+			got.RolloutMaskSum = whole[i].RolloutMaskSum // FinishRows sets it over all rows
 			require.Equal(t, whole[i], got.Whole())
 
 			s := New(t.TempDir(), 0)
@@ -69,7 +69,7 @@ func TestRunsAreTheRow(t *testing.T) {
 	}
 }
 
-// Queues give the rows that were added, whose tokens are the caller's again.
+// A queue returns the rows that were added, even if the caller reuses their tokens.
 func TestQueues(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	for range 100 {
@@ -83,7 +83,7 @@ func TestQueues(t *testing.T) {
 				require.True(t, ok)
 				want[k] = append(want[k], row.Whole())
 				require.NoError(t, queues[k].Add(row))
-				clear(row.Tokens) // the caller's again
+				clear(row.Tokens) // the caller may reuse them
 			}
 		}
 		for k := range queues {

@@ -7,36 +7,36 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// hugeRow is the size of a row beyond any model's context: what made it is garbage of
-// many times its size, and collected before it takes memory again.
+// hugeRow is the size in bytes from which loading a row first runs the garbage collector:
+// making such a row left garbage of many times its size.
 const hugeRow = 16 << 20
 
-// Spool keeps rows of groups whose turn to be written has not come, one after the other as
-// bytes: the last of them in memory, those before in a temporary file.
+// Spool keeps the rows of groups that cannot be written yet, stored consecutively as bytes: the
+// most recent in memory, the older ones in a temporary file.
 type Spool struct {
-	dir   string // of the temporary file, "" = the system's
+	dir   string // of the temporary file, "" = the system's default
 	limit int
 
 	waiting map[int][]place // by group
-	rows    int             // that wait
-	names   []string        // that rows share
-	last    []byte          // what comes after the file
-	window  []byte          // of the file, for reading
+	rows    int             // number of rows kept
+	names   []string        // strings shared by many rows
+	last    []byte          // bytes that follow those in the file
+	window  []byte          // buffer for reading the file
 
 	file   *os.File
 	inFile int64
 }
 
-// place is where a row is among the bytes of all.
+// place is the position of a row in the stored bytes.
 type place struct{ at, size int64 }
 
-// New makes a spool that holds up to limit bytes in memory; what comes beyond waits in
-// a temporary file in dir.
+// New returns a spool that holds up to limit bytes in memory, and the rest in a temporary file
+// in dir.
 func New(dir string, limit int64) *Spool {
 	return &Spool{dir: dir, limit: int(limit), waiting: map[int][]place{}}
 }
 
-// Add keeps rows of a group. Rows of a group come back in the order added.
+// Add keeps rows of a group. Each returns them in the order added.
 func (s *Spool) Add(group int, rows ...Row) error {
 	for i := range rows {
 		at, err := s.keep(&rows[i])
@@ -60,17 +60,18 @@ func (s *Spool) keep(row *Row) (place, error) {
 	return place{at, s.inFile + int64(len(s.last)) - at}, c.err
 }
 
-// leastPart is how many bytes go to the file at once, at least, while a row is written.
+// leastPart is the least number of bytes written to the file at once while a row is being
+// encoded.
 const leastPart = 1 << 16
 
-// store writes b to the end of the file and returns its memory.
+// store appends b to the file and returns its memory, emptied.
 func (s *Spool) store(b []byte) ([]byte, error) {
 	if s.file == nil {
 		f, err := os.CreateTemp(s.dir, "turnpack-rows-*")
 		if err != nil {
 			return b[:0], err
 		}
-		_ = os.Remove(f.Name()) // where that is allowed, a killed run leaves nothing; else Close does it
+		_ = os.Remove(f.Name()) // on systems that allow it a killed run then leaves nothing; otherwise Close removes it
 		s.file = f
 	}
 	n, err := s.file.WriteAt(b, s.inFile)
@@ -78,7 +79,7 @@ func (s *Spool) store(b []byte) ([]byte, error) {
 	return b[:0], err
 }
 
-// Each gives the rows of a group in order and forgets them.
+// Each calls emit for the rows of a group in order and removes them.
 func (s *Spool) Each(group int, emit func(Row) error) error {
 	places := s.waiting[group]
 	delete(s.waiting, group)
@@ -88,7 +89,7 @@ func (s *Spool) Each(group int, emit func(Row) error) error {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{}, "rows that waited to be written cannot be read back: %w", err).
 				WithFix("leave the folder for temporary files alone while a run lasts")
 		}
-		if s.rows--; s.rows == 0 { // the next ones begin anew
+		if s.rows--; s.rows == 0 { // empty: reuse the space
 			s.last, s.inFile = s.last[:0], 0
 		}
 		if err := emit(row); err != nil {

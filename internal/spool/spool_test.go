@@ -14,8 +14,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// sampleRow is a row with every column set or, when bare, with none that is
-// optional.
+// sampleRow returns a row with every column set or, if bare, without the optional ones.
 func sampleRow(t *testing.T, id string, n int, bare bool) rollout.Sample {
 	t.Helper()
 	c := rollout.Columns{Turn: make([]int32, n)}
@@ -31,11 +30,11 @@ func sampleRow(t *testing.T, id string, n int, bare bool) rollout.Sample {
 	if !bare {
 		w := make([]float32, n)
 		w[n-1] = 0.25
-		w[0] = float32(math.Copysign(0, -1)) // no run with the zeros after it
+		w[0] = float32(math.Copysign(0, -1)) // must not be merged with the zeros after it
 		s.Sequence, err = s.WithWeight(w)
 		require.NoError(t, err)
 		zero := 0.0
-		s.Advantage = &zero // zero is not absent
+		s.Advantage = &zero // zero must stay distinct from nil
 	}
 	return s
 }
@@ -66,7 +65,7 @@ func TestSpoolKeepsRowsAndOrder(t *testing.T) {
 	}
 }
 
-// Groups come and go in any order, and what no row waits in is used again.
+// Groups are added and read in any order, and free space is reused.
 func TestGroupsComeAndGo(t *testing.T) {
 	s := New(t.TempDir(), 20000)
 	defer s.Close()
@@ -90,7 +89,7 @@ func TestGroupsComeAndGo(t *testing.T) {
 			require.Equal(t, next[g], got)
 			delete(next, g)
 			if total -= got; k%3 == 0 {
-				break // others wait on
+				break // leave the other groups waiting
 			}
 		}
 	}
@@ -142,14 +141,14 @@ func TestStoredRowIsReadBackOrRefused(t *testing.T) {
 	}
 	_, err = loadRow(append(whole, 0), &names)
 	require.ErrorIs(t, err, errStored, "bytes are left over")
-	for n := range whole { // whatever is damaged, nothing panics
+	for n := range whole { // damage at any byte must not cause a panic
 		damaged := bytes.Clone(whole)
 		damaged[n] ^= 0xff
 		_, _ = loadRow(damaged, &names)
 	}
 }
 
-// fill sets every field to a value of its own, but for the columns.
+// fill sets every field except the columns to a distinct value.
 func fill(v reflect.Value, next *int) {
 	for i := range v.NumField() {
 		*next++
@@ -179,14 +178,14 @@ func TestStoredRowHasEveryField(t *testing.T) {
 	fill(reflect.ValueOf(&row.Sample).Elem(), &n)
 	row.Metadata = []byte("{}")
 	row.IDs, row.Flags, row.Source, row.Turn = []int32{-1}, []rollout.Flag{1}, []int32{-1}, []int32{0}
-	for _, names := range [][]string{nil, make([]string, maxNames)} { // with no room for more names
+	for _, names := range [][]string{nil, make([]string, maxNames)} { // the second has no room for more names
 		got, err := loadRow(appendRow(nil, &row, &names), &names)
 		require.NoError(t, err)
 		require.Equal(t, row, got)
 	}
 }
 
-// Runs keep the other columns from taking more than the ids.
+// With run-length encoding, the other columns take no more than the ids.
 func TestStoredRowIsSmall(t *testing.T) {
 	const n = 10_000
 	row := sampleRow(t, "r", n, true)
@@ -194,7 +193,7 @@ func TestStoredRowIsSmall(t *testing.T) {
 		row.Source[i] = int32(i / 500)
 	}
 	b := appendRow(nil, &Row{Sample: row}, new([]string))
-	require.Less(t, len(b), 7*n+1000) // four bytes of them log probabilities
+	require.Less(t, len(b), 7*n+1000) // four of these bytes are log probabilities
 }
 
 func TestSpoolSaysThatItsFileIsGone(t *testing.T) {

@@ -12,25 +12,24 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// A row that waits is kept as bytes: its head, then its columns. Ids and log
-// probabilities differ from token to token and are written out; the other
-// columns are long runs of one value, so a row takes two or three bytes a token
-// instead of the twenty of its columns.
+// A stored row is its head, then its columns. Ids and log probabilities differ from token to
+// token and are stored one by one. The other columns are long runs of one value. A row thus
+// takes two or three bytes a token, where its columns take twenty.
 
-// coder writes values, or reads them in the same order: one function tells the parts of a
-// row for both. What is written stays untouched, for others may read it. The first error
-// stays, and what is read after it is nothing of use.
+// coder encodes values, or decodes them in the same order, so that one function describes the
+// layout for both. Encoding does not modify the values, which others may read. The first error
+// is kept in err; values decoded after it are invalid.
 type coder struct {
-	b     []byte    // written so far, or the next to read
-	names *[]string // that very many rows share
+	b     []byte    // encoded so far, or next to be decoded
+	names *[]string // strings shared by very many rows
 	err   error
 
-	// What is written goes on to store when it is longer than most.
+	// When encoding, b is passed to store once it is longer than most.
 	most  int
 	store func([]byte) (empty []byte, err error)
 
 	reads bool
-	// What is read after b is in file: left bytes from at on, a window at a time.
+	// When decoding, b is followed by left bytes of file from at on, read one window at a time.
 	file     io.ReaderAt
 	at, left int64
 	window   []byte
@@ -38,10 +37,10 @@ type coder struct {
 
 var errStored = errors.New("the stored row is damaged")
 
-// damaged keeps that what is read is no row.
+// damaged records that the bytes are not a valid row.
 func (c *coder) damaged() { c.err = cmp.Or(c.err, errStored) }
 
-// written hands on what was written where that is much.
+// written passes b to store if it is long enough.
 func (c *coder) written() {
 	if len(c.b) <= c.most || c.store == nil {
 		return
@@ -52,10 +51,10 @@ func (c *coder) written() {
 	}
 }
 
-// rest is how many bytes are to be read.
+// rest returns the number of bytes left to decode.
 func (c *coder) rest() int64 { return int64(len(c.b)) + c.left }
 
-// fill has n bytes in b, or all that come.
+// fill makes b hold at least n bytes, or all that are left.
 func (c *coder) fill(n int) {
 	if len(c.b) >= n || c.left == 0 {
 		return
@@ -115,7 +114,7 @@ func (c *coder) text(v *string) {
 	}
 }
 
-// name is a text of which there are few.
+// name codes a string of which few distinct values occur.
 func (c *coder) name(v *string) {
 	k := slices.Index(*c.names, *v)
 	if !c.reads && k < 0 && len(*c.names) < maxNames {
@@ -132,7 +131,7 @@ func (c *coder) name(v *string) {
 	}
 }
 
-// maxNames bounds what is looked through.
+// maxNames is the greatest length of names, which are searched linearly.
 const maxNames = 16
 
 func (c *coder) float(v *float64) {
@@ -153,14 +152,14 @@ func (c *coder) floatOrNil(v **float64) {
 	c.float(*v)
 }
 
-// columns says which columns a row has, and how they are held.
+// columns says which columns a row has and how they are stored.
 type columns struct {
 	entries                                int
-	logprob, version, weight, credit, runs bool // runs: it is held as runs
-	tokens, logprobs                       int  // that are stored
+	logprob, version, weight, credit, runs bool // runs: the row is run-length encoded
+	tokens, logprobs                       int  // number of stored ids and log probabilities
 }
 
-// head are all fields of a row but its columns.
+// head codes all fields of a row except its columns.
 func (c *coder) head(s *rollout.Sample, h *columns) {
 	for _, v := range []*string{&s.Rollout, &s.Group, &s.ID, &s.FinishReason, &s.MaskReason} {
 		c.text(v)
@@ -190,7 +189,7 @@ func (c *coder) head(s *rollout.Sample, h *columns) {
 	}
 }
 
-// row writes or reads a row.
+// row codes a row.
 func (c *coder) row(row *Row) {
 	q := &row.Sequence
 	ids, logprobs := &q.IDs, &q.Logprob
@@ -226,7 +225,7 @@ func (c *coder) row(row *Row) {
 	runs(c, &q.Credit, h.credit, h.entries, math.Float32bits, math.Float32frombits)
 }
 
-// read is the row that is all there is to be read.
+// read decodes a row that takes all bytes left.
 func (c *coder) read() (row Row, err error) {
 	if c.row(&row); c.err == nil && c.rest() > 0 {
 		c.damaged()
@@ -237,7 +236,7 @@ func (c *coder) read() (row Row, err error) {
 	return row, nil
 }
 
-// floats are n numbers.
+// floats codes n numbers.
 func (c *coder) floats(v *[]float32, n int) {
 	if !c.reads {
 		for _, x := range *v {
@@ -259,7 +258,7 @@ func (c *coder) floats(v *[]float32, n int) {
 	}
 }
 
-// varints are n numbers within bounds.
+// varints codes n numbers between least and most.
 func varints[T ~int32](c *coder, v *[]T, n int, least, most uint64) {
 	if !c.reads {
 		for _, x := range *v {
@@ -284,8 +283,8 @@ func varints[T ~int32](c *coder, v *[]T, n int, least, most uint64) {
 	}
 }
 
-// runs are a column of n entries, each run of one value as its length and the value's bits,
-// which tell zero from its negative; nil when it is not there.
+// runs codes a column of n entries, each run as its length and the bits of its value, so that 0
+// and -0 stay distinct. A column that is not there stays nil.
 func runs[T any](c *coder, v *[]T, there bool, n int, bits func(T) uint32, of func(uint32) T) {
 	if !c.reads {
 		for column, i := *v, 0; i < len(column); {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/sandbox"
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
@@ -112,4 +114,16 @@ func TestManyAttempts(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, 10*time.Second, 20*time.Millisecond, "%d goroutines before", before)
 	t.Logf("%d goroutines before, %d after", before, runtime.NumGoroutine())
+}
+
+// What is whole is found again in a folder of any name.
+func TestFinishedInAnyFolder(t *testing.T) {
+	c := training{native: filepath.Join(t.TempDir(), "a[b]c")}
+	require.NoError(t, os.Mkdir(c.native, 0o755))
+	text, err := jsonl.Append(nil, &rollout.Rollout{ID: "x"})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(c.native, "x.jsonl"), text, 0o600))
+	have, err := c.finished()
+	require.NoError(t, err)
+	require.Contains(t, have, "x")
 }

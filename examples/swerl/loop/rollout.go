@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -203,12 +204,13 @@ func sayPrompts(out io.Writer, prompts *exact.Prompts) {
 // finished reads the complete attempts. Those with an infrastructure failure are
 // repeated.
 func (c *training) finished() (map[string]*rollout.Rollout, error) {
-	paths, err := filepath.Glob(filepath.Join(c.native, "*.jsonl"))
+	names, err := fs.Glob(os.DirFS(c.native), "*.jsonl")
 	if err != nil {
 		return nil, err
 	}
 	have := map[string]*rollout.Rollout{}
-	for _, path := range paths {
+	for _, name := range names {
+		path := filepath.Join(c.native, name)
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return nil, err

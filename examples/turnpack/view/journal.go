@@ -3,6 +3,8 @@ package view
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/turnpack/turnpack"
@@ -14,7 +16,7 @@ import (
 
 // journal reports whether path is the folder of a live journal.
 func journal(path string) bool {
-	segments, err := filepath.Glob(filepath.Join(path, "[0-9]*.tpj"))
+	segments, err := fs.Glob(os.DirFS(path), "[0-9]*.tpj")
 	return err == nil && len(segments) > 0
 }
 

@@ -6,16 +6,15 @@ import (
 	"sort"
 )
 
-// Bin is a set of items: their indices in input order, and the sum of their
-// sizes.
+// Bin is a set of items: their indices in input order and the sum of their sizes.
 type Bin struct {
 	Items []int
 	Size  int
 }
 
-// BestFit packs items, each of a size from 1 up to capacity, by best-fit decreasing: from
-// the largest on, each into the fullest bin that still takes it. Bins come in the order of
-// their first item, items inside a bin in input order.
+// BestFit packs items, each of a size from 1 to capacity, by best-fit decreasing: largest
+// first, each into the fullest bin with room for it. Bins are ordered by their first item,
+// items inside a bin by input order.
 func BestFit(sizes []int, capacity int) []Bin {
 	var f fitter
 	for _, i := range decreasing(sizes) {
@@ -30,7 +29,7 @@ func BestFit(sizes []int, capacity int) []Bin {
 	return bins
 }
 
-// decreasing are the indices of values, the largest first.
+// decreasing returns the indices of values, largest value first.
 func decreasing(values []int) []int {
 	order := make([]int, len(values))
 	for i := range order {
@@ -40,7 +39,7 @@ func decreasing(values []int) []int {
 	return order
 }
 
-// fitter holds open bins by free space, and by age where that is equal.
+// fitter holds the open bins, by decreasing free space, then by age.
 type fitter struct {
 	open []slot
 	made int
@@ -58,7 +57,7 @@ func (f *fitter) less(free, age int) func(i int) bool {
 	}
 }
 
-// put adds an item to the fullest bin that takes it, or to a new one.
+// put adds an item to the fullest bin with room for it, or to a new one.
 func (f *fitter) put(item, size, capacity int) {
 	i := sort.Search(len(f.open), f.less(size, 0))
 	var s slot
@@ -75,9 +74,9 @@ func (f *fitter) put(item, size, capacity int) {
 	f.open = slices.Insert(f.open, sort.Search(len(f.open), f.less(s.free, s.age)), s)
 }
 
-// Balance spreads bins over ranks: the largest first, each to the rank with the least so
-// far among those with room. Every rank gets the same number of bins, up to one. It
-// returns the indices of each rank in input order.
+// Balance spreads bins over ranks: largest first, each to the least loaded rank with room. The
+// numbers of bins per rank differ by at most one. It returns the bin indices of each rank in
+// input order.
 func Balance(bins []Bin, ranks int) [][]int {
 	sizes := make([]int, len(bins))
 	for i, b := range bins {

@@ -26,7 +26,7 @@ func sizes(r *rand.Rand, n, most int) []int {
 	return out
 }
 
-// Every item is in one bin, and no bin is over its capacity.
+// Every item is in exactly one bin, and no bin exceeds its capacity.
 func TestInvariants(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -47,8 +47,7 @@ func TestInvariants(t *testing.T) {
 	}
 }
 
-// Best fit never needs more than 11/9 of the bins that the sizes force, plus
-// one.
+// Best fit needs at most 11/9 of the bins that the sizes require, plus one.
 func TestBestFitBound(t *testing.T) {
 	for seed := range uint64(100) {
 		r := rand.New(rand.NewPCG(seed, 4))
@@ -66,7 +65,7 @@ func TestBestFitBound(t *testing.T) {
 	}
 }
 
-// lengths are those of the recorded dumps, four bytes a token.
+// lengths returns the lengths of the recorded dumps, at four bytes per token.
 func lengths(t *testing.T, most int) (out []int) {
 	root := kit.Dir(t, "data", "trajectories")
 	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -96,7 +95,7 @@ func lengths(t *testing.T, most int) (out []int) {
 	return out
 }
 
-// fill is the share of the bins' capacity that is used, 0 without bins.
+// fill returns the used share of the bins' capacity, 0 without bins.
 func fill(bins []pack.Bin, capacity int) float64 {
 	used := 0
 	for _, b := range bins {
@@ -108,7 +107,7 @@ func fill(bins []pack.Bin, capacity int) float64 {
 	return float64(used) / float64(len(bins)*capacity)
 }
 
-// A batch of 2,000 rows drawn from the recorded lengths fills its bins.
+// A batch of 2,000 rows drawn from the recorded lengths fills its bins well.
 func TestFillOnRecordedLengths(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 6))
 	for _, capacity := range []int{32 << 10, 64 << 10, 128 << 10} {

@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Types of Thrift's compact protocol, and a page type.
+// Types of Thrift's compact protocol and one page type.
 const (
 	thriftI32, thriftI64, thriftBinary, thriftList, thriftStruct = 5, 6, 8, 9, 12
 	dataPageV2                                                   = 3
 )
 
-// oneChunk is a file of one column, whose chunk holds the given pages.
+// oneChunk returns a file of one column whose only chunk holds the given pages.
 func oneChunk(t testing.TB, c Column, level int, values int, pages []byte) []byte {
 	var buf bytes.Buffer
 	w, err := NewWriter(&buf, []Column{c}, level)
@@ -36,7 +36,7 @@ func oneChunk(t testing.TB, c Column, level int, values int, pages []byte) []byt
 	return buf.Bytes()
 }
 
-// withFooter is a file of nothing but metadata.
+// withFooter returns a file that holds only metadata.
 func withFooter(data []byte) []byte {
 	out := append([]byte(magic), data...)
 	return append(binary.LittleEndian.AppendUint32(out, uint32(len(data))), magic...)
@@ -48,8 +48,8 @@ func zstdOf(t *testing.T, data []byte) []byte {
 	return enc.EncodeAll(data, nil)
 }
 
-// Few bytes can state, or decompress to, any number of bytes or values: what
-// reading them takes must follow from how many they are.
+// A few bytes can claim, or decompress to, any number of bytes or values. Reading must take
+// memory in proportion to the file only.
 func TestBombs(t *testing.T) {
 	const much = 256 << 20
 	ids, text := Column{Name: "ids", Kind: Int32}, Column{Name: "t", Kind: Text}
@@ -57,7 +57,7 @@ func TestBombs(t *testing.T) {
 		return append(pageHeader(nil, false, raw, packed, values, enc), body...)
 	}
 	zeros := zstdOf(t, make([]byte, much))
-	// Each text is the one before it and a letter.
+	// Each text is the previous one and a letter.
 	long := append(deltas(0, 1, 1<<16), deltas(1, 0, 1<<16)...)
 	long = append(long, strings.Repeat("x", 1<<16)...)
 	children := []byte{1<<4 | thriftI32, 2, 1<<4 | thriftList, 1<<4 | thriftStruct, 4<<4 | thriftBinary, 1, 's', 1<<4 | thriftI32, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0,
@@ -80,10 +80,9 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// deltas is n values from first on, each by the same more than the one before,
-// in DELTA_BINARY_PACKED.
+// deltas returns n values in DELTA_BINARY_PACKED, starting at first and increasing by more.
 func deltas(first, more int64, n int) []byte {
-	out := binary.AppendUvarint([]byte{128, 1, 4}, uint64(n)) // values of a block, miniblocks, values
+	out := binary.AppendUvarint([]byte{128, 1, 4}, uint64(n)) // block size, miniblocks, number of values
 	out = binary.AppendVarint(out, first)
 	for range n / 128 {
 		out = append(binary.AppendVarint(out, more), 0, 0, 0, 0)

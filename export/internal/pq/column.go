@@ -35,11 +35,11 @@ func physical(k Kind) parquet.Type {
 	return parquet.Types.Int32
 }
 
-// Encoding is how the values of a column are laid out before compression.
+// Encoding is the layout of a column's values before compression.
 type Encoding uint8
 
-// The encodings. Dictionary falls back to Plain for a chunk whose distinct
-// values are more than a quarter of its values.
+// The encodings. Dictionary falls back to Plain for a chunk with more distinct values than a
+// quarter of its values.
 const (
 	Plain Encoding = iota
 	Dictionary
@@ -49,25 +49,25 @@ const (
 // byteStreamSplit is the number of BYTE_STREAM_SPLIT in the Parquet format.
 const byteStreamSplit = parquet.Encoding(9)
 
-// Column describes one column. A list has three levels, name.list.element, and
-// its elements are never null.
+// Column describes one column. A list has three schema levels, name.list.element, and its
+// elements are never null.
 type Column struct {
 	Name     string
 	Kind     Kind
 	List     bool
 	Nullable bool
 	Encoding Encoding
-	// Level is the zstd level of the column where Config.Level is 0; 0 is 3.
+	// Level is the zstd level of the column if the file's level is 0; 0 means 3.
 	Level int
-	// Stats asks for minimum, maximum and null count in each row group.
+	// Stats requests the minimum, maximum and null count of each row group.
 	Stats bool
 
-	// of a leaf of a tree of groups: its highest levels
+	// set for a leaf of a tree: its maximum repetition and definition levels
 	leaf           bool
 	maxRep, topDef int
 }
 
-// maxDef is the definition level of a value that is there.
+// maxDef returns the definition level of a value that is present.
 func (c Column) maxDef() int {
 	n := c.topDef
 	if c.Nullable {
@@ -86,18 +86,18 @@ func repetition(nullable bool) parquet.Repetition {
 	return parquet.Repetitions.Required
 }
 
-// Values holds the values of one column in one row group. Which slice is used
-// follows from the column's Kind; null rows have no value in it, except that a
-// scalar column keeps one value per row and ignores those of null rows.
+// Values holds the values of one column in one row group. The column's Kind decides which slice
+// is used. Null rows have no value in it, except that a nullable scalar column has one value
+// per row, ignored for null rows.
 type Values struct {
 	Ints   []int32 // Bool (0 or 1), Int8 and Int32
 	Longs  []int64
 	Floats []float32
 	Texts  []string
-	// Lens has one entry per row of a list column: its length, −1 = null.
+	// Lens holds the length of each row of a list column, −1 = null.
 	Lens []int32
-	Runs []int32 // of a list: how often each value stands, nil = once
-	// Nulls has one entry per row of a nullable scalar column.
+	Runs []int32 // lists only: number of times each value occurs in a row, nil = once
+	// Nulls marks the null rows of a nullable scalar column.
 	Nulls []bool
 	// Rep and Def are the repetition and definition levels of a leaf of a tree.
 	Rep, Def []uint8
@@ -111,7 +111,7 @@ func (v *Values) Reset() {
 	v.Rep, v.Def = v.Rep[:0], v.Def[:0]
 }
 
-// Spread is values with each as often as runs says; nil = once.
+// Spread repeats each value as often as runs says; nil runs means once.
 func Spread[T any](values []T, runs []int32) []T {
 	if runs == nil || len(values) == 0 {
 		return values
@@ -125,7 +125,7 @@ func Spread[T any](values []T, runs []int32) []T {
 	return out
 }
 
-// Len is the number of values of kind k.
+// Len returns the number of values of kind k.
 func (v *Values) Len(k Kind) int {
 	if v.Runs != nil {
 		return int(sum(v.Runs))
@@ -141,7 +141,7 @@ func (v *Values) Len(k Kind) int {
 	return len(v.Ints)
 }
 
-// slice returns values [from, to) of kind k, levels left out.
+// slice returns values [from, to) of kind k, without levels.
 func (v *Values) slice(k Kind, from, to int) *Values {
 	switch k {
 	case Int64:
@@ -154,7 +154,7 @@ func (v *Values) slice(k Kind, from, to int) *Values {
 	return &Values{Ints: v.Ints[from:to]}
 }
 
-// dense returns v without the values of null rows.
+// dense returns the values of v without those of null rows.
 func (v *Values) dense() *Values {
 	if !slices.Contains(v.Nulls, true) {
 		return v

@@ -9,7 +9,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/endian"
 )
 
-// appendPlain writes values in PLAIN encoding.
+// appendPlain appends values in PLAIN encoding.
 func appendPlain(dst []byte, k Kind, v *Values) []byte {
 	switch k {
 	case Bool:
@@ -41,7 +41,7 @@ func appendPlain(dst []byte, k Kind, v *Values) []byte {
 	return dst
 }
 
-// Bits packs truth values, the first in the lowest bit.
+// Bits packs booleans into bytes, the first in the lowest bit.
 func Bits(values []int32) []byte {
 	out := make([]byte, (len(values)+7)/8)
 	for i, v := range values {
@@ -50,14 +50,14 @@ func Bits(values []int32) []byte {
 	return out
 }
 
-// extend makes dst n bytes longer and returns it with the new part.
+// extend makes dst n bytes longer and returns it and the new part.
 func extend(dst []byte, n int) (all, added []byte) {
 	dst = slices.Grow(dst, n)[:len(dst)+n]
 	return dst, dst[len(dst)-n:]
 }
 
-// appendSplit writes floats in BYTE_STREAM_SPLIT encoding: all first bytes, all
-// second bytes, and so on.
+// appendSplit appends floats in BYTE_STREAM_SPLIT encoding: all first bytes, all second bytes,
+// and so on.
 func appendSplit(dst []byte, v []float32) []byte {
 	n := len(v)
 	dst, at := extend(dst, 4*n)
@@ -69,17 +69,16 @@ func appendSplit(dst []byte, v []float32) []byte {
 	return dst
 }
 
-// A dictionary is the distinct values of a chunk and the runs of their indices.
+// A dictionary holds the distinct values of a chunk and the runs of their indices.
 type dictionary struct {
-	values Values // the distinct values in order of first appearance
+	values Values // distinct values in order of first appearance
 	n      int
-	// run[i] is the index of values [start[i], start[i+1]) of the chunk.
+	// values [start[i], start[i+1]) of the chunk all have the index run[i].
 	run   []uint32
 	start []int
 }
 
-// dictionaryOf returns the dictionary of the values, or nil when it does not
-// pay.
+// dictionaryOf returns the dictionary of the values, or nil if it would not save space.
 func dictionaryOf(k Kind, v *Values) *dictionary {
 	d := &dictionary{}
 	ok := false
@@ -89,7 +88,7 @@ func dictionaryOf(k Kind, v *Values) *dictionary {
 	case Int64:
 		d.values.Longs, ok = index(d, v.Longs, v.Runs)
 	case Float32:
-		// Bit patterns keep −0 apart from 0 and would keep any NaN.
+		// Bit patterns keep −0 distinct from 0, and NaNs as they are.
 		bits := arrow.Uint32Traits.CastFromBytes(arrow.Float32Traits.CastToBytes(v.Floats))
 		var distinct []uint32
 		distinct, ok = index(d, bits, v.Runs)
@@ -106,7 +105,7 @@ func dictionaryOf(k Kind, v *Values) *dictionary {
 	return d
 }
 
-// index fills d with v, each value of which stands as often as runs says, nil = once.
+// index fills d with v, where runs counts how often each value occurs; nil runs means once.
 func index[T comparable](d *dictionary, v []T, runs []int32) (distinct []T, ok bool) {
 	seen := make(map[T]uint32)
 	n := max(len(v), int(sum(runs)))
@@ -135,7 +134,7 @@ func index[T comparable](d *dictionary, v []T, runs []int32) (distinct []T, ok b
 	return distinct, len(distinct) > 0
 }
 
-// appendIndices writes the indices of values [from, to).
+// appendIndices appends the indices of values [from, to).
 func (d *dictionary) appendIndices(dst []byte, from, to int) []byte {
 	width := indexWidth(d.n)
 	h := hybrid{out: append(dst, byte(width)), width: width}

@@ -6,36 +6,36 @@ import (
 	"github.com/apache/arrow/go/v17/parquet"
 )
 
-// pageHeader appends the header of a page in Thrift's compact protocol
-// (PageHeader of parquet.thrift): a version 1 data page, or a dictionary page.
+// pageHeader appends a page header in Thrift's compact protocol (PageHeader of parquet.thrift),
+// for a version 1 data page or a dictionary page.
 func pageHeader(dst []byte, dict bool, raw, compressed, values int, enc parquet.Encoding) []byte {
 	kind, own := 0, byte(2<<4|12) // field 5, a structure
 	if dict {
 		kind, own = 2, 4<<4|12 // field 7
 	}
-	i32 := func(n int) { dst = binary.AppendVarint(append(dst, 1<<4|5), int64(n)) } // the next field
+	i32 := func(n int) { dst = binary.AppendVarint(append(dst, 1<<4|5), int64(n)) } // appends the next field
 	i32(kind)
 	i32(raw)
 	i32(compressed)
 	dst = append(dst, own)
 	i32(values)
 	i32(int(enc))
-	if !dict { // the encodings of its levels
+	if !dict { // encodings of the definition and repetition levels
 		i32(int(parquet.Encodings.RLE))
 		i32(int(parquet.Encodings.RLE))
 	}
 	return append(dst, 0, 0)
 }
 
-// A cut is one data page: rows [fromRow, toRow) and the values they hold.
+// A cut is one data page: rows [fromRow, toRow) and their values.
 type cut struct {
 	fromRow, toRow int
 	from, to       int // values
 	levels         int // entries of the level streams
 }
 
-// cuts divides a chunk at row borders into pages of about pageBytes, computed
-// from the plain size of the values.
+// cuts divides a chunk at row borders into pages of about pageBytes, measured by the plain size
+// of the values.
 func cuts(c Column, v *Values, rows, pageBytes int) []cut {
 	if c.leaf {
 		return leafCuts(c, v, pageBytes)

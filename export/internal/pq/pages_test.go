@@ -9,8 +9,8 @@ import (
 	"github.com/turnpack/turnpack/internal/pqread"
 )
 
-// pageV2 is an uncompressed version 2 page of two 32-bit numbers after two
-// bytes of definition levels, which it says are def bytes of raw.
+// pageV2 returns an uncompressed version 2 page with two bytes of definition levels and two
+// 32-bit values, whose header claims def bytes of levels and raw bytes in all.
 func pageV2(raw, def byte) []byte {
 	const i32 = 1<<4 | thriftI32
 	return []byte{i32, 2 * dataPageV2, i32, 2 * raw, i32, 2 * 10, 5<<4 | thriftStruct, i32, 2 * 2, i32, 0, i32, 2 * 2, i32, 0, i32, 2 * def, i32, 0, 0, 0,

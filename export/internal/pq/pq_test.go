@@ -21,7 +21,7 @@ var testColumns = []Column{
 	{Name: "adv", Kind: Float32, List: true, Nullable: true, Encoding: Dictionary},
 }
 
-// randomRows fills one row group; what is written is what Read must give back.
+// randomRows returns one random row group, to be written and read back.
 func randomRows(r *rand.Rand, rows int) []Values {
 	v := make([]Values, len(testColumns))
 	for range rows {
@@ -107,8 +107,7 @@ func equal[T comparable](a, b []T) bool {
 	return true
 }
 
-// Pages are cut at many sizes so that levels, indices and values are split at
-// every kind of border.
+// Many page sizes split levels, indices and values at every kind of border.
 func TestRoundTrip(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))

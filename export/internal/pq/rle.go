@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// A hybrid writes the RLE / bit-packing hybrid of the Parquet format for values
-// of one bit width.
+// A hybrid encodes values of one bit width in the RLE / bit-packing hybrid of the Parquet
+// format.
 type hybrid struct {
 	out   []byte
 	width int
-	// literals wait to be bit-packed: never a run of eight or more, and a multiple
-	// of eight when a run follows them.
+	// literals are the values not yet written, to be bit-packed: never a run of eight or more,
+	// and a multiple of eight if a run follows them.
 	literals []uint32
 }
 
@@ -34,7 +34,7 @@ func (h *hybrid) run(value uint32, n int) {
 	}
 }
 
-// flush writes the waiting literals, the last group padded with zeros.
+// flush writes the pending literals, padding the last group of eight with zeros.
 func (h *hybrid) flush() {
 	if len(h.literals) == 0 {
 		return
@@ -59,15 +59,14 @@ func (h *hybrid) flush() {
 	h.literals = h.literals[:0]
 }
 
-// widthOf is the number of bits that hold values 0 … max.
+// widthOf returns the number of bits needed for values 0 … max.
 func widthOf(max int) int { return bits.Len(uint(max)) }
 
-// indexWidth is the bit width of dictionary indices. One value takes one bit:
-// readers differ on width 0.
+// indexWidth returns the bit width of dictionary indices. It is at least 1, since readers
+// disagree about width 0.
 func indexWidth(values int) int { return max(1, widthOf(values-1)) }
 
-// appendLevels writes one level stream with its four-byte length, as version 1
-// data pages have it.
+// appendLevels appends one level stream after its four-byte length, as in version 1 data pages.
 func appendLevels(dst []byte, emit func(*hybrid), max int) []byte {
 	at := len(dst)
 	h := hybrid{out: append(dst, 0, 0, 0, 0), width: widthOf(max)}
@@ -77,8 +76,7 @@ func appendLevels(dst []byte, emit func(*hybrid), max int) []byte {
 	return h.out
 }
 
-// listLevels writes the repetition and definition levels of rows with the given
-// lengths.
+// listLevels appends the repetition and definition levels of rows with the given lengths.
 func listLevels(dst []byte, lens []int32, maxDef int) []byte {
 	dst = appendLevels(dst, func(h *hybrid) {
 		for _, n := range lens {
@@ -111,7 +109,7 @@ func listLevels(dst []byte, lens []int32, maxDef int) []byte {
 	}, maxDef)
 }
 
-// nullLevels writes the definition levels of a nullable scalar column.
+// nullLevels appends the definition levels of a nullable scalar column.
 func nullLevels(dst []byte, nulls []bool) []byte {
 	return appendLevels(dst, func(h *hybrid) {
 		runs(nulls, func(null bool, n int) {
@@ -124,7 +122,7 @@ func nullLevels(dst []byte, nulls []bool) []byte {
 	}, 1)
 }
 
-// runs gives each value of v with how often it stands there in a row.
+// runs calls give for each run of equal values in v, with its length.
 func runs[T comparable](v []T, give func(value T, n int)) {
 	for i := 0; i < len(v); {
 		from := i

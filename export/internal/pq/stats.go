@@ -9,12 +9,12 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/metadata"
 )
 
-// longestStat bounds the text kept as a minimum or maximum; longer ones are
-// left out rather than shortened.
+// longestStat is the longest text kept as a minimum or maximum, in bytes. Longer ones are left
+// out rather than shortened.
 const longestStat = 256
 
-// statistics returns minimum, maximum and null count of the values, null rows
-// left out before.
+// statistics returns the minimum, maximum and null count of v, which must not contain the
+// values of null rows.
 func statistics(k Kind, v *Values, rows int) metadata.EncodedStatistics {
 	var out metadata.EncodedStatistics // Signed stays off: it would add the deprecated fields
 	n := v.Len(k)
@@ -39,7 +39,7 @@ func statistics(k Kind, v *Values, rows int) metadata.EncodedStatistics {
 		if a != a || b != b {
 			return out
 		}
-		// The format wants −0 as a lower and +0 as an upper bound.
+		// The format requires −0 as lower and +0 as upper bound.
 		if a == 0 {
 			a = float32(math.Copysign(0, -1))
 		}

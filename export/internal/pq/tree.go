@@ -7,14 +7,14 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/schema"
 )
 
-// A Node is a column of a tree, or a member of one of its structures.
+// A Node is a nested column or a member of one.
 type Node struct {
 	Name     string
 	Kind     Kind
 	Nullable bool
-	// List makes a list of what the node is; the elements are never null.
+	// List makes the node a list; its elements are never null.
 	List bool
-	// Members make a structure of it, whose kind is then of no account.
+	// Members make the node a structure; Kind is then ignored.
 	Members []Node
 }
 
@@ -52,7 +52,7 @@ func group(name string, nullable bool, members []Node) (*schema.GroupNode, error
 	return schema.NewGroupNode(name, repetition(nullable), fields, -1)
 }
 
-// leaves are the columns of the values, in the order of the tree.
+// leaves returns the columns that hold values, in tree order.
 func (n Node) leaves(path string, rep, def int) []Column {
 	path += n.Name
 	if n.Nullable {
@@ -71,9 +71,9 @@ func (n Node) leaves(path string, rep, def int) []Column {
 	return out
 }
 
-// NewTreeWriter starts a file of nested columns. The values of a row group are those of
-// the leaves, each with its levels: one entry of Rep and Def for each value and for each
-// place where one is missing, and the values that are there.
+// NewTreeWriter starts a file of nested columns and returns its leaves. A row group takes the
+// values of the leaves with their levels: one entry in Rep and Def for each value and for each
+// missing value, but values only where present.
 func NewTreeWriter(w io.Writer, tree []Node, level int) (*Writer, []Column, error) {
 	var columns []Column
 	for _, n := range tree {
@@ -83,7 +83,7 @@ func NewTreeWriter(w io.Writer, tree []Node, level int) (*Writer, []Column, erro
 	return out, columns, err
 }
 
-// Depth is the definition level of a value of a leaf that is there.
+// Depth returns the definition level of a value that is present.
 func (c Column) Depth() int { return c.topDef }
 
 func checkLeaf(c Column, v *Values, rows int) error {
@@ -102,7 +102,7 @@ func checkLeaf(c Column, v *Values, rows int) error {
 	return nil
 }
 
-// leafCuts divides a chunk as cuts does.
+// leafCuts is cuts for a leaf of a tree.
 func leafCuts(c Column, v *Values, pageBytes int) []cut {
 	var out []cut
 	p, bytes := cut{}, 0
@@ -111,7 +111,7 @@ func leafCuts(c Column, v *Values, pageBytes int) []cut {
 			out = append(out, p)
 			p, bytes = cut{fromRow: i, toRow: i, from: p.to, to: p.to}, 0
 		}
-		p.toRow++ // of a leaf the entries of its levels
+		p.toRow++ // rows of a leaf's cut are entries of its levels
 		p.levels++
 		if int(d) != c.topDef {
 			continue
@@ -124,7 +124,7 @@ func leafCuts(c Column, v *Values, pageBytes int) []cut {
 	return append(out, p)
 }
 
-// leafLevels writes the levels of a page.
+// leafLevels appends the repetition and definition levels of a page.
 func leafLevels(dst []byte, c Column, v *Values, p cut) []byte {
 	for k, levels := range [][]uint8{v.Rep[p.fromRow:p.toRow], v.Def[p.fromRow:p.toRow]} {
 		top := c.topDef

@@ -13,7 +13,7 @@ import (
 	"github.com/turnpack/turnpack/internal/pqread"
 )
 
-// Nested columns are read again as they were written, whatever the pages hold.
+// Nested columns are read back as they were written, for every page size.
 func TestTrees(t *testing.T) {
 	word := func(name string, null bool) Node { return Node{Name: name, Kind: Text, Nullable: null} }
 	tree := []Node{word("id", false), {Name: "turns", List: true, Members: []Node{word("role", false), word("text", true),
@@ -98,7 +98,7 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// Levels that fit no row are refused.
+// Levels that do not match the rows are refused.
 func TestTreeLevels(t *testing.T) {
 	w, _, err := NewTreeWriter(io.Discard, []Node{{Name: "a", Kind: Text, Nullable: true}}, 0)
 	require.NoError(t, err)

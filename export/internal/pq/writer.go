@@ -21,11 +21,10 @@ import (
 
 const (
 	magic    = "PAR1"
-	hugePage = 32 << 20 // the memory of larger ones is not kept
+	hugePage = 32 << 20 // larger page buffers are freed after the row group
 )
 
-// createdBy stands in every file's footer; it never changes with the machine
-// or the time.
+// createdBy is written in every file's footer. It does not depend on the machine or the time.
 const createdBy = "turnpack version 1.0.0"
 
 // Writer writes one Parquet file to a stream. Its methods must not be called
@@ -34,10 +33,10 @@ type Writer struct {
 	out     *Counter
 	columns []Column
 	level   int
-	page    int // bytes at which a data page is cut, at the next row
+	page    int // size in bytes at which a data page ends, at the next row
 	meta    *metadata.FileMetaDataBuilder
 	encs    map[zstd.EncoderLevel]*zstd.Encoder
-	enc     *zstd.Encoder // of the column being written, nil = uncompressed
+	enc     *zstd.Encoder // encoder of the column being written, nil = uncompressed
 	groups  int
 	err     error
 	closed  bool
@@ -52,7 +51,7 @@ type Counter struct {
 	Err error
 }
 
-// Write hands b on.
+// Write passes b to the destination.
 func (c *Counter) Write(b []byte) (int, error) {
 	if c.Err != nil {
 		return 0, c.Err
@@ -66,7 +65,7 @@ func (c *Counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Seek tells the position, which is all that the Arrow writer asks for.
+// Seek returns the current position, the only query that the Arrow writer makes.
 func (c *Counter) Seek(offset int64, whence int) (int64, error) {
 	if offset != 0 || whence != io.SeekCurrent {
 		return 0, errors.New("the destination cannot seek")
@@ -74,8 +73,8 @@ func (c *Counter) Seek(offset int64, whence int) (int64, error) {
 	return c.N, nil
 }
 
-// NewWriter starts a file on w. level is the zstd level, 1 … 22; 0 takes each column's own
-// and −1 writes uncompressed pages.
+// NewWriter starts a file on w. level is the zstd level, 1 to 22; 0 uses each column's own
+// level and −1 writes uncompressed pages.
 func NewWriter(w io.Writer, columns []Column, level int) (*Writer, error) {
 	tree := make([]Node, len(columns))
 	for i, c := range columns {
@@ -102,11 +101,11 @@ func newWriter(w io.Writer, tree []Node, columns []Column, level int) (*Writer, 
 	return out, out.err
 }
 
-// Written is the number of bytes handed to the destination so far.
+// Written returns the number of bytes passed to the destination so far.
 func (w *Writer) Written() int64 { return w.out.N }
 
-// WriteRowGroup writes one row group of the given number of rows; values holds
-// one entry per column.
+// WriteRowGroup writes a row group of the given number of rows. values has one entry per
+// column.
 func (w *Writer) WriteRowGroup(rows int, values []Values) error {
 	if w.err != nil {
 		return w.err
@@ -128,7 +127,7 @@ func (w *Writer) writeRowGroup(rows int, values []Values) error {
 		}
 		total += chunk
 	}
-	if cap(w.raw) > hugePage { // of one row
+	if cap(w.raw) > hugePage { // grown by one huge row
 		w.raw, w.packed = nil, nil
 	}
 	rg.SetNumRows(rows)
@@ -137,8 +136,7 @@ func (w *Writer) writeRowGroup(rows int, values []Values) error {
 	return err
 }
 
-// writeChunk writes one column of a row group and returns its uncompressed
-// size.
+// writeChunk writes one column of a row group and returns its uncompressed size.
 func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.ColumnChunkMetaDataBuilder) (int64, error) {
 	if err := checkShape(c, v, rows); err != nil {
 		return 0, err
@@ -206,7 +204,7 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 	if err := meta.Finish(info, dict != nil, false, metadata.EncodingStats{}, nil); err != nil {
 		return 0, err
 	}
-	// Finish knows encodings by column and file; ours may differ by chunk.
+	// Finish assumes one encoding per column and file; here it can differ by chunk.
 	if dict == nil {
 		meta.Contents().MetaData.Encodings[0] = 0
 		if enc == byteStreamSplit {
@@ -216,7 +214,7 @@ func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.Column
 	return info.UncompressedSize, nil
 }
 
-// useEncoder sets the encoder for column c.
+// useEncoder selects the encoder for column c.
 func (w *Writer) useEncoder(c Column) error {
 	level := cmp.Or(w.level, c.Level, 3)
 	if level < 0 {
@@ -224,8 +222,8 @@ func (w *Writer) useEncoder(c Column) error {
 	}
 	speed := zstd.EncoderLevelFromZstd(level)
 	if w.encs[speed] == nil {
-		// The low memory mode writes the same bytes with half the history, and is slow
-		// only on what is longer than the window, as a row of millions of tokens is.
+		// The low memory mode writes the same bytes with half the history. It is slower only
+		// for pages longer than the window, such as a row of millions of tokens.
 		enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(speed), zstd.WithEncoderConcurrency(1),
 			zstd.WithZeroFrames(true), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
 		if err != nil {
@@ -259,7 +257,7 @@ func checkShape(c Column, v *Values, rows int) error {
 	return nil
 }
 
-// writePage writes w.raw as one page and returns its size before compression.
+// writePage writes w.raw as one page and returns its size before compression, header included.
 func (w *Writer) writePage(dict bool, values int, enc parquet.Encoding) (int64, error) {
 	if len(w.raw) > math.MaxInt32 || values > math.MaxInt32 {
 		return 0, fmt.Errorf("a page of %d bytes is over the 2 GiB that Parquet allows; split the row", len(w.raw))
@@ -279,8 +277,8 @@ func (w *Writer) writePage(dict bool, values int, enc parquet.Encoding) (int64, 
 	return int64(len(w.header) + len(w.raw)), nil
 }
 
-// Close writes the footer with the given metadata, in order. It does not close
-// the destination. Only the first call writes.
+// Close writes the footer with the metadata kv, in order. It does not close the destination.
+// Only the first call writes.
 func (w *Writer) Close(kv []pqread.KV) error {
 	if w.closed || w.err != nil {
 		return w.err

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -285,10 +286,7 @@ func (d *driver) Images(ctx context.Context) ([]string, error) {
 		if d.options.Root == "" {
 			return nil, nil // all are pulled
 		}
-		files, _ := filepath.Glob(filepath.Join(d.options.Root, "*.sif"))
-		for i, f := range files {
-			files[i] = filepath.Base(f)
-		}
+		files, _ := fs.Glob(os.DirFS(d.options.Root), "*.sif")
 		return files, nil
 	}
 	r, err := d.manage(ctx, "images", "--format", "{{.Repository}}:{{.Tag}}")

@@ -161,7 +161,8 @@ func TestHungProgram(t *testing.T) {
 }
 
 func TestApptainer(t *testing.T) {
-	root := t.TempDir()
+	root := filepath.Join(t.TempDir(), "a[b]c") // a name, not a pattern
+	require.NoError(t, os.Mkdir(root, 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "i.sif"), nil, 0o644))
 	d, p := driver(t, container.Options{Engine: "apptainer", Root: root, Args: []string{"--nv"}})
 	ctx := context.Background()
