@@ -3,6 +3,8 @@ package turnpack_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -102,4 +104,40 @@ func TestRunsThatEncodeNothing(t *testing.T) {
 		require.Equal(t, 1, d.aborted)
 	}
 	require.Positive(t, report.Read)
+}
+
+// stubborn is a source that ignores its context and counts what it gives.
+type stubborn struct {
+	turnpack.Slice
+	given  *int
+	before func(given int) // called before each rollout
+}
+
+func (s stubborn) Rollouts(context.Context) iter.Seq2[*rollout.Rollout, error] {
+	return func(yield func(*rollout.Rollout, error) bool) {
+		for _, r := range s.Slice {
+			*s.given++
+			if s.before(*s.given); !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// A run that is cancelled in its second pass does not read the rest of its source.
+func TestCancelledRunsReadNoFurther(t *testing.T) {
+	var many turnpack.Slice
+	for i := range 200 {
+		many = append(many, attempt(fmt.Sprint(i), i%2, true))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	given, last := 0, len(many)+5
+	src := stubborn{many, &given, func(given int) {
+		if given == last {
+			cancel()
+		}
+	}}
+	_, err := turnpack.WithAgainLimit(turnpack.Pipeline{Model: model(t), Workers: 1}, -1).Run(ctx, src, &draft{})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, last, given)
 }

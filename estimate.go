@@ -38,8 +38,9 @@ func (x *run) scoreOf(r *rollout.Rollout, at rolloutAt) (got rollout.Reward, app
 	}
 	got, applied = x.shaper.shape(r, got, x.sizes)
 	if x.shaper.spent != nil && got.Excluded == "" {
-		if by := x.shaper.spent[at.group][at.index] - got.Total; by != 0 {
-			got.Total, applied = got.Total+by, append(applied, shaped.Applied{Rule: shaped.RuleSpending, By: by})
+		if spent := x.shaper.spent[at.group][at.index]; spent != got.Total {
+			applied = append(applied, shaped.Applied{Rule: shaped.RuleSpending, By: spent - got.Total})
+			got.Total = spent // as it is in the statistics, to the last bit
 		}
 	}
 	return got, applied

@@ -89,7 +89,10 @@ func (f *feeder) feed(src Source) {
 	f.given = make([]bool, all)
 	order := passedOver{from: f.before}
 	for r, err := range f.remaining(f.ctx, src) {
-		if err != nil || r == nil || f.ctx.Err() != nil {
+		if f.ctx.Err() != nil {
+			return
+		}
+		if err != nil || r == nil {
 			continue // reported in the first pass
 		}
 		at, ok := f.seen.Of(r.ID)

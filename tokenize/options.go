@@ -117,7 +117,7 @@ func (o Options) Validate() error {
 		}
 	}
 	if o.Edges == edgesDocument && o.Mode != PerStep && o.Mode != Whole {
-		fault("Edges", "edgesDocument lets tokens cross turns, which merged rows cannot hold: use PerStep or Whole")
+		fault("Edges", "found %q, which lets tokens cross turns, and merged rows cannot hold such tokens: use PerStep or Whole", o.Edges)
 	}
 	for k, v := range o.Kwargs {
 		if !json.Valid(v) {
