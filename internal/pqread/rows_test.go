@@ -125,6 +125,15 @@ func TestLongDecimals(t *testing.T) {
 	require.ErrorContains(t, err, "row group 0: column s: a decimal of ")
 }
 
+// Keys that are written as numbers cannot be the keys of an object.
+func TestMapsOfNumbersAreNoObjects(t *testing.T) {
+	for _, key := range []element{{typ: ByteArray, text: true}, {typ: ByteArray}, {typ: ByteArray, decimal: true}, {typ: ByteArray, half: true}, {typ: Int32}} {
+		read, err := readTree([]element{{children: 1}, {name: "m", pair: true, children: 1}, {name: "key_value", repetition: repeated, children: 2}, key, {typ: Int32}})
+		require.NoError(t, err)
+		require.Equal(t, key.typ == ByteArray && !key.decimal && !key.half, read.columns[0].pairs, "%+v", key)
+	}
+}
+
 // A damaged file gives an error or other rows, within limits of time and memory.
 func TestDamagedRows(t *testing.T) {
 	for _, name := range []string{"types", "nested"} {

@@ -139,7 +139,8 @@ func (n *node) container() {
 	case e.pair && len(inner.kids) == 2:
 		n.inner = inner
 		key := inner.kids[0]
-		n.pairs = key.kids == nil && key.repetition != repeated && key.schema.typ == ByteArray
+		number := key.schema.decimal || key.schema.half
+		n.pairs = key.kids == nil && key.repetition != repeated && key.schema.typ == ByteArray && !number
 	case e.list || unsaid:
 		n.inner = inner
 		if len(inner.kids) == 1 && inner.kids[0].repetition != repeated && inner.name != "array" && inner.name != n.name+"_tuple" {
