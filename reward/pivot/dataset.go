@@ -185,6 +185,9 @@ func tools(r *rollout.Rollout) ([]json.RawMessage, error) {
 		if err := json.Unmarshal(t, &flat); err != nil {
 			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: r.ID, Field: "tools/" + strconv.Itoa(i)}, "a tool is an object: %w", err)
 		}
+		if flat == nil {
+			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: r.ID, Field: "tools/" + strconv.Itoa(i)}, "a tool is an object, found null")
+		}
 		if f, nested := flat["function"]; nested {
 			inner := map[string]json.RawMessage{}
 			if err := json.Unmarshal(f, &inner); err != nil {

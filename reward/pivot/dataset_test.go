@@ -105,3 +105,16 @@ func TestRowsOfTextAndNativeCalls(t *testing.T) {
 	_, err = pivot.Data{}.Row(text, pivot.Candidate{Message: 99})
 	require.Error(t, err)
 }
+
+// A tool that is null is no object, as is a number.
+func TestNullToolIsAnError(t *testing.T) {
+	for _, tool := range []string{"null", "3"} {
+		r := &rollout.Rollout{ID: "r", Tools: []json.RawMessage{json.RawMessage(tool)}, Messages: []rollout.Message{
+			{Role: rollout.RoleUser, Content: "go"},
+			{Role: rollout.RoleAssistant, ToolCalls: []rollout.ToolCall{{ID: "c", Name: "bash", Arguments: "{}"}}},
+		}}
+		_, err := pivot.Data{}.Row(r, pivot.Candidates(r, false)[0])
+		require.ErrorIs(t, err, rollout.KindFormat, tool)
+		require.ErrorContains(t, err, "tools/0", tool)
+	}
+}
