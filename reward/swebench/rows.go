@@ -222,6 +222,8 @@ func readKeyed[T any](body []byte) (rows []T, ok bool, err error) {
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return nil, false, nil
 	}
+	var names []string
+	var values []json.RawMessage
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
@@ -234,9 +236,15 @@ func readKeyed[T any](body []byte) (rows []T, ok bool, err error) {
 		if len(value) == 0 || value[0] != '{' {
 			return nil, false, nil
 		}
+		name, _ := key.(string)
+		names, values = append(names, name), append(values, value)
+	}
+	if _, err := dec.Token(); err != nil || dec.More() {
+		return nil, false, nil
+	}
+	for i, name := range names {
 		var row T
-		if err := json.Unmarshal(value, &row); err != nil {
-			name, _ := key.(string)
+		if err := json.Unmarshal(values[i], &row); err != nil {
 			e := jsonError("expected a prediction", err)
 			if located, ok := errors.AsType[*rollout.Error](e); ok {
 				c := *located
@@ -246,9 +254,6 @@ func readKeyed[T any](body []byte) (rows []T, ok bool, err error) {
 			return nil, true, e
 		}
 		rows = append(rows, row)
-	}
-	if _, err := dec.Token(); err != nil || dec.More() {
-		return nil, false, nil
 	}
 	return rows, true, nil
 }

@@ -397,3 +397,15 @@ func TestKit(t *testing.T) {
 	}
 	require.Equal(t, 76, n)
 }
+
+// A JSONL row may begin with an object of its own.
+func TestPredictionThatBeginsWithAnObject(t *testing.T) {
+	row := `{"usage":{"tokens":3},"instance_id":"a","model_patch":"x"}`
+	for _, text := range []string{row, row + "\n" + row} {
+		p, err := swebench.ReadPredictions(strings.NewReader(text))
+		require.NoError(t, err)
+		require.Equal(t, "a", p[0].InstanceID)
+	}
+	_, err := swebench.ReadPredictions(strings.NewReader(`{"a":{"instance_id":"a"},"b":{"model_patch":"x"}}`))
+	require.ErrorContains(t, err, "/b/instance_id")
+}
