@@ -479,3 +479,22 @@ func TestModesAreChanges(t *testing.T) {
 	}
 	require.Len(t, prints, 3)
 }
+
+// A fault of a patch names the file of the artifact that holds it.
+func TestFaultsNameTheirPatch(t *testing.T) {
+	hunk := "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+c\n"
+	for _, c := range []struct {
+		change func(*ssr.Artifact)
+		file   string
+	}{
+		{func(a *ssr.Artifact) { a.Bug = hunk }, "bug_inject.diff"},
+		{func(a *ssr.Artifact) { a.Weaken = "prose" }, "test_weaken.diff"},
+		{func(a *ssr.Artifact) { a.Attempts = []string{hunk} }, "attempts/0"},
+	} {
+		a := artifact()
+		c.change(&a)
+		err := a.Validate()
+		require.ErrorIs(t, err, rollout.KindFormat)
+		require.ErrorContains(t, err, c.file)
+	}
+}
