@@ -331,9 +331,10 @@ func TestValidate(t *testing.T) {
 }
 
 func TestRewards(t *testing.T) {
-	for _, bad := range [][2]int{{0, 0}, {-1, 4}, {5, 4}} {
+	for bad, field := range map[[2]int]string{{0, 0}: "attempts:", {0, -1}: "attempts:", {-1, 4}: "solved:", {5, 4}: "solved:"} {
 		_, err := ssr.InjectReward(bad[0], bad[1], true, 0.8)
 		require.ErrorIs(t, err, rollout.KindInput)
+		require.ErrorContains(t, err, field)
 	}
 	_, err := ssr.InjectReward(1, 2, true, math.NaN())
 	require.ErrorIs(t, err, rollout.KindInput)
