@@ -76,7 +76,7 @@ func Parse(text string) (*Patch, error) {
 		}
 		for _, fragment := range f.TextFragments {
 			if err := fragment.Validate(); err != nil {
-				return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: f.NewName}, "hunk %s: %w", strings.TrimSpace(fragment.Header()), err)
+				return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: cmp.Or(f.NewName, f.OldName)}, "hunk %s: %w", strings.TrimSpace(fragment.Header()), err)
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func (p *Patch) Reverse() (*Patch, error) {
 	for i, f := range p.files {
 		r := *f
 		if f.IsCopy || f.IsBinary && f.BinaryFragment != nil && f.ReverseBinaryFragment == nil {
-			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: f.NewName}, "expected a change that can be undone, found a copy or a binary change without its reverse").
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: cmp.Or(f.NewName, f.OldName)}, "expected a change that can be undone, found a copy or a binary change without its reverse").
 				WithFix("make the patch with git diff --binary --no-renames")
 		}
 		r.OldName, r.NewName = f.NewName, f.OldName

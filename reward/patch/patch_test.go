@@ -345,3 +345,12 @@ func TestGitSectionsBesidePlainOnesLoseTheirPrefixOnce(t *testing.T) {
 		require.Equal(t, c.want, parse(t, c.text).Touched(), c.reason)
 	}
 }
+
+// The fault of a deletion names the file that goes.
+func TestFaultsOfDeletionsNameTheFile(t *testing.T) {
+	p, err := patch.Parse("diff --git a/gone.bin b/gone.bin\ndeleted file mode 100644\nindex 0f49c4ae77b43dff338093c78e009676e7e308ba..0000000000000000000000000000000000000000\nGIT binary patch\nliteral 0\nHcmV?d00001\n\n")
+	require.NoError(t, err)
+	_, err = p.Reverse()
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.ErrorContains(t, err, "gone.bin")
+}
