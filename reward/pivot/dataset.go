@@ -235,7 +235,9 @@ func tools(r *rollout.Rollout) ([]json.RawMessage, error) {
 			var arguments map[string]json.RawMessage
 			_ = json.Unmarshal([]byte(c.Arguments), &arguments) // arguments that are not an object are ignored
 			for key, value := range arguments {
-				shown[c.Name][key] = parameter{jsonType(value)}
+				if _, seen := shown[c.Name][key]; !seen || string(value) != "null" { // a null has no type of its own
+					shown[c.Name][key] = parameter{jsonType(value)}
+				}
 			}
 		}
 	}
