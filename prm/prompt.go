@@ -183,7 +183,11 @@ func (p Prompt) Compile() (*Builder, error) {
 		}
 		return t
 	}
-	b.system, b.user = parse("System", p.System, systemText+cmp.Or(p.Verdict, verdictFor(Rule{}))), parse("User", p.User, strings.TrimSuffix(userText, "\n"))
+	system := "System"
+	if p.System == "" && p.Verdict != "" {
+		system = "Verdict" // the only part that the caller wrote
+	}
+	b.system, b.user = parse(system, p.System, systemText+cmp.Or(p.Verdict, verdictFor(Rule{}))), parse("User", p.User, strings.TrimSuffix(userText, "\n"))
 	return b, f.Err()
 }
 

@@ -386,3 +386,19 @@ func TestAgreement(t *testing.T) {
 	tally.Add([]rollout.StepScore{{Score: new(1.0), Votes: ballot("+++")}})
 	require.Nil(t, tally.Agreement().Kappa, "one value only: chance explains everything")
 }
+
+// A fault of the verdict is no fault of the system prompt, which is the built-in one.
+func TestFaultOfTheVerdictNamesIt(t *testing.T) {
+	for _, verdict := range []string{"{{", "{{.Nope}}"} {
+		_, err := prm.Prompt{Verdict: verdict}.Compile()
+		require.ErrorIs(t, err, rollout.KindTemplate)
+		require.ErrorContains(t, err, "Prompt.Verdict")
+		require.NotContains(t, err.Error(), "Prompt.System")
+	}
+	_, err := prm.Prompt{System: "{{", Verdict: "unused"}.Compile()
+	require.ErrorContains(t, err, "Prompt.System")
+	b, err := prm.Prompt{Verdict: "{{index .History 0}}"}.Compile()
+	require.NoError(t, err)
+	_, err = b.Messages(prm.View{})
+	require.ErrorContains(t, err, "Prompt.Verdict")
+}

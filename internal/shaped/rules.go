@@ -73,15 +73,17 @@ func FactsOf(r *rollout.Rollout) Facts {
 	return f
 }
 
-// finish returns the recorded finish reason, or the one implied by the status.
+// finish returns the recorded finish reason, or the one implied by the status, "" if neither is known.
 func (f *Facts) finish() string {
 	switch {
 	case f.FinishReason != "":
 		return f.FinishReason
+	case f.Status == rollout.StatusCompleted:
+		return "stop"
 	case f.Status == rollout.StatusTruncated:
 		return "length"
 	}
-	return "stop"
+	return ""
 }
 
 // Masks returns the reason why StopProperly masks all rows of a rollout, "" if it does not.

@@ -32,6 +32,9 @@ func TestShape(t *testing.T) {
 		{"one that ended keeps its reward", Rules{TruncatedCoef: ptr(0.5)}, 1, Facts{Status: done}, 1, nil},
 		{"a call at the end is no stop", Rules{StopProperly: true}, 1, Facts{Status: done, FinishReason: "tool_calls"}, 0, []Applied{{ruleStop, -1}}},
 		{"no reason recorded, completed", Rules{StopProperly: true}, 1, Facts{Status: done}, 1, nil},
+		{"no reason recorded, failed", Rules{StopProperly: true}, 1, Facts{Status: rollout.StatusFailed}, 0, []Applied{{ruleStop, -1}}},
+		{"no reason recorded, aborted", Rules{StopProperly: true}, 1, Facts{Status: rollout.StatusAborted}, 0, []Applied{{ruleStop, -1}}},
+		{"no reason recorded, no status either", Rules{StopProperly: true}, 1, Facts{}, 0, []Applied{{ruleStop, -1}}},
 		{"no reason recorded, cut off", Rules{StopProperly: true}, 1, Facts{Status: cut}, 0, []Applied{{ruleStop, -1}}},
 		{"half of the buffer", Rules{Soft: soft}, 1, Facts{Length: 75}, 0.5, []Applied{{ruleSoft, -0.5}}},
 		{"moved, then scaled", Rules{Affine: shaping.Affine{Bias: -0.5, Scale: 10}}, 1, Facts{}, 5, []Applied{{ruleAffine, 4}}},
@@ -42,6 +45,9 @@ func TestShape(t *testing.T) {
 		got, by := c.rules.Shape(c.total, c.facts)
 		require.Equal(t, c.want, got, c.reason)
 		require.Equal(t, c.by, by, c.reason)
+		if c.rules.StopProperly {
+			require.Equal(t, c.by != nil, c.rules.Masks(c.facts) != "", c.reason)
+		}
 	}
 }
 

@@ -210,7 +210,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 		return nil, nil, nil, ctx.Err()
 	}
 	defer func() { <-c.slots }()
-	e, err := c.pool.acquire(ctx)
+	e, probe, err := c.pool.acquire(ctx)
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -219,7 +219,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	}
 	body, err := c.body(req, n)
 	if err != nil {
-		c.pool.release(e, neutral, 0, nil)
+		c.pool.release(e, probe, neutral, 0, nil)
 		return e, nil, &failure{err: err}, nil
 	}
 	rctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
@@ -240,7 +240,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	if fail != nil {
 		fail.err = errors.New(c.redact(fail.err.Error()))
 	}
-	c.release(ctx, e, fail)
+	c.release(ctx, e, probe, fail)
 	out := Outcome{Status: status, Votes: len(replies), Duration: took}
 	for i := range replies {
 		replies[i].Latency = took
@@ -275,14 +275,14 @@ func mayRefuseN(status int) bool {
 
 // release returns the endpoint to the pool. A request cancelled by its caller says nothing about the
 // server.
-func (c *Client) release(ctx context.Context, e *endpoint, fail *failure) {
+func (c *Client) release(ctx context.Context, e *endpoint, probe bool, fail *failure) {
 	switch {
 	case fail == nil:
-		c.pool.release(e, healthy, 0, nil)
+		c.pool.release(e, probe, healthy, 0, nil)
 	case ctx.Err() != nil:
-		c.pool.release(e, neutral, 0, nil)
+		c.pool.release(e, probe, neutral, 0, nil)
 	default:
-		c.pool.release(e, fail.health, fail.pause, fail.err)
+		c.pool.release(e, probe, fail.health, fail.pause, fail.err)
 	}
 }
 

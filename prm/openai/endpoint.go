@@ -36,16 +36,17 @@ type pool struct {
 	next      int // index at which the search starts, so that equal endpoints take turns
 }
 
-// acquire returns the healthy endpoint with the fewest requests in flight. If there is none, it waits
-// for the first endpoint that may be tried; the error is the context's.
-func (p *pool) acquire(ctx context.Context) (*endpoint, error) {
+// acquire returns the healthy endpoint with the fewest requests in flight, and whether the request is
+// its probe. If there is none, it waits for the first endpoint that may be tried; the error is the
+// context's.
+func (p *pool) acquire(ctx context.Context) (e *endpoint, probe bool, err error) {
 	for {
-		e, wait := p.choose(time.Now())
+		e, probe, wait := p.choose(time.Now())
 		if e != nil {
-			return e, nil
+			return e, probe, nil
 		}
 		if err := sleep(ctx, wait); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 }
@@ -54,11 +55,11 @@ func (p *pool) acquire(ctx context.Context) (*endpoint, error) {
 // endpoint.
 const probePoll = 20 * time.Millisecond
 
-func (p *pool) choose(now time.Time) (*endpoint, time.Duration) {
+func (p *pool) choose(now time.Time) (e *endpoint, probe bool, wait time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var best *endpoint
-	wait := time.Duration(-1)
+	wait = -1
 	later := func(d time.Duration) {
 		if wait < 0 || d < wait {
 			wait = d
@@ -78,12 +79,12 @@ func (p *pool) choose(now time.Time) (*endpoint, time.Duration) {
 		}
 	}
 	if best == nil {
-		return nil, wait
+		return nil, false, wait
 	}
 	p.next++
 	best.inFlight++
 	best.probing = best.ejected > 0
-	return best, 0
+	return best, best.probing, 0
 }
 
 // verdict is the result of an attempt for the health of its endpoint.
@@ -95,14 +96,13 @@ const (
 	neutral // the endpoint was not at fault
 )
 
-// release returns an endpoint to the pool and updates its health. cause is the error of the attempt,
-// nil if there was none.
-func (p *pool) release(e *endpoint, v verdict, pause time.Duration, cause error) {
+// release returns an endpoint to the pool and updates its health. probe is what acquire returned; cause
+// is the error of the attempt, nil if there was none.
+func (p *pool) release(e *endpoint, probe bool, v verdict, pause time.Duration, cause error) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.inFlight--
-	e.probing = false
 	if cause != nil && (v == failing || pause > 0) {
 		e.cause = cause
 	}
@@ -111,17 +111,21 @@ func (p *pool) release(e *endpoint, v verdict, pause time.Duration, cause error)
 			e.notBefore = t
 		}
 	}
+	switch {
+	case probe:
+		e.probing = false
+	case e.ejected > 0:
+		return // an earlier request: only the probe ends or extends an ejection
+	}
 	switch v {
 	case healthy:
 		e.failures, e.ejected, e.cause = 0, 0, nil
 	case failing:
 		e.failures++
-		// A failure during an ejection belongs to an earlier request, unless the ejection has ended:
-		// then it was the probe.
 		switch {
-		case e.ejected > 0 && !now.Before(e.until):
+		case probe:
 			e.eject(min(2*e.ejected, p.ejectMax), now)
-		case e.ejected == 0 && e.failures >= p.ejectAfter:
+		case e.failures >= p.ejectAfter:
 			e.eject(p.ejectFor, now)
 		}
 	}

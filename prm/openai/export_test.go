@@ -20,3 +20,10 @@ func (c *Client) First() (inFlight int, ejected, oneByOne bool) {
 	e := c.pool.endpoints[0]
 	return e.inFlight, e.ejected > 0, e.oneByOne.Load()
 }
+
+// Ejection returns the length of the first endpoint's ejection, 0 if it is in service.
+func (c *Client) Ejection() time.Duration {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	return c.pool.endpoints[0].ejected
+}

@@ -57,15 +57,9 @@ func Parse(text string) (*Patch, error) {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "expected a unified diff, found no file in it").
 			WithFix("make it with git diff")
 	}
-	const header = "diff --git "
-	headers := strings.Count(text, "\n"+header)
-	if strings.HasPrefix(text, header) {
-		headers++
-	}
-	for _, f := range files {
-		// go-gitdiff removes the prefixes of sections with a git header, which also state ids or
-		// modes.
-		if headers < len(files) && f.OldOIDPrefix+f.NewOIDPrefix == "" && f.OldMode|f.NewMode == 0 && !f.IsRename && !f.IsCopy {
+	git := gitSections(text, len(files))
+	for i, f := range files {
+		if !git[i] { // go-gitdiff removes the prefixes of the others
 			f.OldName, f.NewName = dropPrefix(f.OldName), dropPrefix(f.NewName)
 			// Set the modes as git writes them, so that String returns a valid patch.
 			switch {
@@ -82,11 +76,29 @@ func Parse(text string) (*Patch, error) {
 		}
 		for _, fragment := range f.TextFragments {
 			if err := fragment.Validate(); err != nil {
-				return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: f.NewName}, "hunk %s: %w", strings.TrimSpace(fragment.Header()), err)
+				return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Field: cmp.Or(f.NewName, f.OldName)}, "hunk %s: %w", strings.TrimSpace(fragment.Header()), err)
 			}
 		}
 	}
 	return &Patch{files}, nil
+}
+
+// gitSections reports which of the n files of a valid patch have git's header.
+func gitSections(text string, n int) []bool {
+	const header = "diff --git "
+	parts := strings.Split("\n"+strings.TrimSuffix(text, "\n"), "\n"+header)
+	git := make([]bool, 0, n)
+	for i, part := range parts {
+		if i > 0 {
+			git = append(git, true)
+			part = header + part
+		}
+		if len(parts)-1 < n { // some are plain: all files of a part but the one with its header
+			files, _, _ := gitdiff.Parse(strings.NewReader(part + "\n"))
+			git = append(git, make([]bool, len(files)-min(i, 1))...)
+		}
+	}
+	return git
 }
 
 // dropPrefix removes the prefix a/ or b/, which the parser keeps for plain diffs.
@@ -172,7 +184,7 @@ func (p *Patch) Reverse() (*Patch, error) {
 	for i, f := range p.files {
 		r := *f
 		if f.IsCopy || f.IsBinary && f.BinaryFragment != nil && f.ReverseBinaryFragment == nil {
-			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: f.NewName}, "expected a change that can be undone, found a copy or a binary change without its reverse").
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: cmp.Or(f.NewName, f.OldName)}, "expected a change that can be undone, found a copy or a binary change without its reverse").
 				WithFix("make the patch with git diff --binary --no-renames")
 		}
 		r.OldName, r.NewName = f.NewName, f.OldName

@@ -326,3 +326,31 @@ func TestPlainSectionsBesideThoseOfGitLoseTheirPrefixToo(t *testing.T) {
 		}
 	}
 }
+
+// A section with git's header needs no index or mode lines to keep a directory named like a prefix.
+func TestGitSectionsBesidePlainOnesLoseTheirPrefixOnce(t *testing.T) {
+	plain := "--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-old\n+new\n"
+	git := "diff --git a/b/a.txt b/b/a.txt\n--- a/b/a.txt\n+++ b/b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"
+	for _, c := range []struct {
+		reason, text string
+		want         []string
+	}{
+		{"git first", git + plain, []string{"b/a.txt", "b.txt"}},
+		{"plain first", plain + git, []string{"b.txt", "b/a.txt"}},
+		{"after prose", "The fix:\n" + git + "and\n" + plain, []string{"b/a.txt", "b.txt"}},
+		{"two of git", git + plain + strings.ReplaceAll(git, "a.txt", "c.txt"), []string{"b/a.txt", "b.txt", "b/c.txt"}},
+		{"two plain ones between", git + plain + strings.ReplaceAll(plain, "b.txt", "b/b.txt") + strings.ReplaceAll(git, "a.txt", "c.txt"),
+			[]string{"b/a.txt", "b.txt", "b/b.txt", "b/c.txt"}},
+	} {
+		require.Equal(t, c.want, parse(t, c.text).Touched(), c.reason)
+	}
+}
+
+// The fault of a deletion names the file that goes.
+func TestFaultsOfDeletionsNameTheFile(t *testing.T) {
+	p, err := patch.Parse("diff --git a/gone.bin b/gone.bin\ndeleted file mode 100644\nindex 0f49c4ae77b43dff338093c78e009676e7e308ba..0000000000000000000000000000000000000000\nGIT binary patch\nliteral 0\nHcmV?d00001\n\n")
+	require.NoError(t, err)
+	_, err = p.Reverse()
+	require.ErrorIs(t, err, rollout.KindInput)
+	require.ErrorContains(t, err, "gone.bin")
+}

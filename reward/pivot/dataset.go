@@ -185,6 +185,9 @@ func tools(r *rollout.Rollout) ([]json.RawMessage, error) {
 		if err := json.Unmarshal(t, &flat); err != nil {
 			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: r.ID, Field: "tools/" + strconv.Itoa(i)}, "a tool is an object: %w", err)
 		}
+		if flat == nil {
+			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: r.ID, Field: "tools/" + strconv.Itoa(i)}, "a tool is an object, found null")
+		}
 		if f, nested := flat["function"]; nested {
 			inner := map[string]json.RawMessage{}
 			if err := json.Unmarshal(f, &inner); err != nil {
@@ -232,7 +235,9 @@ func tools(r *rollout.Rollout) ([]json.RawMessage, error) {
 			var arguments map[string]json.RawMessage
 			_ = json.Unmarshal([]byte(c.Arguments), &arguments) // arguments that are not an object are ignored
 			for key, value := range arguments {
-				shown[c.Name][key] = parameter{jsonType(value)}
+				if _, seen := shown[c.Name][key]; !seen || string(value) != "null" { // a null has no type of its own
+					shown[c.Name][key] = parameter{jsonType(value)}
+				}
 			}
 		}
 	}

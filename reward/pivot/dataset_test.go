@@ -105,3 +105,29 @@ func TestRowsOfTextAndNativeCalls(t *testing.T) {
 	_, err = pivot.Data{}.Row(text, pivot.Candidate{Message: 99})
 	require.Error(t, err)
 }
+
+// A tool that is null is no object, as is a number.
+func TestNullToolIsAnError(t *testing.T) {
+	for _, tool := range []string{"null", "3"} {
+		r := &rollout.Rollout{ID: "r", Tools: []json.RawMessage{json.RawMessage(tool)}, Messages: []rollout.Message{
+			{Role: rollout.RoleUser, Content: "go"},
+			{Role: rollout.RoleAssistant, ToolCalls: []rollout.ToolCall{{ID: "c", Name: "bash", Arguments: "{}"}}},
+		}}
+		_, err := pivot.Data{}.Row(r, pivot.Candidates(r, false)[0])
+		require.ErrorIs(t, err, rollout.KindFormat, tool)
+		require.ErrorContains(t, err, "tools/0", tool)
+	}
+}
+
+// A null among the recorded arguments does not hide the type of the others.
+func TestNullArgumentKeepsTheTypeSeen(t *testing.T) {
+	for _, arguments := range [][]string{{`{"n":1}`, `{"n":null}`}, {`{"n":null}`, `{"n":1}`}} {
+		r := &rollout.Rollout{ID: "r"}
+		for _, a := range arguments {
+			r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleAssistant, ToolCalls: []rollout.ToolCall{{ID: "c", Name: "look", Arguments: a}}})
+		}
+		row, err := pivot.Data{}.Row(r, pivot.Candidates(r, false)[0])
+		require.NoError(t, err)
+		require.JSONEq(t, `{"type":"function","name":"look","parameters":{"type":"object","properties":{"n":{"type":"number"}}}}`, string(row.Request.Tools[0]), arguments)
+	}
+}

@@ -384,3 +384,18 @@ func TestThresholdsOutsideZeroToOneAreRefused(t *testing.T) {
 		require.ErrorContains(t, v.Validate(), "0 to 1")
 	}
 }
+
+// A mean at the bound is not above it, in whatever order and number rewards are added.
+func TestMeanAtTheBoundIsKept(t *testing.T) {
+	for n := 2; n <= 64; n++ {
+		for ones := 1; ones < n; ones++ {
+			rewards := make([]float64, n)
+			for i := range ones {
+				rewards[i] = 1
+			}
+			choices, err := pivot.Selection{MaxMean: float64(ones) / float64(n)}.Select([]pivot.Trial{{Rewards: rewards}})
+			require.NoError(t, err)
+			require.Empty(t, choices[0].Reason, "%d of %d", ones, n)
+		}
+	}
+}

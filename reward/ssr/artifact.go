@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/turnpack/turnpack/reward/patch"
@@ -119,27 +120,31 @@ func (a Artifact) Validate() error {
 			fault("test_files.txt", "expected a path inside the repository, found %q", name)
 		}
 	}
-	for _, p := range append([]string{a.Bug}, a.Attempts...) {
+	for i, p := range append([]string{a.Bug}, a.Attempts...) {
+		file := "bug_inject.diff"
+		if i > 0 {
+			file = "attempts/" + strconv.Itoa(i-1)
+		}
 		if strings.TrimSpace(p) == "" {
 			continue
 		}
 		bug, err := patch.Parse(p)
 		if err != nil {
-			errs = append(errs, err)
+			errs = append(errs, rollout.In(err, rollout.Where{File: file}))
 			continue
 		}
-		if p != a.Bug {
+		if i > 0 {
 			continue // restoring test files removes the attempts' changes to them
 		}
 		for _, name := range bug.Touched() {
 			if slices.Contains(a.TestFiles, name) {
-				fault("bug_inject.diff", "the bug touches the test file %s, which is restored before grading", name)
+				fault(file, "the bug touches the test file %s, which is restored before grading", name)
 			}
 		}
 	}
 	if strings.TrimSpace(a.Weaken) != "" {
 		if _, err := patch.Parse(a.Weaken); err != nil {
-			errs = append(errs, err)
+			errs = append(errs, rollout.In(err, rollout.Where{File: "test_weaken.diff"}))
 		}
 	}
 	if a.Order() > maxOrder {

@@ -23,8 +23,11 @@ func InjectReward(solved, attempts int, valid bool, alpha float64) (float64, err
 	if !valid {
 		return InvalidReward, nil
 	}
-	if attempts <= 0 || solved < 0 || solved > attempts {
-		return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "solved"}, "expected 0 ≤ solved ≤ attempts and attempts > 0, found %d of %d", solved, attempts)
+	if attempts <= 0 {
+		return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "attempts"}, "expected a positive number, found %d", attempts)
+	}
+	if solved < 0 || solved > attempts {
+		return 0, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "solved"}, "expected 0 to %d, the number of attempts, found %d", attempts, solved)
 	}
 	return injectReward(solved, attempts, alpha), nil
 }

@@ -331,9 +331,10 @@ func TestValidate(t *testing.T) {
 }
 
 func TestRewards(t *testing.T) {
-	for _, bad := range [][2]int{{0, 0}, {-1, 4}, {5, 4}} {
+	for bad, field := range map[[2]int]string{{0, 0}: "attempts:", {0, -1}: "attempts:", {-1, 4}: "solved:", {5, 4}: "solved:"} {
 		_, err := ssr.InjectReward(bad[0], bad[1], true, 0.8)
 		require.ErrorIs(t, err, rollout.KindInput)
+		require.ErrorContains(t, err, field)
 	}
 	_, err := ssr.InjectReward(1, 2, true, math.NaN())
 	require.ErrorIs(t, err, rollout.KindInput)
@@ -478,4 +479,23 @@ func TestModesAreChanges(t *testing.T) {
 		prints[print] = true
 	}
 	require.Len(t, prints, 3)
+}
+
+// A fault of a patch names the file of the artifact that holds it.
+func TestFaultsNameTheirPatch(t *testing.T) {
+	hunk := "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+c\n"
+	for _, c := range []struct {
+		change func(*ssr.Artifact)
+		file   string
+	}{
+		{func(a *ssr.Artifact) { a.Bug = hunk }, "bug_inject.diff"},
+		{func(a *ssr.Artifact) { a.Weaken = "prose" }, "test_weaken.diff"},
+		{func(a *ssr.Artifact) { a.Attempts = []string{hunk} }, "attempts/0"},
+	} {
+		a := artifact()
+		c.change(&a)
+		err := a.Validate()
+		require.ErrorIs(t, err, rollout.KindFormat)
+		require.ErrorContains(t, err, c.file)
+	}
 }

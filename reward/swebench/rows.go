@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/turnpack/turnpack/reward/swebench/internal/logparse"
@@ -187,11 +188,7 @@ func readRows[T any](r io.Reader, keyed bool) ([]T, error) {
 	}
 	body := bytes.TrimSpace(data)
 	if len(body) > 0 && body[0] == '[' {
-		var rows []T
-		if err := json.Unmarshal(body, &rows); err != nil {
-			return nil, jsonError("expected a list of rows", err)
-		}
-		return rows, nil
+		return readList[T](body)
 	}
 	if keyed {
 		if rows, ok, err := readKeyed[T](body); ok {
@@ -215,6 +212,41 @@ func readRows[T any](r io.Reader, keyed bool) ([]T, error) {
 	}
 }
 
+// inMember returns err with its place inside a member of the file.
+func inMember(err error, name string) error {
+	located, ok := errors.AsType[*rollout.Error](err)
+	if !ok {
+		return err
+	}
+	c := *located
+	c.Where.Field = strings.TrimSuffix("/"+name+"/"+c.Where.Field, "/")
+	return &c
+}
+
+// readList reads a JSON list of rows.
+func readList[T any](body []byte) ([]T, error) {
+	const expected = "expected a list of rows"
+	dec := json.NewDecoder(bytes.NewReader(body))
+	if _, err := dec.Token(); err != nil {
+		return nil, jsonError(expected, err)
+	}
+	var rows []T
+	for dec.More() {
+		var row T
+		if err := dec.Decode(&row); err != nil {
+			return nil, inMember(jsonError(expected, err), strconv.Itoa(len(rows)))
+		}
+		rows = append(rows, row)
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, jsonError(expected, err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, jsonError(expected, errors.New("found text after the list"))
+	}
+	return rows, nil
+}
+
 // readKeyed reads an object of objects. ok is false if the data has another form, such as one JSONL
 // row.
 func readKeyed[T any](body []byte) (rows []T, ok bool, err error) {
@@ -222,6 +254,8 @@ func readKeyed[T any](body []byte) (rows []T, ok bool, err error) {
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
 		return nil, false, nil
 	}
+	var names []string
+	var values []json.RawMessage
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
@@ -234,21 +268,18 @@ func readKeyed[T any](body []byte) (rows []T, ok bool, err error) {
 		if len(value) == 0 || value[0] != '{' {
 			return nil, false, nil
 		}
-		var row T
-		if err := json.Unmarshal(value, &row); err != nil {
-			name, _ := key.(string)
-			e := jsonError("expected a prediction", err)
-			if located, ok := errors.AsType[*rollout.Error](e); ok {
-				c := *located
-				c.Where.Field = strings.TrimSuffix("/"+name+"/"+c.Where.Field, "/")
-				return nil, true, &c
-			}
-			return nil, true, e
-		}
-		rows = append(rows, row)
+		name, _ := key.(string)
+		names, values = append(names, name), append(values, value)
 	}
 	if _, err := dec.Token(); err != nil || dec.More() {
 		return nil, false, nil
+	}
+	for i, name := range names {
+		var row T
+		if err := json.Unmarshal(values[i], &row); err != nil {
+			return nil, true, inMember(jsonError("expected a prediction", err), name)
+		}
+		rows = append(rows, row)
 	}
 	return rows, true, nil
 }

@@ -397,3 +397,35 @@ func TestKit(t *testing.T) {
 	}
 	require.Equal(t, 76, n)
 }
+
+// A JSONL row may begin with an object of its own.
+func TestPredictionThatBeginsWithAnObject(t *testing.T) {
+	row := `{"usage":{"tokens":3},"instance_id":"a","model_patch":"x"}`
+	for _, text := range []string{row, row + "\n" + row} {
+		p, err := swebench.ReadPredictions(strings.NewReader(text))
+		require.NoError(t, err)
+		require.Equal(t, "a", p[0].InstanceID)
+	}
+	_, err := swebench.ReadPredictions(strings.NewReader(`{"a":{"instance_id":"a"},"b":{"model_patch":"x"}}`))
+	require.ErrorContains(t, err, "/b/instance_id")
+}
+
+// A fault in a list names its row.
+func TestFaultInAListNamesItsRow(t *testing.T) {
+	good := `{"instance_id":"a","model_patch":"x"}`
+	for text, place := range map[string]string{
+		"[" + good + `,{"model_patch":"x"}]`:                   "/1/instance_id",
+		"[" + good + "," + good + `,{"instance_id":3}]`:        "/2",
+		"[" + good + ",null]":                                  "/1/instance_id",
+		"[" + good + "," + good + "":                           "expected a list of rows",
+		"[" + good + "] " + good:                               "expected a list of rows",
+		"[" + good + "," + strings.TrimSuffix(good, "}") + "]": "/1",
+	} {
+		_, err := swebench.ReadPredictions(strings.NewReader(text))
+		require.ErrorIs(t, err, rollout.KindFormat, text)
+		require.ErrorContains(t, err, place, text)
+	}
+	p, err := swebench.ReadPredictions(strings.NewReader("[]"))
+	require.NoError(t, err)
+	require.Empty(t, p)
+}

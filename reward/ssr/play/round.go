@@ -275,7 +275,9 @@ func (p *round) replay(bugs []*roundBug) ([]*roundBug, error) {
 	stored := slices.DeleteFunc(p.Store.Bugs(), func(b Bug) bool {
 		return b.Repository != p.repo.Name || b.Commit != p.repo.commit || there[b.Fingerprint]
 	})
-	slices.SortStableFunc(stored, func(a, b Bug) int { return cmp.Compare(a.Live, b.Live) })
+	slices.SortStableFunc(stored, func(a, b Bug) int {
+		return cmp.Or(cmp.Compare(a.Live, b.Live), cmp.Compare(b.Difficulty(), a.Difficulty()))
+	})
 	for _, old := range stored[:min(p.Replay, len(stored))] {
 		b, err := p.number(old.Artifact, ssr.Verdict{Broken: old.Broken}, old.Strategy, old.Parent)
 		if err != nil {
