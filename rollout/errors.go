@@ -42,9 +42,9 @@ func (k Kind) String() string {
 // Error makes a Kind usable as the target of errors.Is.
 func (k Kind) Error() string { return k.String() + " error" }
 
-// Index is an optional 0-based position whose zero value means "not known". It is
-// for places of errors alone, most of whose parts are not known: in data, where an
-// index is the rule (Turn.Message, the columns of a Sequence), none is -1.
+// Index is an optional 0-based position whose zero value means "not known". It is used in
+// error locations only, where most parts are unknown. Data types, where an index is
+// normally present (Turn.Message, the columns of a Sequence), use -1 for none.
 type Index int
 
 // At returns the Index of position i (0-based).
@@ -99,19 +99,17 @@ func (w Where) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Error is the located detail of a failure: what was expected and found (Msg),
-// where, and what to do (Fix). errors.As gives it, errors.Is matches its Kind
-// and its cause.
+// Error is a failure with its details: what was expected and found (Msg), where, and what
+// to do (Fix). Use errors.As to get it; errors.Is matches its Kind and its cause.
 type Error struct {
 	Kind  Kind
 	Where Where
 	Msg   string
-	Fix   string // imperative sentence, may be empty
+	Fix   string // imperative sentence, "" if there is no remedy
 	Err   error  `json:"-"` // cause, may be nil
 }
 
-// Errorf builds an Error. The %w verb of format, of which there may be one, sets the
-// cause.
+// Errorf builds an Error. At most one %w verb in format sets the cause.
 func Errorf(kind Kind, where Where, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
 	e := &Error{Kind: kind, Where: where, Msg: wrapped.Error()}
@@ -128,7 +126,8 @@ func (e *Error) WithFix(format string, args ...any) *Error {
 	return &c
 }
 
-// In returns err with the parts of where that it does not name itself, if it is an Error.
+// In returns err with its unknown location parts filled from where. An err that is not an
+// *Error is returned unchanged.
 func In(err error, where Where) error {
 	e, ok := err.(*Error)
 	if !ok {
@@ -145,8 +144,9 @@ func In(err error, where Where) error {
 	return &c
 }
 
-// Plain is err without its causes, which JSON can hold: the same text, Kind and, where
-// err is an Error itself, place; nil for nil. An error without a Kind is KindInput.
+// Plain returns err without its causes, so that JSON can hold it: the same text, Kind and,
+// if err is itself an *Error, location. It returns nil for nil. An error without a Kind
+// gets KindInput.
 func Plain(err error) *Error {
 	switch e := err.(type) {
 	case nil:
@@ -163,8 +163,7 @@ func Plain(err error) *Error {
 	return out
 }
 
-// Error prints "where: message (fix)", control characters as escapes (see
-// Printable).
+// Error returns "where: message (fix)" with control characters escaped (see Printable).
 func (e *Error) Error() string {
 	s := printableLines(e.Msg)
 	if w := e.Where.String(); w != "" {
@@ -176,15 +175,15 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Is matches the Kind.
+// Is reports whether target is e's Kind.
 func (e *Error) Is(target error) bool {
 	k, ok := target.(Kind)
 	return ok && k == e.Kind && k != 0
 }
 
-// Unwrap returns the cause. Kinds that it carries, however deep, are hidden, so
-// that each failure matches exactly one Kind; what else it is (context.Canceled,
-// say) errors.Is and errors.As still find.
+// Unwrap returns the cause. Kinds anywhere in the chain of causes are hidden, so that each
+// failure matches exactly one Kind; errors.Is and errors.As still find every other cause,
+// such as context.Canceled.
 func (e *Error) Unwrap() error {
 	_, located := errors.AsType[*Error](e.Err)
 	if _, kind := errors.AsType[Kind](e.Err); !located && !kind {
@@ -193,7 +192,7 @@ func (e *Error) Unwrap() error {
 	return kindless{e.Err}
 }
 
-// kindless is a cause without its Kinds and the Errors that have them.
+// kindless wraps a cause and hides its Kinds and Errors from errors.Is and errors.As.
 type kindless struct{ error }
 
 func (c kindless) Is(target error) bool {
@@ -209,23 +208,23 @@ func (c kindless) As(target any) bool {
 	return errors.As(c.error, target)
 }
 
-// nilRollout is the error of a rollout that is nil.
+// nilRollout returns the error for a nil rollout.
 func nilRollout() *Error {
 	return Errorf(KindInput, Where{}, "the rollout is nil").WithFix("leave it out")
 }
 
-// Printable is s with what a terminal would act on, or not show, written as escapes:
-// control characters, those that turn the direction of text or have no width, and
-// bytes that are not UTF-8.
-// Ids and file names of a dump are anybody's.
+// Printable returns s with everything that a terminal would act on or not show written as
+// escapes: control characters, characters that change the text direction or have no width,
+// and bytes that are not UTF-8. Ids and file names in a dump are untrusted.
 func Printable(s string) string { return escaped(s, unprintable) }
 
-// printableLines is Printable for a text of several lines.
+// printableLines is Printable for text of several lines: newlines and tabs stay.
 func printableLines(s string) string {
 	return escaped(s, func(c rune) bool { return c != '\n' && c != '\t' && unprintable(c) })
 }
 
-// escaped is s with the characters that are bad written as escapes.
+// escaped returns s with invalid UTF-8 and the characters for which bad is true written as
+// escapes.
 func escaped(s string, bad func(rune) bool) string {
 	if !strings.ContainsFunc(s, bad) {
 		return s

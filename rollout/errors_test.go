@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// What a dump calls its files and rollouts never acts on a terminal.
+// File names and rollout ids from a dump must not act on a terminal.
 func TestErrorsAreInert(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain é 名":      "plain é 名",
@@ -30,8 +30,8 @@ func TestErrorsAreInert(t *testing.T) {
 	require.Equal(t, `x\x1b[31m\nforged: ok, rollout "r\x1b]0;t\a", /\r: found \x1b[1m`+"\nsecond (see "+`\u202e)`, err.Error())
 }
 
-// However deep a cause has a kind of its own, a failure has one; what else caused it
-// is still found.
+// An error matches one kind, even if a cause deep in its chain has another; other causes
+// are still found.
 func TestAFailureHasOneKindAndKeepsItsCauses(t *testing.T) {
 	inner := rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the reading: %w", context.Canceled)
 	for _, cause := range []error{inner, fmt.Errorf("deeper: %w", inner), errors.Join(inner, io.EOF), fmt.Errorf("%w: %w", rollout.KindLimit, context.Canceled)} {

@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// A failure has one kind, and its error says where it is and what to do.
+// An error has one kind; its text says where the failure is and what to do.
 func ExampleErrorf() {
 	err := error(rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: "a", Turn: rollout.At(2)}, "the turn has no output").WithFix("leave it out"))
 	fmt.Println(err)
@@ -17,8 +17,8 @@ func ExampleErrorf() {
 	// true false
 }
 
-// Prompts are stored against earlier turns: here the first three ids of the prompt and
-// output of turn 0, then two more.
+// A prompt can be stored against an earlier turn: here it is the first three ids of turn
+// 0's prompt and output, then two more.
 func ExampleRollout_PromptTokens() {
 	r := &rollout.Rollout{ID: "a", Turns: []rollout.Turn{
 		{Prompt: rollout.PromptIDs{Add: []rollout.TokenID{1, 2}}, Output: []rollout.TokenID{7}},

@@ -5,13 +5,12 @@ import (
 	"strconv"
 )
 
-// FinishRows prepares the rows of one rollout, in order, for writing: it leaves out
-// rows without a trained token, cuts each row after its last one, and then sets
-// what depends on the rows that remain: ID, SampleIndex, IsLast,
-// RolloutMaskSum, and PromptLen where it is 0 or past the first trained token:
-// what was sampled is no prompt, also where the loss mask leaves it out.
-// Columns stay shared with the input, whose rows are not changed. It returns no
-// rows when nothing is trained.
+// FinishRows prepares the rows of one rollout, in order, for writing. It drops rows without
+// a trained token, cuts each row after its last trained token, and sets the fields that
+// depend on the remaining rows: ID, SampleIndex, IsLast and RolloutMaskSum. It also sets
+// PromptLen where it is 0 or past the first trained token; sampled tokens are never part of
+// the prompt, even where the loss mask excludes them. Columns stay shared with the input,
+// whose rows are not changed. FinishRows returns no rows when nothing is trained.
 func FinishRows(rows []Sample) []Sample {
 	var out []Sample
 	var sum int64
@@ -38,8 +37,8 @@ func FinishRows(rows []Sample) []Sample {
 	return out
 }
 
-// promptLen is the number of tokens before the first that is sampled, or the
-// first trained one, but at least 1.
+// promptLen returns the number of tokens before the first token that is sampled or trained,
+// at least 1. trained is the index of the first trained token.
 func promptLen(seq *Sequence, trained int) int {
 	sampled := func(f Flag) bool { return f&FlagSampled != 0 }
 	if i := slices.IndexFunc(seq.Flags, sampled); i >= 0 {
@@ -48,7 +47,8 @@ func promptLen(seq *Sequence, trained int) int {
 	return trained
 }
 
-// trainedSpan returns the first and the last trained token, −1 for none.
+// trainedSpan returns the indices of the first and the last trained token, or −1 for both
+// if none is trained.
 func trainedSpan(w []float32) (first, last int) {
 	first, last = -1, -1
 	for t, x := range w {
@@ -62,7 +62,7 @@ func trainedSpan(w []float32) (first, last int) {
 	return first, last
 }
 
-// SampleID is the id of row index of a rollout.
+// SampleID returns the id of row index of a rollout: "<rollout>#<index>".
 func SampleID(rolloutID string, index int) string {
 	return rolloutID + "#" + strconv.Itoa(index)
 }

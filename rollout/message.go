@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Role says who speaks. Any string is kept; the constants are the ones with a
-// meaning here.
+// Role says who speaks. Any string is kept; the constants are the roles that this module
+// interprets.
 type Role string
 
-// Roles with a meaning of their own. RoleExit marks a harness's closing record,
-// which no chat template knows: it is never rendered.
+// The roles that this module interprets. RoleExit marks a harness's closing record, which
+// no chat template knows; it is never rendered.
 const (
 	RoleSystem    Role = "system"
 	RoleDeveloper Role = "developer"
@@ -28,20 +28,20 @@ type Message struct {
 	// Content is the text; for a list of parts it is the text parts joined without
 	// a separator.
 	Content string `json:"content"`
-	// NoContent tells a null or absent content from an empty one; Content is "".
+	// NoContent is true when the content was null or absent, not empty; Content is "" then.
 	NoContent bool `json:"-"`
-	// Parts is the recorded list when content was one, else nil.
+	// Parts is the recorded list if the content was a list, else nil.
 	Parts []Part `json:"-"`
 	// Reasoning is the readable thinking text of an assistant message, "" if none.
 	Reasoning  string     `json:"reasoning,omitempty"`
 	ToolCalls  []ToolCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
-	// Sampled says whether the policy produced this message and why that is known.
-	// It has a meaning for assistant messages only.
+	// Sampled says whether the policy produced this message and how that is known. It has a
+	// meaning for assistant messages only.
 	Sampled Sampled `json:"sampled,omitempty"`
-	// Extra holds recorded keys without a field of their own, values verbatim. It
-	// also holds those that a zero field cannot tell from an absent key: a null or
-	// empty name, tool_call_id, reasoning or tool_calls.
+	// Extra holds recorded keys without a field of their own, values verbatim. It also
+	// holds a null or empty name, tool_call_id, reasoning or tool_calls, which the zero
+	// value of the field could not distinguish from an absent key.
 	Extra map[string]json.RawMessage `json:"-"`
 }
 
@@ -52,14 +52,13 @@ type Part struct {
 	Raw  json.RawMessage // the element as recorded
 }
 
-// IsText reports whether the part is text of any spelling (text, input_text,
+// IsText reports whether the part is text under any of its type names (text, input_text,
 // output_text).
 func (p Part) IsText() bool {
 	return p.Type == "text" || p.Type == "input_text" || p.Type == "output_text"
 }
 
-// JoinText is the text of a list-shaped content: its text parts joined without
-// a separator.
+// JoinText returns the text of a content list: its text parts joined without a separator.
 func JoinText(parts []Part) string {
 	if len(parts) == 1 && parts[0].IsText() {
 		return parts[0].Text
@@ -77,25 +76,25 @@ func JoinText(parts []Part) string {
 type ToolCall struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name"`
-	// Arguments is the source text: for ArgumentsText the decoded string, else the
-	// JSON value verbatim (number literals and key order kept).
+	// Arguments is the decoded string if ArgumentsText is set, else the JSON value verbatim
+	// (number literals and key order kept).
 	Arguments string `json:"arguments"`
 	// ArgumentsText is true when the dump held the arguments as a JSON string.
 	ArgumentsText bool `json:"-"`
 	// Flat is true when the dump held name and arguments on the call itself, not
 	// in a "function" object.
 	Flat bool `json:"-"`
-	// Extra holds recorded keys without a field of their own; those of the
-	// "function" object are under that key.
+	// Extra holds recorded keys without a field of their own; unknown keys of the
+	// "function" object are in an object under the key "function".
 	Extra map[string]json.RawMessage `json:"-"`
 }
 
-// Sampled is a closed enum: did the policy sample this assistant message, and
-// how is that known. The zero value is unknown, which is never trained in
-// silence.
+// Sampled says whether the policy sampled an assistant message and, if not, where the
+// message came from. The zero value is unknown; a message of unknown origin is never
+// trained silently.
 type Sampled uint8
 
-// The reasons.
+// The values of Sampled.
 const (
 	SampledUnknown       Sampled = iota
 	SampledByPolicy              // the policy produced it in this record

@@ -2,39 +2,38 @@ package rollout
 
 import "encoding/json"
 
-// Rollout is what happened in one attempt at one task: the messages, the model
-// calls and how it ended. It is never edited after reading; verbs return new
-// values.
+// Rollout is what happened in one attempt at one task: the messages, the model calls and
+// how it ended. It is never edited after reading; functions return new values.
 type Rollout struct {
 	ID       string // unique within a batch
 	Group    string // GRPO group: rollouts of the same prompt or task share it
 	Index    int    // 0-based index inside its group
-	Instance string // task instance id, joins rewards and reports; "" unknown
+	Instance string // task instance id, the key that joins rewards and reports; "" unknown
 
 	Messages []Message
 	Tools    []Tool
-	// Turns are the model calls in the order recorded. nil means that the dump has
-	// none: TurnsOf derives one turn per sampled assistant message.
+	// Turns are the model calls in recorded order. nil means that the dump has none;
+	// TurnsOf then derives one turn per sampled assistant message.
 	Turns []Turn
 
 	Outcome    Outcome
 	Status     Status
-	ExitStatus string   // the harness's own word, "" unknown
+	ExitStatus string   // the harness's own exit status, "" unknown
 	Failure    *Failure // set when something other than the policy went wrong
 	Steps      []StepScore
 
-	// Temperature of sampling, nil unknown; a turn's own stands before it (see
-	// TemperatureAt).
+	// Temperature is the sampling temperature, nil unknown. A turn's own temperature takes
+	// precedence (see TemperatureAt).
 	Temperature *float32
 	// TemplateKwargs are chat-template variables the engine was called with.
 	TemplateKwargs map[string]json.RawMessage
-	// Metadata is free and travels to the exported row.
+	// Metadata holds user-defined values, which are copied to the exported row.
 	Metadata map[string]json.RawMessage
-	// Notes are facts about the record a user should know, set by importers.
+	// Notes are remarks of importers about the record that a user should know.
 	Notes  []Note
 	Origin Origin
-	// Extra holds recorded keys without a field of their own (native format only);
-	// those of a nested object are under its key.
+	// Extra holds recorded keys without a field of their own (native format only); unknown
+	// keys of a nested object are in an object under that object's key.
 	Extra map[string]json.RawMessage
 }
 
@@ -53,9 +52,9 @@ type Note struct {
 	Text    string `json:"text"`
 }
 
-// NoteUnknownCall is the code of a rollout some of whose tool results answer calls that
-// nobody made, which Validate takes then: a recorder saw what a harness sent, and holds
-// the ids that the model saw.
+// NoteUnknownCall is the code of the note that a rollout has tool results for calls that no
+// message made. Validate accepts such results if the note is present: the recorder saw the
+// requests of a harness and holds the ids that the model saw.
 const NoteUnknownCall = "unknown_call"
 
 // Turn is one model call.
@@ -74,42 +73,41 @@ type Turn struct {
 	Output []TokenID
 	// Logprobs has one natural-log probability per Output token, or is nil.
 	Logprobs []float32
-	// TrainLogprobs has those of the same tokens under the policy that trains, where a
-	// trainer recorded them; else nil.
+	// TrainLogprobs has the log probabilities of the same tokens under the policy being
+	// trained, or is nil if no trainer recorded them.
 	TrainLogprobs []float32
 	FinishReason  string // stop, length, tool_calls, abort, …; "" unknown
-	// StopString is the text that the request asked to stop at and that ended the
-	// reply, "" where none did: no stop token was sampled then.
+	// StopString is the requested stop text that ended the reply; no stop token was sampled
+	// then. "" if no stop text ended it.
 	StopString string
-	// Version is the policy version that sampled the turn, nil unknown. Where the
-	// weights changed within it, Versions has the runs and Version is that of the
-	// first.
+	// Version is the policy version that sampled the turn, nil unknown. If the weights
+	// changed within the turn, Versions has the runs and Version is that of the first.
 	Version *int32
-	// Versions are the runs of policy versions over Output, by ascending From, the
-	// first from 0; nil = Version holds for the whole turn.
+	// Versions are the runs of policy versions over Output, by ascending From, the first
+	// with From 0. nil means that Version holds for the whole turn.
 	Versions []VersionRun
-	// Sampling is what the engine was asked to sample with, nil unknown.
+	// Sampling holds the sampling settings requested of the engine, nil unknown.
 	Sampling *Sampling
-	// Incomplete says why the record of the turn's tokens is not what was sampled
-	// (usage that counts other tokens than the ids recorded, log probabilities that
-	// are no numbers); "" = it is. An incomplete turn is context for later ones and is
-	// never trained.
+	// Incomplete says why the recorded tokens of the turn differ from what was sampled (the
+	// usage counts another number of tokens than the ids recorded, log probabilities that
+	// are no numbers); "" means that they do not differ. An incomplete turn is context for
+	// later turns and is never trained.
 	Incomplete string
-	Agent      string // name of the agent that called, "" for the only one
-	// Extra holds recorded keys without a field of their own: those of the native
-	// format, and what a dump tells of the commands of a turn (step_debug of swe-rl).
+	Agent      string // name of the calling agent, "" if there is only one
+	// Extra holds recorded keys without a field of their own: unknown keys of the native
+	// format, and what a dump records about the commands of a turn (step_debug of swe-rl).
 	Extra map[string]json.RawMessage
 }
 
-// VersionRun is a run of output tokens sampled by one policy version: from token
-// From of Turn.Output, 0-based, to the next run.
+// VersionRun is a run of output tokens sampled by one policy version. It begins at token
+// From of Turn.Output (0-based) and ends where the next run begins.
 type VersionRun struct {
 	From    int
 	Version int32
 }
 
-// AppendVersions appends the policy versions of output tokens [from, from+n) to
-// dst, −1 where none is recorded.
+// AppendVersions appends the policy versions of output tokens [from, from+n) to dst, −1
+// where no version is recorded.
 func (t *Turn) AppendVersions(dst []int32, from, n int) []int32 {
 	version, runs := int32(-1), t.Versions
 	if t.Version != nil {
@@ -124,18 +122,18 @@ func (t *Turn) AppendVersions(dst []int32, from, n int) []int32 {
 	return dst
 }
 
-// Sampling are the settings of a call that shape what is sampled; nil = not
+// Sampling holds the settings of a call that affect what is sampled; nil fields were not
 // recorded.
 type Sampling struct {
 	Temperature *float32 // 0 = greedy
 	TopP        *float32 // (0, 1]
-	TopK        *int32   // −1 or 0 = off, as engines have it
+	TopK        *int32   // −1 or 0 = off, as in engines
 	MinP        *float32 // [0, 1]
 	Seed        *int64
 }
 
-// TemperatureAt is the temperature that turn i of TurnsOf(r) was sampled with: the
-// turn's own, else the rollout's, nil where neither is recorded.
+// TemperatureAt returns the temperature that turn i of TurnsOf(r) was sampled with: the
+// turn's own, else the rollout's, or nil if neither is recorded.
 func (r *Rollout) TemperatureAt(i int) *float32 {
 	if r == nil {
 		return nil
@@ -148,12 +146,12 @@ func (r *Rollout) TemperatureAt(i int) *float32 {
 	return r.Temperature
 }
 
-// PromptIDs stores a captured prompt against an earlier turn, so that n turns
-// of a growing conversation need memory for the distinct ids only: the full
-// ids (prompt and output) of turn Base, cut to Keep, followed by Add. The zero
-// value means not captured.
+// PromptIDs stores a captured prompt against an earlier turn, so that the turns of a
+// growing conversation share memory for the ids they have in common. The prompt is the
+// first Keep ids of turn Base (its prompt and output), followed by Add. The zero value
+// means not captured.
 type PromptIDs struct {
-	Base Index // earlier turn, none = Keep is 0
+	Base Index // earlier turn; not set if Keep is 0
 	Keep int
 	Add  []TokenID
 }
@@ -163,23 +161,23 @@ func (p PromptIDs) Captured() bool { return p.Keep > 0 || len(p.Add) > 0 }
 
 // Context says which messages the model saw at a turn.
 type Context struct {
-	// Parts in order; nil = every message before the turn's own, exit messages
-	// aside.
+	// Parts lists what the model saw, in order; nil means every message before the turn's
+	// own except exit messages.
 	Parts []ContextPart
-	// Unknown is true when the record proves that the model did not see the plain
-	// history but not what it saw instead.
+	// Unknown is true when the record proves that the model did not see the plain history,
+	// but does not say what it saw instead.
 	Unknown bool
 }
 
-// ContextPart is the half-open range [From, To) of Rollout.Messages or, with
-// Message set, a message shown in place of that range: an omission note, a
-// shortened observation, a summary.
+// ContextPart is the half-open range [From, To) of Rollout.Messages or, if Message is set,
+// a message shown in place of that range: an omission note, a shortened observation, a
+// summary.
 type ContextPart struct {
 	From, To int
 	Message  *Message
 }
 
-// Status is how a rollout ended, as the trainers know it.
+// Status says how a rollout ended, in the terms of the trainers.
 type Status uint8
 
 // The statuses. The zero value is unknown: the dump does not say.
@@ -208,8 +206,8 @@ type Failure struct {
 	Detail string `json:"detail,omitempty"`
 }
 
-// Outcome is what was recorded about success. Unknown stays nil: a format that
-// cannot tell is never read as success or failure.
+// Outcome is what was recorded about success. Unknown values stay nil: a format without an
+// outcome is never read as success or failure.
 type Outcome struct {
 	Resolved   *bool
 	Reward     *float64 // recorded scalar, in the recorder's own scale
@@ -218,10 +216,10 @@ type Outcome struct {
 	Submission *string // patch or answer text; "" is a recorded empty one
 }
 
-// Verdict is a graded outcome with its reason.
+// Verdict is the category of a graded outcome.
 type Verdict uint8
 
-// The verdicts. Those after VerdictGraded are unresolved with a reason, except
+// The verdicts. Those after VerdictGraded count as unresolved and name the reason, except
 // VerdictInfraError and VerdictOOM, which say nothing about the policy.
 const (
 	VerdictUnknown Verdict = iota
@@ -250,8 +248,8 @@ func (v Verdict) MarshalText() ([]byte, error) { return enumText(verdictNames, i
 // UnmarshalText reads a name written by MarshalText.
 func (v *Verdict) UnmarshalText(b []byte) error { return enumParse(verdictNames, b, "verdict", v) }
 
-// Infra reports whether the verdict is about the infrastructure, not the
-// policy. Such a rollout has no reward and leaves the statistics.
+// Infra reports whether the verdict is about the infrastructure, not the policy. Such a
+// rollout has no reward and is left out of the statistics.
 func (v Verdict) Infra() bool { return v == VerdictInfraError || v == VerdictOOM }
 
 // Reward is the scored outcome of one rollout.
@@ -262,34 +260,34 @@ type Reward struct {
 	Step    *float64 // mean step score of the rollout, nil = not computed
 	Verdict Verdict
 	Reason  string
-	// Excluded is why the rollout has no reward and leaves the statistics, "" if it
-	// takes part.
+	// Excluded says why the rollout has no reward and is left out of the statistics, "" if
+	// it is included.
 	Excluded string
 }
 
 // StepScore is one process-reward score, keyed by step.
 type StepScore struct {
 	Step  int      `json:"step"`            // 0-based agent step
-	Score *float64 `json:"score,omitempty"` // nil = not computed, with Reason
+	Score *float64 `json:"score,omitempty"` // nil = not computed; Reason says why
 	Votes []Vote   `json:"votes,omitempty"` // raw votes, in order
-	// Reason says why Score is nil or how it was decided.
+	// Reason says why Score is nil or how Score was decided.
 	Reason string `json:"reason,omitempty"`
 	// Extra holds recorded keys without a field of their own (native format only).
 	Extra map[string]json.RawMessage `json:"-"`
 }
 
-// Vote is one judge answer.
+// Vote is one answer of a judge.
 type Vote struct {
 	Text   string   `json:"text,omitempty"`
-	Score  *float64 `json:"score,omitempty"` // nil = unparsed or failed
+	Score  *float64 `json:"score,omitempty"` // nil = the answer could not be parsed, or the call failed
 	Error  string   `json:"error,omitempty"`
 	Millis int64    `json:"latency_ms,omitempty"`
 	Tokens int      `json:"tokens,omitempty"`
 }
 
-// TurnsOf returns r.Turns or, when the dump recorded none, one turn per
-// policy-sampled assistant message, each a step of its own with the plain
-// history as context. The result must not be changed.
+// TurnsOf returns r.Turns or, if the dump recorded none, one turn per assistant message
+// sampled by the policy, each a step of its own with the plain history as context. The
+// result must not be changed.
 func TurnsOf(r *Rollout) []Turn {
 	if r == nil {
 		return nil

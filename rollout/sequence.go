@@ -6,20 +6,20 @@ type TokenID = int32
 // Flag is a bit set of facts about one token.
 type Flag uint8
 
-// The facts.
+// The flags.
 const (
-	FlagSampled   Flag = 1 << iota // the policy sampled it
-	FlagContent                    // it holds bytes of a message's content
-	FlagReasoning                  // it holds bytes of a message's reasoning
-	FlagToolCall                   // it holds bytes of a tool call
-	FlagSpecial                    // it is an added token that was honoured as such
-	FlagStop                       // it is the stop token of a completion
-	FlagRepaired                   // its spelling was changed by a declared drift repair
+	FlagSampled   Flag = 1 << iota // the policy sampled the token
+	FlagContent                    // the token holds bytes of a message's content
+	FlagReasoning                  // the token holds bytes of a message's reasoning
+	FlagToolCall                   // the token holds bytes of a tool call
+	FlagSpecial                    // an added token that was encoded as such, not as text
+	FlagStop                       // the stop token of a completion
+	FlagRepaired                   // a declared drift repair changed the token's spelling
 )
 
 var flagNames = []string{"sampled", "content", "reasoning", "tool_call", "special", "stop", "repaired"}
 
-// Names lists the set flags in declaration order.
+// Names returns the names of the set flags in declaration order.
 func (f Flag) Names() []string {
 	var out []string
 	for i, n := range flagNames {
@@ -30,10 +30,10 @@ func (f Flag) Names() []string {
 	return out
 }
 
-// Fidelity says how a sequence's ids are known.
+// Fidelity says where the ids of a sequence come from.
 type Fidelity string
 
-// The levels, best first; the zero value is not computed.
+// The levels, best first; the zero value means not computed.
 const (
 	FidelityCaptured Fidelity = "captured" // every sampled token is the engine's own id
 	FidelityRepaired Fidelity = "repaired" // captured, with declared drift repairs
@@ -45,8 +45,8 @@ type Identity struct {
 	Rollout     string
 	Group       string
 	SampleIndex int // 0-based order inside the rollout
-	// FirstTurn and LastTurn bound the turns whose sampled tokens it owns; both −1
-	// when it owns none.
+	// FirstTurn and LastTurn are the first and last turn whose sampled tokens belong to the
+	// sequence; both −1 if there are none.
 	FirstTurn, LastTurn int
 	// FirstStep and LastStep are the agent steps of those turns.
 	FirstStep, LastStep int
@@ -54,14 +54,14 @@ type Identity struct {
 	Tokenizer, Template string // digests, "sha256:<hex>"
 }
 
-// Sequence is one linear token sequence, a struct of arrays. IDs, Source, Flags
-// and Turn have one entry per token; Logprob, Version, Weight and Credit are
-// nil ("not computed") or have one entry per token. Columns are shared between
-// sequences and must not be changed; Columns make one, Slice cuts one, WithWeight and
-// WithCredit add a column.
+// Sequence is one linear token sequence, a struct of arrays. IDs, Source, Flags and Turn
+// have one entry per token; Logprob, Version, Weight and Credit have one entry per token or
+// are nil ("not computed"). Columns are shared between sequences and must not be changed.
+// Columns.Sequence builds a Sequence, Slice cuts one, WithWeight and WithCredit add a
+// column.
 type Sequence struct {
 	IDs    []TokenID
-	Source []int32 // index into Rollout.Messages, −1 = scaffold, or in a captured prompt that no template explains
+	Source []int32 // index into Rollout.Messages, −1 = scaffold, or a captured prompt that no template explains
 	Flags  []Flag
 	Turn   []int32 // turn whose completion the token belongs to, −1 = context
 
@@ -73,7 +73,7 @@ type Sequence struct {
 	Identity
 }
 
-// Columns are what a sequence is made of.
+// Columns are the columns from which Columns.Sequence builds a Sequence.
 type Columns struct {
 	IDs     []TokenID
 	Source  []int32
@@ -83,10 +83,9 @@ type Columns struct {
 	Version []int32   // nil = not recorded
 }
 
-// Sequence makes a sequence of the columns, which it keeps and which must not be
-// changed afterwards. It checks them from token checked on: those before are
-// known to hold the invariants, as a shared beginning of an earlier sequence
-// does.
+// Sequence builds a sequence from the columns. It keeps the columns, which must not be
+// changed afterwards. It checks the invariants of tokens from index checked on; the caller
+// vouches for those before, such as a beginning shared with an earlier sequence.
 func (c Columns) Sequence(id Identity, checked int) (Sequence, error) {
 	s := Sequence{IDs: c.IDs, Source: c.Source, Flags: c.Flags, Turn: c.Turn, Logprob: c.Logprob, Version: c.Version, Identity: id}
 	if err := s.columns(); err != nil {
@@ -99,10 +98,10 @@ func (c Columns) Sequence(id Identity, checked int) (Sequence, error) {
 	return s, err
 }
 
-// Len is the number of tokens.
+// Len returns the number of tokens.
 func (s *Sequence) Len() int { return len(s.IDs) }
 
-// columns checks that every column has one entry per token, or is nil where it may be.
+// columns checks that every column has one entry per token; optional columns may be nil.
 func (s *Sequence) columns() error {
 	n := len(s.IDs)
 	for _, c := range []struct {
@@ -121,8 +120,8 @@ func (s *Sequence) columns() error {
 	return nil
 }
 
-// Check states every invariant and returns the first violation, a
-// KindInternal error with the token offset.
+// Check verifies every invariant and returns the first violation, a KindInternal error with
+// the token offset.
 func (s *Sequence) Check() error {
 	if err := s.columns(); err != nil {
 		return err
@@ -158,9 +157,9 @@ func (s *Sequence) Check() error {
 	return nil
 }
 
-// Slice returns tokens [from, to) of s with every column cut alike. The columns
-// stay shared with s. A range outside of s is a KindInput error, columns of unequal
-// length, but for empty ones, are a KindInternal one.
+// Slice returns tokens [from, to) of s, with all columns cut to that range. The columns
+// stay shared with s. A range outside s is a KindInput error; a column whose length is
+// neither that of IDs nor 0 is a KindInternal error.
 func (s *Sequence) Slice(from, to int) (Sequence, error) {
 	for _, n := range []int{len(s.Source), len(s.Flags), len(s.Turn), len(s.Logprob), len(s.Version), len(s.Weight), len(s.Credit)} {
 		if n > 0 && n != len(s.IDs) {
@@ -184,7 +183,8 @@ func cut[T any](column []T, from, to int) []T {
 	return column[from:to:to]
 }
 
-// WithWeight returns s with the loss weights set; w is kept, not copied.
+// WithWeight returns s with loss weights w, which are kept, not copied. The error is
+// KindInput if the lengths differ.
 func (s *Sequence) WithWeight(w []float32) (Sequence, error) {
 	out := *s
 	if len(w) != len(s.IDs) {
@@ -194,7 +194,8 @@ func (s *Sequence) WithWeight(w []float32) (Sequence, error) {
 	return out, nil
 }
 
-// WithCredit returns s with the credit set; c is kept, not copied.
+// WithCredit returns s with credits c, which are kept, not copied. The error is KindInput
+// if the lengths differ.
 func (s *Sequence) WithCredit(c []float32) (Sequence, error) {
 	out := *s
 	if len(c) != len(s.IDs) {
@@ -204,7 +205,7 @@ func (s *Sequence) WithCredit(c []float32) (Sequence, error) {
 	return out, nil
 }
 
-// Trained counts the tokens with a positive loss weight; without weights none.
+// Trained returns the number of tokens with a positive loss weight, 0 without weights.
 func (s *Sequence) Trained() int {
 	n := 0
 	for _, w := range s.Weight {

@@ -10,13 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// Validate reports every fault of r at once (errors.Join of located KindInput
-// errors): a missing id, messages without a role, sampled marks on what no
-// policy can sample, tool results without a call (see NoteUnknownCall), equal ids, turns and contexts
-// that point outside, token columns of unequal length, numbers and texts that no
-// row can hold (log probabilities and scores that are not finite, bytes that are
-// not UTF-8, metadata that is not JSON) and a status that contradicts the outcome.
-// It never changes r.
+// Validate reports every fault of r at once, as errors.Join of located KindInput errors: a
+// missing id, a message without a role, a message marked sampled that no policy can sample,
+// a tool result without a call (see NoteUnknownCall), duplicate ids, turns and contexts
+// that refer to messages out of range, token columns of unequal length, values that no row
+// can hold (log probabilities and scores that are not finite, bytes that are not UTF-8,
+// metadata that is not JSON) and a status that contradicts the outcome. It never changes r.
 func (r *Rollout) Validate() error {
 	if r == nil {
 		return nilRollout()
@@ -29,13 +28,13 @@ func (r *Rollout) Validate() error {
 type validator struct {
 	r     *Rollout
 	errs  []error
-	calls bool // results of unknown calls are known
+	calls bool // the rollout has NoteUnknownCall: results of unknown calls are accepted
 }
 
-// fault records one fault.
+// fault records a fault without a suggested fix.
 func (v *validator) fault(w Where, format string, args ...any) { v.mendable("", w, format, args...) }
 
-// mendable records one fault that has a remedy.
+// mendable records a fault with a suggested fix.
 func (v *validator) mendable(fix string, w Where, format string, args ...any) {
 	w.Rollout = v.r.ID
 	v.errs = append(v.errs, Errorf(KindInput, w, format, args...).WithFix("%s", fix))
@@ -57,7 +56,7 @@ func (v *validator) run() {
 	v.ending()
 }
 
-// text checks what rows show as text.
+// text checks a string that is written to rows as text.
 func (v *validator) text(at Where, s string) {
 	if !utf8.ValidString(s) {
 		v.fault(at, "%.40q is not valid UTF-8", s)
@@ -281,8 +280,9 @@ func (v *validator) ending() {
 	}
 }
 
-// scores checks the scored steps. One that no turn is of would stand in the comparison of
-// steps without a token to train, and all of them would if they counted from 1.
+// scores checks the scored steps. A score for a step without a turn would enter the
+// comparison of steps without a token to train; in a dump that counts steps from 1, every
+// score would belong to the wrong step.
 func (v *validator) scores() {
 	r := v.r
 	if len(r.Steps) == 0 {

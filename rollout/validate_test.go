@@ -33,7 +33,7 @@ func TestValidateFindsEachFault(t *testing.T) {
 	hot := float32(-1)
 	require.NoError(t, sound().Validate())
 	for _, c := range []struct {
-		fault string // what the error must say
+		fault string // text that the error must contain
 		plant func(r *rollout.Rollout)
 	}{
 		{"has no id", func(r *rollout.Rollout) { r.ID = "" }},

@@ -1,13 +1,13 @@
 //go:build ignore
 
-// Crates writes the licences of the Rust crates that are linked into libtokenizers.a, as
-// they stand in cargo's registry on this machine:
+// Crates writes the licences of the Rust crates linked into libtokenizers.a, from cargo's
+// registry on this machine:
 //
 //	go run internal/devtools/crates.go internal/libtokenizers/Cargo.lock FILE
 //	go run internal/devtools/crates.go -check internal/libtokenizers/Cargo.lock FILE
 //
-// With -check it writes nothing, and fails when FILE is not what it would write. Without
-// the crates on this machine only the list of crates is checked, and it says so.
+// With -check it writes nothing, and fails if FILE differs from what it would write. If the
+// crates are not on this machine, it checks only the list of crates and says so.
 package main
 
 import (
@@ -28,7 +28,7 @@ import (
 var (
 	legal  = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|unlicense|patents|authors)([-._].*)?$`)
 	locked = regexp.MustCompile(`(?m)^\[\[package\]\]\nname = "(.*)"\nversion = "(.*)"\nsource = `)
-	// elsewhere are crates of systems that the engine is not built for.
+	// elsewhere matches crates for systems that the engine is not built for.
 	elsewhere = regexp.MustCompile(`^(windows[-_].*|wasm-.*|wasi|wit-bindgen|js-sys|web-time|bumpalo|r-efi|encode_unicode|zerocopy-derive) `)
 	terms     = regexp.MustCompile(`(?m)^license(-file)? = "(.*)"$`)
 )
@@ -86,7 +86,8 @@ func run(lock, file string, check bool) error {
 	return nil
 }
 
-// notices lists the crates, and each text once with those that it is of.
+// notices returns the list of crates, followed by each licence text once, with the crates
+// that have it.
 func notices(crates []string) ([]byte, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -95,7 +96,7 @@ func notices(crates []string) ([]byte, error) {
 	registry := filepath.Join(cmp.Or(os.Getenv("CARGO_HOME"), filepath.Join(home, ".cargo")), "registry", "src")
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "The static library libtokenizers.a, which the hf engine links, is built from the crates below\nand the Rust standard library (MIT OR Apache-2.0). Their terms follow, each text once.\n\n")
-	of := map[string][]string{} // crates by text
+	of := map[string][]string{} // crates by licence text
 	for _, c := range crates {
 		found, err := filepath.Glob(filepath.Join(registry, "*", strings.Replace(c, " ", "-", 1)))
 		if err != nil {
@@ -135,7 +136,8 @@ func notices(crates []string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// read adds the texts of one crate, those of what it bundles included, and counts them.
+// read adds the licence texts of one crate, including those of bundled code, and returns
+// their number.
 func read(dir, crate string, of map[string][]string) (n int, err error) {
 	return n, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() || !legal.MatchString(e.Name()) {

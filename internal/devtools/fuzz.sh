@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs every fuzz target of the module for the given time each. Of one that
-# fails, the input is printed: put into the named file, it fails a plain go test.
+# Runs every fuzz target of the module for the given time. If a target fails, prints the
+# failing input; a plain go test fails with that input in the named file.
 set -eu
 time=${1:-5s}
 grep -rlE --include='*_test.go' '^func Fuzz' . | grep -v '/internal/devtools/' | while read -r file; do

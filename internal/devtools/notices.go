@@ -1,12 +1,12 @@
 //go:build ignore
 
-// Notices writes the licences of the modules that are linked into a command, on every
-// system it is built for, as they stand in the module cache:
+// Notices writes the licences of the modules linked into a command, on every system it is
+// built for, from the module cache:
 //
 //	go run internal/devtools/notices.go ./examples/turnpack FILE
 //	go run internal/devtools/notices.go -check ./examples/turnpack FILE
 //
-// With -check it writes nothing, and fails when FILE is not what it would write.
+// With -check it writes nothing, and fails if FILE differs from what it would write.
 package main
 
 import (
@@ -25,12 +25,12 @@ import (
 	"strings"
 )
 
-// builds are those that the command is made for.
+// builds are the platforms and tags for which the command is built.
 var builds = []struct{ os, arch, tags string }{
 	{"linux", "amd64", ""}, {"linux", "arm64", ""}, {"darwin", "arm64", ""}, {"windows", "amd64", ""}, {"linux", "amd64", "turnpack_hf"},
 }
 
-// legal are the names of files with terms.
+// legal matches the names of licence files.
 var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice|patents)([-._].*)?$`)
 
 type listed struct {
@@ -73,10 +73,11 @@ func run(pkg, file string, check bool) error {
 	return nil
 }
 
-// notices lists the modules, and each text once with those that it is of.
+// notices returns the list of modules, followed by each licence text once, with the modules
+// that have it.
 func notices(pkg string) ([]byte, error) {
 	modules := map[string]bool{} // path and version
-	of := map[string][]string{}  // modules by text
+	of := map[string][]string{}  // modules by licence text
 	for _, b := range builds {
 		if err := collect(pkg, b.os, b.arch, b.tags, modules, of); err != nil {
 			return nil, err
@@ -97,7 +98,7 @@ func notices(pkg string) ([]byte, error) {
 	for _, m := range slices.Sorted(maps.Keys(modules)) {
 		fmt.Fprintln(&out, m)
 	}
-	// The order is that of the first module of a text.
+	// Texts are ordered by their first module.
 	texts := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
 		if c := slices.Compare(of[a], of[b]); c != 0 {
 			return c
@@ -114,8 +115,8 @@ func notices(pkg string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// collect adds the modules of one build. A text in a folder below that of its module is
-// of what is vendored there.
+// collect adds the modules of one build. A licence text in a folder below the module's
+// belongs to code vendored there.
 func collect(pkg, system, arch, tags string, modules map[string]bool, of map[string][]string) error {
 	cmd := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Module", "-tags", tags, pkg)
 	cgo := "0"
@@ -170,7 +171,7 @@ func collect(pkg, system, arch, tags string, modules map[string]bool, of map[str
 	return nil
 }
 
-// read adds the texts in one folder and returns how many there are.
+// read adds the licence texts in one folder and returns their number.
 func read(dir, module, name string, of map[string][]string) (n int, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -200,8 +201,8 @@ func read(dir, module, name string, of map[string][]string) (n int, err error) {
 
 var heading = regexp.MustCompile(`(?im)^[#* ]*([\w-]+ )?licen[cs]e[* ]*$`)
 
-// inReadme takes the terms from the README of a module that has no file for them: what
-// follows the heading, if it grants anything.
+// inReadme reads the licence from the README of a module without a licence file: the text
+// after the heading, if it grants anything.
 func inReadme(dir, name string, of map[string][]string) bool {
 	text, err := os.ReadFile(filepath.Join(dir, "README.md"))
 	if err != nil {
@@ -215,7 +216,8 @@ func inReadme(dir, name string, of map[string][]string) bool {
 	return true
 }
 
-// add counts a text to a module. Line ends and blank lines around make no other text.
+// add records that a text applies to who. Texts that differ only in line ends or
+// surrounding blank lines are equal.
 func add(of map[string][]string, text, who string) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) + "\n"
 	if !slices.Contains(of[text], who) {

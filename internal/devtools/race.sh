@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs the race detector over the packages that start goroutines or share memory, by what
-# their sources name; the others do not gain by it: what a pool keeps is shared by goroutines
-# of callers, which are among these. tokenize/hf needs its static library.
-# Twice as many packages at once as there are processors: some wait.
+# Runs the race detector over the packages whose sources start goroutines or share memory.
+# Other packages need no run: objects in a pool are shared by goroutines of callers, which
+# are among these. tokenize/hf is left out because it needs its static library.
+# Two packages run per processor, because some tests wait.
 set -eu
 shares='\<go func\>|\<go [a-zA-Z.]+\(|errgroup|\<sync\.(Mutex|RWMutex|WaitGroup|Map|Cond)\>|"sync/atomic"'
 packages=$(git grep -lE "$shares" -- '*.go' ':!internal/lint' ':!internal/devtools' ':!tokenize/hf' ':!*/testdata' ':!examples/beam' |

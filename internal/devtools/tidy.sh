@@ -1,8 +1,8 @@
 #!/bin/sh
-# go mod tidy for every module of the workspace, which require each other at a version
-# that need not be tagged yet: each is replaced by its folder while its go.mod is made.
-# With -check it writes nothing, and fails when a go.mod is not tidy. Needs the module
-# proxy, since tidy also reads what tests of dependencies import.
+# Runs go mod tidy for every module of the workspace. The modules require each other at a
+# version that may not be tagged yet, so each is replaced by its folder during the run.
+# With -check it writes nothing, and fails if a go.mod is not tidy. It needs the module
+# proxy, because tidy also reads the imports of dependencies' tests.
 set -eu
 cd "$(dirname "$0")/../.."
 root=$PWD

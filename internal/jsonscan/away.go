@@ -6,28 +6,26 @@ import (
 	"sort"
 )
 
-// Away is a string or a list of numbers whose text is not in the parsed text,
-// where "" or [] stands for it: what is left of a document larger than memory is
-// then small. The text was checked by StringPart or NumbersEnd and is read from
-// Options.Store when it is asked for.
+// Away is a string or a list of numbers whose text was left out of the parsed text, which
+// has "" or [] in its place; a document larger than memory becomes small that way. The text
+// was checked by StringPart or NumbersEnd and is read from Options.Store on demand.
 type Away struct {
 	At   int   // offset of "" or [] in the parsed text
 	From int64 // offset of the text, without its quotes or brackets, in the store
 	Len  int
 
 	flags uint8
-	saved int // bytes that the decoded string is shorter by, at least
+	saved int // lower bound on how many bytes decoding the string saves
 	text  string
-	given bool // the decoded string is text, and not in the store
+	given bool // text holds the decoded string; it is not in the store
 }
 
-// Given is a string that a writer of JSON has decoded already, for which "" stands at an
-// offset of its text. It has to be UTF-8.
+// Given returns the Away of a string that a JSON writer has already decoded; the parsed
+// text has "" at offset at. s must be UTF-8.
 func Given(at int, s string) Away { return Away{At: at, Len: len(s), text: s, given: true} }
 
-// StringPart checks b, the next bytes of the string a, and adds to a what they
-// say. It returns how many of them are whole characters of the string and
-// whether the closing quote follows those.
+// StringPart checks b, the next bytes of string a, and updates a. It returns how many bytes
+// of b are whole characters of the string and whether the closing quote follows them.
 func (a *Away) StringPart(b []byte) (n int, closed bool, err error) {
 	end, flags, saved, err := scanString(b, 0)
 	if err == nil {
@@ -41,9 +39,9 @@ func (a *Away) StringPart(b []byte) (n int, closed bool, err error) {
 	return n, closed, err
 }
 
-// NumbersEnd returns the length of a list of finite numbers, with its closing
-// bracket and without its opening one, that begins b; 0 if there is none, cut if
-// that may be because b ends too early.
+// NumbersEnd returns the length of the list of finite numbers at the start of b, which
+// lacks its opening bracket; the length includes the closing one. It returns 0 if there is
+// no such list; cut reports whether that may be because b ends too early.
 func NumbersEnd(b []byte) (n int, cut bool) {
 	d := Doc{src: b}
 	return d.packed(skipSpace(b, 0))
@@ -51,7 +49,7 @@ func NumbersEnd(b []byte) (n int, cut bool) {
 
 var errChanged = errors.New("a list of numbers is another one than before")
 
-// numbers is v, a list of numbers, with its text in memory.
+// numbers returns v, a list of numbers, with its text in memory.
 func (v Value) numbers() Value {
 	if v.n.flags&flagAway == 0 {
 		return v
@@ -64,11 +62,11 @@ func (v Value) numbers() Value {
 	return Value{d: &Doc{src: raw}, n: node{end: uint32(len(raw)), kind: Array, flags: flagPacked}}
 }
 
-// Err returns the error with which texts could not be read from the store; what
-// was asked for since Parse is then not to be trusted.
+// Err returns the error with which reading from the store failed. Values read since Parse
+// are not valid then.
 func (d *Doc) Err() error { return d.err }
 
-// away finds what "" or [] stands for at an offset of the parsed text.
+// away returns what "" or [] at an offset of the parsed text stands for.
 func (d *Doc) away(at uint32) (Away, bool) {
 	i := d.awayFrom(at)
 	if i == len(d.opt.Away) || d.opt.Away[i].At != int(at) {
@@ -77,12 +75,12 @@ func (d *Doc) away(at uint32) (Away, bool) {
 	return d.opt.Away[i], true
 }
 
-// awayFrom is the index of the first one at or after an offset.
+// awayFrom returns the index of the first Away at or after an offset.
 func (d *Doc) awayFrom(at uint32) int {
 	return sort.Search(len(d.opt.Away), func(i int) bool { return d.opt.Away[i].At >= int(at) })
 }
 
-// within lists what is away inside v.
+// within returns the Aways inside v.
 func (v Value) within() []Away {
 	if v.d == nil || len(v.d.opt.Away) == 0 {
 		return nil
@@ -98,7 +96,7 @@ func (d *Doc) read(b []byte, a Away, from int) []byte {
 	return b
 }
 
-// restore is the source text of v with what is away in place.
+// restore returns the source text of v with all Aways in place.
 func (v Value) restore(away []Away) []byte {
 	out := make([]byte, 0, v.Size())
 	done := int(v.n.start)
@@ -117,17 +115,17 @@ func (v Value) restore(away []Away) []byte {
 	return append(out, v.d.src[done:v.n.end]...)
 }
 
-// window is how much of a string away is in memory beside its decoded form.
+// window is how much of an Away string is in memory besides its decoded form.
 const window = 64 << 10
 
-// parts calls use with the text of a string away, part by part, each from where
-// use got to in the one before; use returns that, and whether to go on.
+// parts calls use with the text of an Away string, part by part. use returns how many bytes
+// it consumed, where the next part begins, and whether to continue.
 func (v Value) parts(use func(b []byte, last bool) (n int, more bool)) {
 	a, ok := v.d.away(v.n.start)
 	if !ok {
 		return
 	}
-	if a.given { // as it is: nothing of it is escaped
+	if a.given { // nothing in it is escaped
 		use([]byte(a.text), true)
 		return
 	}

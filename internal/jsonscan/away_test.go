@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
-// setAside takes the strings and lists of numbers of n bytes and more out of src.
+// setAside removes the strings and lists of numbers of at least n bytes from src.
 func setAside(t *testing.T, src []byte, n int) (text []byte, away []jsonscan.Away) {
 	t.Helper()
 	for i := 0; i < len(src); {
@@ -28,7 +28,7 @@ func setAside(t *testing.T, src []byte, n int) (text []byte, away []jsonscan.Awa
 		}
 		a := jsonscan.Away{At: len(text), From: int64(i + 1)}
 		rest := src[i+1:]
-		for closed := false; !closed; { // in parts that cut characters and escapes
+		for closed := false; !closed; { // parts that cut characters and escapes
 			part := rest[a.Len:min(len(rest), a.Len+7+a.Len/2)]
 			got, end, err := a.StringPart(part)
 			require.NoError(t, err)
@@ -56,7 +56,7 @@ func values(v jsonscan.Value) []jsonscan.Value {
 	return out
 }
 
-// What is parsed without its strings says what it says with them.
+// Values parsed without their strings equal those parsed with them.
 func TestStringsAway(t *testing.T) {
 	const seed = 11
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -97,7 +97,7 @@ func TestStringsAway(t *testing.T) {
 	}
 }
 
-// long is a string longer than what is read of one at a time, full of escapes.
+// long returns a string longer than the part read at a time, full of escapes.
 func long(rng *rand.Rand) string {
 	if rng.IntN(8) > 0 {
 		return "short"
@@ -106,7 +106,7 @@ func long(rng *rand.Rand) string {
 }
 
 func TestLoneSurrogateAway(t *testing.T) {
-	for pad := range 14 { // the escape lies around the end of a part
+	for pad := range 14 { // the escape is around the end of a part
 		src := []byte(`"\ud83d\ude00` + strings.Repeat("a", 64<<10-24+pad) + `\ud83d\ude00` + `\ud800"`)
 		text, away := setAside(t, src, 1)
 		var d jsonscan.Doc
@@ -117,8 +117,7 @@ func TestLoneSurrogateAway(t *testing.T) {
 	}
 }
 
-// A store that changed after it was checked is an error or another text, never a
-// panic.
+// A store that changed after the check gives an error or another text, never a panic.
 func TestStoreThatChanged(t *testing.T) {
 	src := []byte(`["` + strings.Repeat("a\\n", 50) + `","` + strings.Repeat("\\ud83d\\ude00", 20) + `",[1,2.5,3]]`)
 	text, away := setAside(t, src, 1)

@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// Plain is the number of leading bytes of s that a JSON string holds as they are.
+// Plain returns the number of leading bytes of s that need no escape in a JSON string.
 func Plain(s string) int {
 	for i := 0; i+8 <= len(s); i += 8 {
 		if special := escaped(binary.LittleEndian.Uint64([]byte(s[i : i+8]))); special != 0 {
@@ -26,8 +26,8 @@ func Plain(s string) int {
 	return len(s)
 }
 
-// AppendEscaped appends the text of a JSON string that stands for s, without its
-// quotes. Bytes that are no UTF-8 stay.
+// AppendEscaped appends s as the text of a JSON string, without quotes. Bytes that are not
+// UTF-8 are copied unchanged.
 func AppendEscaped(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	for {
@@ -52,7 +52,7 @@ func AppendEscaped(b []byte, s string) []byte {
 	}
 }
 
-// Marshal is v as encoding/json writes it, with <, > and & as they are.
+// Marshal returns v as encoding/json writes it, but without escaping <, > and &.
 func Marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -61,12 +61,13 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), err
 }
 
-// AppendBase64 writes bytes as a string in base64.
+// AppendBase64 appends bytes as a JSON string in base64.
 func AppendBase64(b, s []byte) []byte {
 	return append(base64.StdEncoding.AppendEncode(append(b, '"'), s), '"')
 }
 
-// AppendFloat writes a number as Python does, which has words for those that JSON lacks.
+// AppendFloat appends a number as Python writes it: NaN and infinities, which JSON lacks,
+// as words.
 func AppendFloat(b []byte, f float64, bits int) []byte {
 	switch {
 	case math.IsNaN(f):
@@ -81,7 +82,7 @@ func AppendFloat(b []byte, f float64, bits int) []byte {
 	return strconv.AppendFloat(b, f, 'g', -1, bits)
 }
 
-// AppendText writes a string. Bytes that are no UTF-8 become U+FFFD.
+// AppendText appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func AppendText(b []byte, s string) []byte {
 	if !utf8.ValidString(s) {
 		s = string([]rune(s))
@@ -89,7 +90,7 @@ func AppendText(b []byte, s string) []byte {
 	return append(AppendEscaped(append(b, '"'), s), '"')
 }
 
-// Unquote is the string that a JSON text is, "" where it is something else.
+// Unquote returns the decoded string of a JSON text, "" if it is not a string.
 func Unquote(raw []byte) string {
 	if n := len(raw) - 1; n > 0 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw[1:n])

@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// Get returns the member of that key, the last one when it occurs twice, as
-// most readers do; absent when v is no object.
+// Get returns the member with the key, the last one if it occurs twice, as most readers do.
+// It returns an absent value if v is not an object.
 func (v Value) Get(key string) Value {
 	if v.n.kind != Object {
 		return Value{}
 	}
 	var found Value
 	for i := v.i + 1; i < v.n.next; i = v.d.nodes[i+1].next {
-		// Most keys differ in length, which is cheaper to see.
+		// Most keys differ in length, which is cheaper to compare.
 		k := &v.d.nodes[i]
 		if (k.flags&flagEscaped != 0 || int(k.end-k.start) == len(key)+2) && v.d.at(i).Is(key) {
 			found = v.d.at(i + 1)
@@ -24,7 +24,7 @@ func (v Value) Get(key string) Value {
 	return found
 }
 
-// Path follows member keys.
+// Path calls Get for each key in turn.
 func (v Value) Path(keys ...string) Value {
 	for _, k := range keys {
 		v = v.Get(k)
@@ -43,8 +43,7 @@ func (v Value) Members() iter.Seq2[string, Value] {
 	}
 }
 
-// Fields yields the keys, which are strings, and values of an object in source
-// order.
+// Fields yields the keys, as string values, and values of an object in source order.
 func (v Value) Fields() iter.Seq2[Value, Value] {
 	return func(yield func(Value, Value) bool) {
 		if v.n.kind != Object {
@@ -80,7 +79,7 @@ func (v Value) Items() iter.Seq2[int, Value] {
 	}
 }
 
-// First is the first element of a list, absent where there is none.
+// First returns the first element of a list, absent if there is none.
 func (v Value) First() Value {
 	for _, x := range v.Items() {
 		return x
@@ -88,7 +87,8 @@ func (v Value) First() Value {
 	return Value{}
 }
 
-// Pair returns the elements of a list of two that are not both numbers.
+// Pair returns the elements of a two-element list; ok is false for other values and for two
+// numbers.
 func (v Value) Pair() (a, b Value, ok bool) {
 	if v.n.kind != Array || v.n.flags&flagPacked != 0 || v.i+1 == v.n.next {
 		return Value{}, Value{}, false
@@ -126,7 +126,7 @@ func (v Value) packedItems(yield func(int, Value) bool) {
 	}
 }
 
-// Len counts the elements of a list or the members of an object.
+// Len returns the number of elements of a list or members of an object.
 func (v Value) Len() int {
 	n := 0
 	if v.n.kind == Object {
@@ -144,7 +144,8 @@ func (v Value) Len() int {
 	return n
 }
 
-// Within counts the keys and values in v, at any depth but in lists of numbers.
+// Within returns the number of keys and values inside v at any depth, not counting those in
+// lists of numbers.
 func (v Value) Within() int {
 	if v.d == nil || v.n.kind < Array {
 		return 0
@@ -188,8 +189,8 @@ func (v Value) DuplicateKey() (Value, bool) {
 	return Value{}, false
 }
 
-// AppendInt32 appends a list of integers to dst. When an element is not one
-// that fits, it returns that element.
+// AppendInt32 appends a list of integers to dst. If an element is not an integer of 32
+// bits, it returns that element and false.
 func (v Value) AppendInt32(dst []int32) ([]int32, Value, bool) {
 	if v.n.kind == Array && v.n.flags&flagPacked != 0 {
 		v = v.numbers()
@@ -208,8 +209,8 @@ func (v Value) AppendInt32(dst []int32) ([]int32, Value, bool) {
 	return dst, Value{}, true
 }
 
-// appendPlain appends a packed list of integers of 32 bits, which is what token ids are;
-// ok is false for any other, and dst as it was.
+// appendPlain appends a packed list of 32-bit integers, such as token ids. For any other
+// list ok is false and dst is unchanged.
 func (v Value) appendPlain(dst []int32) (out []int32, ok bool) {
 	before := len(dst)
 	text := bytes.TrimSuffix(bytes.TrimPrefix(v.parsed(), []byte{'['}), []byte{']'})
@@ -223,8 +224,8 @@ func (v Value) appendPlain(dst []int32) (out []int32, ok bool) {
 	return dst, true
 }
 
-// AppendFloat32 appends a list of finite numbers to dst. When an element is not
-// one, it returns that element.
+// AppendFloat32 appends a list of finite numbers to dst. If an element is not one, it
+// returns that element and false.
 func (v Value) AppendFloat32(dst []float32) ([]float32, Value, bool) {
 	if v.n.kind == Array && v.n.flags&flagPacked != 0 {
 		v = v.numbers()

@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// Kind says what a Value is.
+// Kind is the kind of a Value.
 type Kind uint8
 
-// The kinds. Absent is the zero Value: a key that is not there.
+// The kinds. Absent is the kind of the zero Value, such as a missing key.
 const (
 	Absent Kind = iota
 	Null
@@ -26,7 +26,7 @@ const (
 
 var kindNames = [...]string{"nothing", "null", "a boolean", "a number", "a string", "a list", "an object"}
 
-// String returns the kind with its article, for messages.
+// String returns the kind with its article, for error texts.
 func (k Kind) String() string { return kindNames[k] }
 
 const (
@@ -46,54 +46,54 @@ type node struct {
 	flags            uint8
 }
 
-// Options of Parse.
+// Options configures Parse.
 type Options struct {
 	Depth     int  // deepest nesting, 0 = 512
-	Values    int  // how many values and keys to make room for at first
+	Values    int  // initial capacity, in values and keys
 	NonFinite bool // accept NaN, Infinity and -Infinity, as Python writes them
-	// Away lists the strings and lists of numbers whose text was left out of the
-	// parsed one, in order; Store holds it.
+	// Away lists, in order, the strings and lists of numbers whose text was left out of the
+	// parsed text; Store holds their text.
 	Away  []Away
 	Store io.ReaderAt
 }
 
 const defaultDepth = 512
 
-// Reason classes of a SyntaxError.
+// The classes of SyntaxError.
 const (
 	Malformed = iota // not JSON
 	Truncated        // the text ends inside the value
 	BadUTF8          // a string is not valid UTF-8
 	TooDeep          // nested deeper than Options.Depth
 	TooBig           // longer than 4 GiB
-	Trailing         // a whole value, and more after it
+	Trailing         // a whole value is followed by more text
 )
 
-// SyntaxError says where a text stops being JSON.
+// SyntaxError says where a text is not JSON.
 type SyntaxError struct {
 	Offset int // byte offset in the text
 	Class  int
 	Msg    string
 }
 
-// Error prints the message with the offset.
+// Error returns the message with the offset.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("byte %d: %s", e.Offset, e.Msg) }
 
-// Doc is a parsed text. Parse may be called again; Values of earlier calls are
-// then invalid. A Doc and its Values are for one goroutine.
+// Doc is a parsed text. Parse may be called again, which invalidates earlier Values. A Doc
+// and its Values must be used by one goroutine at a time.
 type Doc struct {
 	src   []byte
 	nodes []node
 	opt   Options
-	buf   []byte            // for parts of strings away
-	err   error             // of Options.Store
+	buf   []byte            // for parts of Away strings
+	err   error             // the first error of Options.Store
 	words map[string]string // see Value.Word
-	// NonFinite is true when NaN or an infinity occurred.
+	// NonFinite is true if NaN or an infinity occurred.
 	NonFinite bool
 }
 
-// Parse reads src, which must hold exactly one value and white space. The Doc
-// keeps src: it must not change while Values are in use.
+// Parse parses src, which must hold exactly one value and white space. The Doc keeps src,
+// which must not change while Values are in use.
 func (d *Doc) Parse(src []byte, opt Options) (Value, error) {
 	if opt.Depth <= 0 {
 		opt.Depth = defaultDepth
@@ -136,7 +136,7 @@ func show(c byte) string {
 
 func skipSpace(src []byte, i int) int {
 	for i+8 <= len(src) && binary.LittleEndian.Uint64(src[i:]) == lowBits*' ' {
-		i += 8 // the lines of indented text begin so
+		i += 8 // lines of indented text start with spaces
 	}
 	for i < len(src) && (src[i] == ' ' || src[i] == '\n' || src[i] == '\r' || src[i] == '\t') {
 		i++
@@ -146,7 +146,7 @@ func skipSpace(src []byte, i int) int {
 
 func (d *Doc) add(start int, kind Kind) int {
 	if len(d.nodes) == cap(d.nodes) {
-		d.nodes = slices.Grow(d.nodes, len(d.nodes)) // append alone would move those of a large text more often
+		d.nodes = slices.Grow(d.nodes, len(d.nodes)) // append alone would copy the nodes of a large text more often
 	}
 	d.nodes = append(d.nodes, node{start: uint32(start), kind: kind})
 	return len(d.nodes) - 1
@@ -198,7 +198,7 @@ func (d *Doc) word(i int, word string, kind Kind, flags uint8) (int, error) {
 	return i + len(word), nil
 }
 
-// nested reads the object or list at i, which ends with that bracket.
+// nested parses the object or list at i, which ends with the closing bracket.
 func (d *Doc) nested(i, depth int, kind Kind, closing byte) (int, error) {
 	if depth > d.opt.Depth {
 		return i, &SyntaxError{i, TooDeep, fmt.Sprintf("nested deeper than %d levels", d.opt.Depth)}
@@ -258,8 +258,8 @@ func (d *Doc) expected(i int, what string) error {
 	return d.fail(i, "expected %s, found %s", what, show(d.src[i]))
 }
 
-// packed returns the end of a list that holds finite numbers only, 0 if it is
-// something else or if the text is cut off before its end.
+// packed returns the end of a list of finite numbers; 0 if it is another list or the text
+// is cut off, which cut reports.
 func (d *Doc) packed(i int) (end int, cut bool) {
 	for {
 		if i >= len(d.src) || (d.src[i] != '-' && !digit(d.src[i])) {
@@ -345,14 +345,14 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// escaped has the high bit of the first of eight bytes that a JSON string cannot hold as
-// it is; those above it may be wrong.
+// escaped returns a word whose lowest set high bit marks the first of eight bytes that
+// needs an escape in a JSON string; higher bits may be wrong.
 func escaped(w uint64) uint64 {
 	quote, slash := w^(lowBits*'"'), w^(lowBits*'\\')
 	return ((quote-lowBits)&^quote | (slash-lowBits)&^slash | (w-lowBits*0x20)&^w) & highBits
 }
 
-// str reads the string at i and adds its node.
+// str parses the string at i and adds its node.
 func (d *Doc) str(i int) (int, error) {
 	end, flags, _, err := scanString(d.src, i+1)
 	if err != nil {
@@ -369,10 +369,9 @@ func (d *Doc) str(i int) (int, error) {
 	return end, nil
 }
 
-// scanString checks a string from i, after its opening quote, and returns the
-// offset after its closing one. With an error that is the offset of the
-// character that is wrong or cut off. The decoded string is shorter by saved
-// bytes at least.
+// scanString checks a string from i, after its opening quote, and returns the offset after
+// its closing quote or, with an error, the offset of the character that is wrong or cut
+// off. saved is a lower bound on how many bytes decoding saves.
 func scanString(src []byte, i int) (end int, flags uint8, saved int, err error) {
 	for {
 		for i+8 <= len(src) {
@@ -399,7 +398,7 @@ func scanString(src []byte, i int) (end int, flags uint8, saved int, err error) 
 				flags |= flagUnicode
 			}
 			i += n
-			saved += n / 2 // of six bytes three become the longest character at most
+			saved += n / 2 // six bytes become a character of at most three
 		case c < 0x20:
 			return i, flags, saved, fail(src, i, "control %s inside a string, expected an escape", show(c))
 		case c < utf8.RuneSelf:

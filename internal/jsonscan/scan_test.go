@@ -18,7 +18,7 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
-// tree rebuilds what encoding/json gives with UseNumber.
+// tree converts v to what encoding/json returns with UseNumber.
 func tree(v jsonscan.Value) any {
 	switch v.Kind() {
 	case jsonscan.Bool:
@@ -263,7 +263,7 @@ func BenchmarkParse(b *testing.B) {
 	})
 }
 
-// Words outlive their text, and equal ones share memory.
+// Words stay valid after their text, and equal words share memory.
 func TestWord(t *testing.T) {
 	var d jsonscan.Doc
 	long := strings.Repeat("x", 100)

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// plain is the text of a string that stands for itself: nothing of it is escaped or away.
+// plain returns the text of a string without escapes that is not Away.
 func (v Value) plain() (text []byte, ok bool) {
 	if v.n.kind != String || v.n.flags&(flagEscaped|flagAway) != 0 {
 		return nil, false
@@ -15,8 +15,8 @@ func (v Value) plain() (text []byte, ok bool) {
 	return v.d.src[v.n.start+1 : v.n.end-1], true
 }
 
-// Text returns the decoded string and whether it is one. The string is a copy.
-// A lone surrogate escape becomes U+FFFD; LoneSurrogate finds it.
+// Text returns the decoded string, as a copy, and whether v is a string. A lone surrogate
+// escape becomes U+FFFD; LoneSurrogate detects it.
 func (v Value) Text() (string, bool) {
 	text, plain := v.plain()
 	switch {
@@ -32,8 +32,8 @@ func (v Value) Text() (string, bool) {
 	return view(text), true
 }
 
-// TextIn is Text for a caller who holds the parsed text as a string: the result
-// shares that where nothing is escaped.
+// TextIn is Text for a caller that holds the parsed text as a string; the result shares its
+// memory if nothing is escaped.
 func (v Value) TextIn(text string) (string, bool) {
 	if _, plain := v.plain(); plain {
 		return text[v.n.start+1 : v.n.end-1], true
@@ -41,10 +41,10 @@ func (v Value) TextIn(text string) (string, bool) {
 	return v.Text()
 }
 
-// String returns the decoded string, "" when it is none.
+// String returns the decoded string, "" if v is not a string.
 func (v Value) String() string { s, _ := v.Text(); return s }
 
-// Is reports whether the value is the string s.
+// Is reports whether v is the string s.
 func (v Value) Is(s string) bool {
 	if text, plain := v.plain(); plain {
 		return string(text) == s
@@ -52,13 +52,13 @@ func (v Value) Is(s string) bool {
 	if v.n.kind != String {
 		return false
 	}
-	// An escape of six bytes stands for one byte at least.
+	// An escape has at most six bytes for each byte that it encodes.
 	n := v.Size() - 2
 	return n >= len(s) && n <= 6*len(s) && v.String() == s
 }
 
-// Key is the decoded string as bytes, a view of the text where nothing is escaped; nil
-// when it is none.
+// Key returns the decoded string as bytes, a view of the text if nothing is escaped; nil if
+// v is not a string.
 func (v Value) Key() []byte {
 	text, plain := v.plain()
 	if !plain && v.n.kind == String {
@@ -67,11 +67,11 @@ func (v Value) Key() []byte {
 	return text
 }
 
-// A Doc keeps this many words, none longer than maxWord bytes.
+// A Doc stores at most maxWords words, none longer than maxWord bytes.
 const maxWords, maxWord = 1 << 10, 32
 
-// Word is String for texts that recur, such as keys and roles: equal ones of a
-// Doc share their memory, over calls of Parse too.
+// Word is String for texts that recur, such as keys and roles: equal words of a Doc share
+// memory, also across calls of Parse.
 func (v Value) Word() string {
 	text, plain := v.plain()
 	if !plain || len(text) > maxWord {
@@ -90,8 +90,7 @@ func (v Value) Word() string {
 	return s
 }
 
-// LoneSurrogate reports whether the string holds an escape that is half of a
-// surrogate pair.
+// LoneSurrogate reports whether the string has an escape that is half of a surrogate pair.
 func (v Value) LoneSurrogate() bool {
 	if v.n.kind != String || v.n.flags&flagUnicode == 0 {
 		return false
@@ -109,15 +108,15 @@ func (v Value) LoneSurrogate() bool {
 	return found
 }
 
-// escapeBytes is the longest escape, a surrogate pair.
+// escapeBytes is the length of the longest escape, a surrogate pair.
 const escapeBytes = 12
 
-// cutOff reports whether the escape at the start of b ends early, as none does
-// that was checked: the file of a text that is away was changed meanwhile.
+// cutOff reports whether the escape at the start of b ends early. Checked text has no such
+// escape, so the store was changed.
 func cutOff(b []byte) bool { return len(b) < 2 || b[1] == 'u' && len(b) < 6 }
 
-// findLone looks for half a surrogate pair in escaped text and returns how far
-// it got: before an escape that may be cut off, unless b is the last part.
+// findLone searches escaped text for half a surrogate pair. n is how far it got: it stops
+// before an escape that may be cut off, unless b is the last part.
 func findLone(b []byte, last bool) (n int, found bool) {
 	for n < len(b) {
 		k := bytes.IndexByte(b[n:], '\\')
@@ -143,8 +142,8 @@ func findLone(b []byte, last bool) (n int, found bool) {
 	return n, false
 }
 
-// appendUnescaped decodes b, up to an escape that may be cut off unless b is the
-// last part, and returns how much of it.
+// appendUnescaped decodes b and returns how much of b it decoded: it stops before an escape
+// that may be cut off, unless b is the last part.
 func appendUnescaped(out, b []byte, last bool) ([]byte, int) {
 	whole := len(b)
 	for {
@@ -182,7 +181,7 @@ func appendUnescaped(out, b []byte, last bool) ([]byte, int) {
 	}
 }
 
-// unescapeRune decodes the \u escape, or the pair of them, at the start of b.
+// unescapeRune decodes the \u escape, or the pair of \u escapes, at the start of b.
 func unescapeRune(b []byte) (rune, int) {
 	r := hex4(b[2:])
 	if !utf16.IsSurrogate(r) {
@@ -200,5 +199,5 @@ func hex4(b []byte) rune {
 	return rune(hex(b[0])<<12 | hex(b[1])<<8 | hex(b[2])<<4 | hex(b[3]))
 }
 
-// view reads b as a string without a copy: b must not change while it is used.
+// view returns b as a string without copying; b must not change while the string is in use.
 func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Value is one value of a Doc; the zero Value is an absent one, on which every
-// method answers with nothing.
+// Value is one value of a Doc. The zero Value is absent; every method returns its zero
+// result on it.
 type Value struct {
 	d *Doc
 	n node
@@ -15,17 +15,17 @@ type Value struct {
 
 func (d *Doc) at(i uint32) Value { return Value{d: d, n: d.nodes[i], i: i} }
 
-// Kind says what the value is.
+// Kind returns the kind of v.
 func (v Value) Kind() Kind { return v.n.kind }
 
 // IsNull reports whether the value is null or absent.
 func (v Value) IsNull() bool { return v.n.kind <= Null }
 
-// Offset is the byte offset of the value in the parsed text.
+// Offset returns the byte offset of v in the parsed text.
 func (v Value) Offset() int { return int(v.n.start) }
 
-// Raw returns the source text, a view of the parsed one where nothing of it is
-// away, nil when absent.
+// Raw returns the source text, nil if absent. It is a view of the parsed text if nothing in
+// v is Away.
 func (v Value) Raw() []byte {
 	if away := v.within(); len(away) > 0 {
 		return v.restore(away)
@@ -33,7 +33,7 @@ func (v Value) Raw() []byte {
 	return v.parsed()
 }
 
-// parsed is the part of the parsed text that v is.
+// parsed returns v's part of the parsed text.
 func (v Value) parsed() []byte {
 	if v.d == nil {
 		return nil
@@ -41,7 +41,7 @@ func (v Value) parsed() []byte {
 	return v.d.src[v.n.start:v.n.end:v.n.end]
 }
 
-// Size is the length of the source text.
+// Size returns the length of the source text.
 func (v Value) Size() int {
 	n := int(v.n.end - v.n.start)
 	for _, a := range v.within() {
@@ -50,15 +50,15 @@ func (v Value) Size() int {
 	return n
 }
 
-// Clone returns a copy of the source text that fits on one line: white space
-// between tokens goes where a line break is among it. Numbers that are not finite
-// become null, so that the copy is JSON.
+// Clone returns a copy of the source text on one line: it drops the white space between
+// tokens if that contains a line break. Numbers that are not finite become null, so that
+// the copy is JSON.
 func (v Value) Clone() []byte {
 	if v.d == nil {
 		return nil
 	}
 	text, away := v.parsed(), v.within()
-	if len(away) > 0 && !broken(text) { // else it is not needed
+	if len(away) > 0 && !broken(text) { // otherwise it is not needed
 		text = v.restore(away)
 	}
 	switch {

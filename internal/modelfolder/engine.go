@@ -9,20 +9,21 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// Engine makes a tokenizer of the text of a tokenizer.json; nil stands for the default one.
+// Engine loads a tokenizer from the text of a tokenizer.json; nil stands for the default
+// engine.
 type Engine func(name string, tokenizerJSON []byte) (engine.Tokenizer, error)
 
-// engines are those of this build; the tag turnpack_hf adds hf.
+// engines returns the engines of this build; the build tag turnpack_hf adds hf.
 func engines() map[string]Engine {
 	m := map[string]Engine{"bpe": nil}
 	addHF(m)
 	return m
 }
 
-// Engines are the names of the engines of this build.
+// Engines returns the names of the engines of this build.
 func Engines() []string { return slices.Sorted(maps.Keys(engines())) }
 
-// EngineOf is the engine of that name.
+// EngineOf returns the engine with the given name.
 func EngineOf(name string) (Engine, error) {
 	load, ok := engines()[name]
 	if !ok {

@@ -8,5 +8,5 @@ func addHF(m map[string]Engine) {
 	m["hf"] = hf.Load
 }
 
-// Notices are the licences of the engines that come from elsewhere.
+// Notices returns the licences of third-party engines.
 func Notices() string { return "\n" + hf.Licences() }

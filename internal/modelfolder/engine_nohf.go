@@ -4,5 +4,5 @@ package modelfolder
 
 func addHF(map[string]Engine) {}
 
-// Notices are the licences of the engines that come from elsewhere.
+// Notices returns the licences of third-party engines.
 func Notices() string { return "" }

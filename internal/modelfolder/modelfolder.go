@@ -1,4 +1,4 @@
-// Package modelfolder reads the model folders that --model and --template name.
+// Package modelfolder reads the model folders named by --model and --template.
 package modelfolder
 
 import (
@@ -12,9 +12,10 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// Load reads a model folder with the tokenizer engine of that name, "" for the default one.
-// template is the name of a chat template in it, or, with a dot or a path separator,
-// a file in place of them; "" takes those that rollouts with tools and without take.
+// Load reads a model folder with the named tokenizer engine, "" for the default one.
+// template is the name of a chat template in the folder or, if it has a dot or a path
+// separator, a file to use instead; "" uses the folder's templates for rollouts with and
+// without tools.
 func Load(dir, template, engine string) (*tokenize.Model, error) {
 	load, err := EngineOf(cmp.Or(engine, "bpe"))
 	if err != nil {

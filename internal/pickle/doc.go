@@ -1,4 +1,4 @@
-// Package pickle reads Python pickles of plain values, and the files of torch.save that
-// hold one. No class is ever made: what is not plain is an [Object] with the name of its
-// class. Files are untrusted: time and memory follow from their size.
+// Package pickle reads Python pickles of plain values, and torch.save files that hold one.
+// It never instantiates a class: other values become an [Object] with the name of their
+// class. Files are untrusted: time and memory are bounded by their size.
 package pickle

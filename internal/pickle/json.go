@@ -8,16 +8,15 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
-// ErrTooLong says that a value takes more bytes as JSON than are allowed: a pickle may
-// hold one list many times.
+// ErrTooLong means that a value exceeds the allowed size as JSON: a pickle may refer to one
+// list many times.
 var ErrTooLong = errors.New("it is longer as JSON than a pickle of its size can be meant to hold")
 
-// maxNesting bounds lists and dictionaries inside each other, which a pickle may make
-// hold themselves.
+// maxNesting bounds the nesting of lists and dictionaries: a pickle may contain cycles.
 const maxNesting = 512
 
-// AppendJSON appends a value as JSON, of at most so many bytes. Keys of dictionaries that
-// are no text are left out, and so are members that are objects of a class.
+// AppendJSON appends a value as JSON of at most `most` bytes. Dictionary keys that are not
+// text are left out, and so are members that are objects of a class.
 func AppendJSON(b []byte, v any, most int) ([]byte, error) {
 	return appendJSON(b, v, len(b)+most, 0)
 }

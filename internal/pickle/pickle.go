@@ -6,19 +6,18 @@ import (
 	"math"
 )
 
-// Object stands for an object of a class that is not looked into, such as a tensor.
+// Object represents an object of a class, such as a tensor; its state is not read.
 type Object struct{ Class string }
 
-// limits of the values read from a pickle by anyone.
+// Limits for values of untrusted pickles.
 const (
-	maxDepth  = 1 << 16 // open marks and stack entries that are not list items
+	maxDepth  = 1 << 16 // open marks, and stack entries that are not list items
 	maxValues = 1 << 30
 	maxName   = 1 << 10
 )
 
-// unpickler builds plain values (nil, bool, int64, float64, string, []byte,
-// *[]any, map[any]any, []any for tuples) from a pickle and nothing else: no
-// class is ever made.
+// unpickler builds plain values (nil, bool, int64, float64, string, []byte, *[]any,
+// map[any]any, []any for tuples) from a pickle; it never instantiates a class.
 type unpickler struct {
 	data  []byte
 	at    int
@@ -96,7 +95,7 @@ func (u *unpickler) top() any {
 	return v
 }
 
-// since takes the values after the last mark.
+// since removes and returns the values after the last mark.
 func (u *unpickler) since() []any {
 	if len(u.marks) == 0 {
 		u.fail("there is no mark")
@@ -146,7 +145,7 @@ func (u *unpickler) pushMemo(i int) {
 	u.push(v)
 }
 
-// step runs one operation; it reports the end.
+// step runs one operation and reports whether it was the last one.
 func (u *unpickler) step() bool {
 	switch op := u.take(1)[0]; op {
 	case 0x80: // PROTO
@@ -282,14 +281,14 @@ func (u *unpickler) structure(op byte) {
 	}
 }
 
-// isBatch knows the state of a training batch of SkyRL.
+// isBatch reports whether state is that of a SkyRL training batch.
 func isBatch(state any) bool {
 	m, ok := state.(map[any]any)
 	return ok && m["batch_dict"] != nil && m["batch_size"] != nil
 }
 
-// object replaces a call by its name; an ordered dictionary is a dictionary, and a training
-// batch of SkyRL its state.
+// object pushes the result of a constructor call: an Object with the class name, but a
+// dictionary for an ordered dictionary and the state for a SkyRL training batch.
 func (u *unpickler) object(callee, args any) {
 	o, ok := callee.(Object)
 	if list, _ := args.([]any); len(list) == 2 && isBatch(list[1]) {

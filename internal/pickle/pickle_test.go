@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Opcodes that Python's pickler writes and ours does not.
+// Opcodes of several protocols, and malformed pickles.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		name, data string

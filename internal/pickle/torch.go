@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// maxPickle bounds the unpacked size of a file's pickle: torch does not compress
-// it, and tokens do not compress to a 64th.
+// maxPickle returns the maximum decompressed size of a file's pickle: torch does not
+// compress it, and tokens do not compress 64 times.
 func maxPickle(fileSize int64) int64 { return max(16<<20, min(64*fileSize, 8<<30)) }
 
-// Torch is the value of a file of torch.save, and how many bytes its pickle has.
+// Torch returns the value in a torch.save file, and the size of its pickle in bytes.
 func Torch(r io.ReaderAt, size int64) (v any, bytes int, err error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// decoder turns one parsed line into a rollout. The first fault is kept in err
-// and ends the work.
+// decoder converts one parsed line to a rollout. err holds the first fault, which ends the
+// decoding.
 type decoder struct {
 	where   rollout.Where
-	prefix  string // JSON pointer of the object at hand, within what where names
+	prefix  string // JSON pointer of the current object, relative to where
 	lim     Limits
 	err     error
 	notes   []rollout.Note
-	marked  []bool // messages whose sampled key was present
+	marked  []bool // messages that have a sampled key
 	tokens  int
 	prompts rollout.PromptIndex
 }
@@ -49,7 +49,7 @@ func (d *decoder) text(v jsonscan.Value, at string) string {
 	return s
 }
 
-// identifier reads a string or number as text.
+// identifier returns a JSON string or number as text.
 func (d *decoder) identifier(v jsonscan.Value, at string) string {
 	if v.Kind() == jsonscan.Number {
 		return string(v.Raw())
@@ -106,14 +106,14 @@ func (d *decoder) list(v jsonscan.Value, at string, max int, each func(i int, m 
 	}
 }
 
-// values reads an object of any keys.
+// values reads a JSON object with arbitrary keys.
 func (d *decoder) values(v jsonscan.Value, at string) map[string]json.RawMessage {
 	m := map[string]json.RawMessage{}
 	anyObject.read(d, v, at, &m)
 	return m
 }
 
-// raw is the JSON of an object.
+// raw returns m as a JSON object.
 func (d *decoder) raw(v jsonscan.Value, m map[string]json.RawMessage) json.RawMessage {
 	e := &encoder{}
 	e.object(m, "")
@@ -123,8 +123,8 @@ func (d *decoder) raw(v jsonscan.Value, m map[string]json.RawMessage) json.RawMe
 	return e.b
 }
 
-// recorded reports whether v is a list of ids or log probabilities that is not empty,
-// counts it and notes an empty one.
+// recorded reports whether v is a non-empty list of ids or log probabilities. It counts the
+// entries against Limits.Tokens and adds a note for an empty list.
 func (d *decoder) recorded(v jsonscan.Value, at string) bool {
 	if v.Kind() != jsonscan.Array {
 		d.want(v, at, "a list")

@@ -13,7 +13,7 @@ import (
 type encoder struct {
 	b      []byte
 	where  rollout.Where
-	prefix string // as in decoder
+	prefix string // JSON pointer of the current object
 	err    error
 }
 
@@ -25,7 +25,7 @@ func (e *encoder) fail(at, format string, args ...any) {
 	}
 }
 
-// key writes the separator and the key, unless it is the first in its object.
+// key writes a key, with a comma before it unless it is the first in its object.
 func (e *encoder) key(k string) {
 	if c := e.b[len(e.b)-1]; c != '{' {
 		e.b = append(e.b, ',')
@@ -50,8 +50,8 @@ func (e *encoder) float(f float64, bits int, at string) {
 	e.b = strconv.AppendFloat(e.b, f, 'g', -1, bits)
 }
 
-// raw writes JSON text with line breaks replaced by spaces, which is only possible
-// outside strings, where none can occur.
+// raw writes JSON text with line breaks replaced by spaces. Line breaks occur only between
+// tokens: JSON strings cannot contain them.
 func (e *encoder) raw(v json.RawMessage, at string) {
 	var d jsonscan.Doc
 	if _, err := d.Parse(v, jsonscan.Options{}); err != nil {

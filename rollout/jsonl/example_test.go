@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/jsonl"
 )
 
-// Reading goes on after a bad line: the error says where it is.
+// Reading continues after a bad line; the error says where it is.
 func ExampleRead() {
 	file := `{"turnpack_version":1,"id":"a","messages":[{"role":"user","content":"2+2?"},{"role":"assistant","content":"4","sampled":"sampled"}]}
 {"id":"b","messages":[{"content":"who speaks?"}]}

@@ -8,12 +8,12 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// version is the version of the format that is written and the newest that is read.
+// version is the format version that is written, and the newest version that is read.
 const version = 1
 
 type raws = map[string]json.RawMessage
 
-// anyObject has no key of its own.
+// anyObject is an object without known keys: every key goes to the map.
 var anyObject = newObject(func(m *raws) *raws { return m })
 
 var rolloutObject = newObject(rolloutExtra,
@@ -121,7 +121,7 @@ var indices = codec[rollout.Index]{
 	func(e *encoder, x rollout.Index, _ string) { i, _ := x.Get(); e.int(int64(i)) },
 }
 
-// mapField is an object that is kept as it is.
+// mapField is an object whose members are kept verbatim.
 func mapField(key string, of func(*rollout.Rollout) *raws) field[rollout.Rollout] {
 	return field[rollout.Rollout]{key: key,
 		read: func(d *decoder, r *rollout.Rollout, v jsonscan.Value, at string) bool {

@@ -111,7 +111,7 @@ func TestPlainPromptsAreCompacted(t *testing.T) {
 		Prompt  []rollout.TokenID `json:"prompt_ids"`
 		Output  []rollout.TokenID `json:"output_ids"`
 	}
-	// Two lineages in alternation, so that the best base is not the turn before.
+	// Two lineages alternate, so that the best base is not the previous turn.
 	var calls []call
 	heads := [2][]rollout.TokenID{random(300), random(500)}
 	var messages []map[string]string

@@ -7,19 +7,19 @@ import (
 	"github.com/turnpack/turnpack/rollout/internal/lines"
 )
 
-// Limits bounds what a reader accepts. The zero value of each field is its
-// default; a negative one is refused.
+// Limits bounds what a reader accepts. A zero field means its default; a negative one is an
+// error.
 type Limits struct {
-	// LineBytes is the longest line, the newline aside; default 1 GiB. The longest
-	// recorded message known is under 1 MB, a rollout of 145 steps under 2 MB.
+	// LineBytes is the longest accepted line, without the newline; default 1 GiB. The
+	// longest recorded message known is under 1 MB, a rollout of 145 steps under 2 MB.
 	LineBytes int
 	// Depth is the deepest nesting of JSON values; default 512.
 	Depth int
 	// Messages and Turns bound one rollout; default 1,000,000 each.
 	Messages int
 	Turns    int
-	// Tokens bounds the recorded ids of one rollout, counted as written, so that a
-	// short file cannot ask for much memory; default 256 Mi.
+	// Tokens bounds the recorded ids of one rollout, counted as written in the file, so
+	// that a short file cannot cause large allocations; default 256 Mi.
 	Tokens int
 }
 

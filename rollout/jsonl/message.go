@@ -20,7 +20,7 @@ var messageObject = func() *object[rollout.Message] {
 	o.done = func(d *decoder, v jsonscan.Value, m *rollout.Message) {
 		m.NoContent = v.Get("content").IsNull()
 		if m.Reasoning != "" {
-			delete(m.Extra, "reasoning") // empty beside another spelling that is not
+			delete(m.Extra, "reasoning") // it was empty; another spelling has the text
 		}
 		if m.Role == "" {
 			d.fail(rollout.KindInput, v, "/role", "the message has no role")
@@ -29,8 +29,8 @@ var messageObject = func() *object[rollout.Message] {
 	return o
 }()
 
-// reasoning is the thinking text under one of its names, of which the first is
-// written. A thinking that is no text is a setting.
+// reasoning is the field for the thinking text under one of its keys. Only the first key
+// ("reasoning") is written. A "thinking" that is not a string is a setting, not text.
 func reasoning(key string, written bool) field[rollout.Message] {
 	f := filled(key, func(m *rollout.Message) *string { return &m.Reasoning })
 	read := f.read
@@ -116,8 +116,8 @@ func (e *encoder) part(p *rollout.Part, at string) {
 	e.b = append(e.b, '}')
 }
 
-// toolCallsField is the list of calls, each nested (the name in a "function" object)
-// or flat.
+// toolCallsField is the list of calls, each either nested (name in a "function" object) or
+// flat.
 func toolCallsField() field[rollout.Message] {
 	return field[rollout.Message]{key: "tool_calls",
 		read: func(d *decoder, m *rollout.Message, v jsonscan.Value, at string) bool {

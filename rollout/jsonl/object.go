@@ -9,28 +9,30 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// object is one kind of JSON object of the format, read into a T and written from one.
+// object describes one kind of JSON object of the format, which is read into and written
+// from a T.
 type object[T any] struct {
 	fields []field[T] // in the order in which they are written
-	// extra is where keys without a field are kept, nil where there is no such place.
+	// extra returns the map for keys without a field; nil if unknown keys are an error.
 	extra func(*T) *map[string]json.RawMessage
-	// done completes what was read, may be nil.
+	// done runs after all members are read; may be nil.
 	done func(d *decoder, v jsonscan.Value, t *T)
 }
 
 // field is one key of an object.
 type field[T any] struct {
 	key string
-	// own says that Extra never holds the key. The other fields cannot hold each value
-	// that a record may have (null, ""): such a one is kept in Extra.
+	// own says that Extra never holds the key. Fields without own cannot represent every
+	// recorded value (null, ""); Extra keeps those values.
 	own bool
-	// read reads the value into t, or returns false to have it kept in Extra. at is the
-	// JSON pointer within the object.
+	// read reads v into t. It returns false if Extra must keep the value. at is the JSON
+	// pointer within the object.
 	read func(d *decoder, t *T, v jsonscan.Value, at string) bool
-	// write writes key and value and returns true, or false where t has no value. It is
-	// nil for a key that is read only.
+	// write writes key and value and returns true, or returns false if t has no value. It
+	// is nil for a key that is never written.
 	write func(e *encoder, t *T, at string) bool
-	// nested says that Extra holds the keys without a field of the value under the key.
+	// nested says that the value is an object whose unknown keys are kept in Extra under
+	// this key.
 	nested bool
 	at     string // "/" + key
 }
@@ -42,8 +44,8 @@ func newObject[T any](extra func(*T) *map[string]json.RawMessage, fields ...fiel
 	return &object[T]{fields: fields, extra: extra}
 }
 
-// find returns the index of a key, -1 for none. Keys mostly come in the order of the
-// table, so the search begins at next.
+// find returns the index of the field with the key, -1 for none. Keys mostly come in table
+// order, so the search begins at next.
 func (o *object[T]) find(key string, next int) int {
 	for n := range o.fields {
 		i := next + n
@@ -57,7 +59,7 @@ func (o *object[T]) find(key string, next int) int {
 	return -1
 }
 
-// members reads the members of v into t and returns those without a field.
+// members reads the members of v into t and returns the members without a field.
 func (o *object[T]) members(d *decoder, v jsonscan.Value, t *T) map[string]json.RawMessage {
 	if v.Kind() != jsonscan.Object {
 		d.want(v, "", "an object")
@@ -87,7 +89,7 @@ func (o *object[T]) members(d *decoder, v jsonscan.Value, t *T) map[string]json.
 	return rest
 }
 
-// read reads v, which stands at the pointer at, into t.
+// read reads v into t; at is the JSON pointer of v within the current object.
 func (o *object[T]) read(d *decoder, v jsonscan.Value, at string, t *T) {
 	outer := d.prefix
 	d.prefix += at
@@ -115,12 +117,13 @@ func keep(extra *map[string]json.RawMessage, rest map[string]json.RawMessage) {
 	}
 }
 
-// write writes t, whose JSON pointer is at, with the keys of extra after its fields.
+// write writes t, then the keys of extra. at is the JSON pointer of t within the current
+// object.
 func (o *object[T]) write(e *encoder, t *T, at string, extra map[string]json.RawMessage) {
 	outer := e.prefix
 	e.prefix += at
 	e.b = append(e.b, '{')
-	written := 0 // a bit for each field
+	written := 0 // one bit per field
 	for i := range o.fields {
 		if f := &o.fields[i]; f.write != nil && f.write(e, t, f.at) {
 			written |= 1 << i
@@ -142,7 +145,7 @@ func (o *object[T]) write(e *encoder, t *T, at string, extra map[string]json.Raw
 	e.prefix = outer
 }
 
-// put is write with the keys of t's own Extra.
+// put writes t with the keys of its own Extra.
 func (o *object[T]) put(e *encoder, t *T, at string) {
 	var extra map[string]json.RawMessage
 	if o.extra != nil {
@@ -168,7 +171,7 @@ var (
 	booleans = codec[bool]{(*decoder).boolean, func(e *encoder, x bool, _ string) { e.b = strconv.AppendBool(e.b, x) }}
 )
 
-// words is the codec of an enum.
+// words is the codec of an enum, written as its name.
 func words[V interface {
 	MarshalText() ([]byte, error)
 }, P interface {
@@ -192,7 +195,7 @@ func words[V interface {
 	}}
 }
 
-// always is a value that is written whatever it is.
+// always is a field that is always written.
 func always[T, V any](key string, of func(*T) *V, c codec[V]) field[T] {
 	return field[T]{key: key, own: true,
 		read: func(d *decoder, t *T, v jsonscan.Value, at string) bool { *of(t) = c.read(d, v, at); return true },
@@ -203,7 +206,7 @@ func always[T, V any](key string, of func(*T) *V, c codec[V]) field[T] {
 		}}
 }
 
-// value is a value that is written where it is not zero.
+// value is a field that is written unless it is zero.
 func value[T any, V comparable](key string, of func(*T) *V, c codec[V]) field[T] {
 	f := always(key, of, c)
 	write := f.write
@@ -214,7 +217,7 @@ func value[T any, V comparable](key string, of func(*T) *V, c codec[V]) field[T]
 	return f
 }
 
-// filled is a text that Extra holds where it is null or empty.
+// filled is a string field; Extra keeps a null or empty value.
 func filled[T any](key string, of func(*T) *string) field[T] {
 	f := value(key, of, texts)
 	f.own = false
@@ -228,7 +231,7 @@ func filled[T any](key string, of func(*T) *string) field[T] {
 	return f
 }
 
-// pointer is a value that may be absent, which is nil. Extra holds a null.
+// pointer is an optional field, nil if absent; Extra keeps a null.
 func pointer[T, V any](key string, of func(*T) **V, c codec[V]) field[T] {
 	return field[T]{key: key,
 		read: func(d *decoder, t *T, v jsonscan.Value, at string) bool {
@@ -249,7 +252,7 @@ func pointer[T, V any](key string, of func(*T) **V, c codec[V]) field[T] {
 		}}
 }
 
-// forgotten is a pointer of which a null is not kept.
+// forgotten is a pointer field that reads null as absent, without keeping it in Extra.
 func forgotten[T, V any](key string, of func(*T) **V, c codec[V]) field[T] {
 	f := pointer(key, of, c)
 	read := f.read
@@ -257,9 +260,9 @@ func forgotten[T, V any](key string, of func(*T) **V, c codec[V]) field[T] {
 	return f
 }
 
-// inner is an object within another. Its keys without a field are kept in the Extra of
-// the outer one, under key. into makes what is read, of is what is written, nil for
-// nothing. A null is kept too where nullable says so.
+// inner is a nested object whose unknown keys are kept in the outer object's Extra, under
+// key. into returns the value to read into, of the value to write (nil = not written). If
+// nullable, Extra keeps a null.
 func inner[T, U any](key string, nullable bool, into, of func(*T) *U, o *object[U], extra func(*T) *map[string]json.RawMessage) field[T] {
 	return field[T]{key: key, nested: true,
 		read: func(d *decoder, t *T, v jsonscan.Value, at string) bool {
@@ -291,7 +294,7 @@ func inner[T, U any](key string, nullable bool, into, of func(*T) *U, o *object[
 		}}
 }
 
-// list is a list of objects, which are at its pointer and their index.
+// list is a list of objects.
 func list[T, E any](key string, of func(*T) *[]E, max func(l *Limits) int, o *object[E]) field[T] {
 	return field[T]{key: key, own: true,
 		read: func(d *decoder, t *T, v jsonscan.Value, at string) bool {

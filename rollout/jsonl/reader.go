@@ -14,18 +14,18 @@ import (
 	"github.com/turnpack/turnpack/rollout/internal/lines"
 )
 
-// Options of Read and Parse. The zero value is the right default.
+// Options configures Read and Parse. The zero value is a good default.
 type Options struct {
 	File   string // name used in errors and in Origin
 	Limits Limits
-	// ReplaceInvalidUTF8 reads bytes that are not UTF-8 as U+FFFD, with a Note. By
+	// ReplaceInvalidUTF8 reads bytes that are not UTF-8 as U+FFFD and adds a Note. By
 	// default such a line is an error.
 	ReplaceInvalidUTF8 bool
 }
 
-// Read yields the rollouts of native JSONL, one a line, and in the place of a line that
-// cannot be read its error, which names it. It ends with the stream, with the error of a
-// stream that fails, and with that of options out of range. One line is in memory at a time.
+// Read yields the rollouts of native JSONL, one per line; for a line that cannot be read it
+// yields an error that names the line. It ends at the end of the stream, or after yielding
+// a read error or an error about invalid options. It holds one line in memory at a time.
 func Read(in io.Reader, opt Options) iter.Seq2[*rollout.Rollout, error] {
 	return func(yield func(*rollout.Rollout, error) bool) {
 		err := opt.Limits.validate()
@@ -58,8 +58,8 @@ func Read(in io.Reader, opt Options) iter.Seq2[*rollout.Rollout, error] {
 	}
 }
 
-// Parse reads one native rollout from text that holds nothing else. Where a
-// record has no id, ID stays empty.
+// Parse reads one native rollout from text that holds nothing else. ID stays empty if the
+// record has none.
 func Parse(text []byte, opt Options) (*rollout.Rollout, error) {
 	if err := opt.Limits.validate(); err != nil {
 		return nil, err
@@ -73,13 +73,14 @@ func Parse(text []byte, opt Options) (*rollout.Rollout, error) {
 	return out, err
 }
 
-// parser keeps the memory of its document from line to line.
+// parser parses lines, reusing the memory of its document.
 type parser struct {
 	opt Options
 	doc jsonscan.Doc
 }
 
-// parsers are kept for the memory of their documents, of texts of at most maxParser bytes.
+// parsers are reused for the memory of their documents, if the text was at most maxParser
+// bytes.
 var parsers = sync.Pool{New: func() any { return new(parser) }}
 
 const maxParser = 64 << 10
@@ -143,7 +144,8 @@ func (d *decoder) rollout(v jsonscan.Value) (*rollout.Rollout, error) {
 	return r, nil
 }
 
-// assumeSampled fills in what records without sampled marks leave open.
+// assumeSampled sets Sampled for assistant messages without a sampled mark: those of
+// recorded turns and, if the record has neither turns nor marks, all of them.
 func (d *decoder) assumeSampled(r *rollout.Rollout) {
 	for i := range r.Turns {
 		if m := r.Turns[i].Message; m >= 0 && m < len(r.Messages) && !d.marked[m] && r.Messages[m].Role == rollout.RoleAssistant {

@@ -58,8 +58,8 @@ var turnObject = func() *object[rollout.Turn] {
 			return
 		}
 		if v.Get("prompt_ids").Kind() != jsonscan.Array {
-			// A prompt stored against another turn is taken as it is: it cannot be a base
-			// for plain ones without being expanded, which costs what it saves.
+			// A prompt stored against another turn is kept as it is. Using it as a base for
+			// plain prompts would need its expansion, which costs what it saves.
 			d.prompts.Add(nil, nil)
 			return
 		}
@@ -68,7 +68,7 @@ var turnObject = func() *object[rollout.Turn] {
 	return o
 }()
 
-// column is a list with one entry per token; null is as good as absent.
+// column is a list with one entry per token; null means absent.
 func column[V any](key string, of func(*rollout.Turn) *[]V, read func(*decoder, jsonscan.Value, string) []V, write func(e *encoder, x V, at string)) field[rollout.Turn] {
 	return field[rollout.Turn]{key: key, own: true,
 		read: func(d *decoder, t *rollout.Turn, v jsonscan.Value, at string) bool {
@@ -91,8 +91,8 @@ func column[V any](key string, of func(*rollout.Turn) *[]V, read func(*decoder, 
 		}}
 }
 
-// readPrompt reads a prompt stored against an earlier turn, or plain ids, which are
-// stored against one once the turn is read.
+// readPrompt reads a prompt stored against an earlier turn, or plain ids, which are stored
+// against an earlier turn once the whole turn is read.
 func readPrompt(d *decoder, t *rollout.Turn, v jsonscan.Value, at string) bool {
 	switch v.Kind() {
 	case jsonscan.Array:
@@ -163,14 +163,14 @@ var promptObject = func() *object[rollout.PromptIDs] {
 	return o
 }()
 
-// readVersion reads one policy version, or its runs: a list of pairs of output token
-// and version.
+// readVersion reads one policy version, or a list of runs: pairs of output token index and
+// version.
 func readVersion(d *decoder, t *rollout.Turn, v jsonscan.Value, at string) bool {
 	if v.IsNull() || v.Is("") {
 		return true
 	}
 	if v.Kind() != jsonscan.Array {
-		if n := d.int32(v, at); n != -1 { // as rows say that they have none
+		if n := d.int32(v, at); n != -1 { // rows use -1 for no version
 			t.Version = &n
 		}
 		return true

@@ -7,8 +7,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Write writes r to w as one line, in one Write; wrap a file in a bufio.Writer. A
-// rollout that cannot be written leaves nothing in the file.
+// Write writes r to w as one line with a single call of w.Write; wrap a file in a
+// bufio.Writer. If r cannot be written, w gets no bytes.
 func Write(w io.Writer, r *rollout.Rollout) error {
 	line, err := Append(nil, r)
 	if err != nil {

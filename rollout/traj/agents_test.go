@@ -13,7 +13,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// claude is a record of a session of Claude Code: kind, uuid, parent and the rest.
+// claude returns a record of a Claude Code session with the given kind, uuid, parent and
+// further members.
 func claude(kind, uuid, parent, rest string) string {
 	p := `"` + parent + `"`
 	if parent == "" {
@@ -37,7 +38,7 @@ func result(id string) string {
 	return said("user", `[{"type":"tool_result","tool_use_id":"`+id+`","content":"out of `+id+`"}]`)
 }
 
-// contexts are the messages that each turn saw, ? where that is not known.
+// contexts lists, for each turn, the messages that it saw, or ? where that is unknown.
 func contexts(r *rollout.Rollout) string {
 	var out []string
 	for i := range r.Turns {
@@ -63,14 +64,14 @@ func contexts(r *rollout.Rollout) string {
 
 func lines(list ...string) string { return strings.Join(list, "\n") + "\n" }
 
-// claudeSession has a reply in three records, a rewind, an interruption, a compaction and
-// a sub-agent.
+// claudeSession has a reply in three records, a rewind, an interruption, a compaction and a
+// sub-agent.
 var claudeSession = lines(
 	`{"type":"file-history-snapshot","messageId":"m","snapshot":{},"isSnapshotUpdate":false}`,
 	claude("user", "u1", "", said("user", `"q"`)),
 	claude("attachment", "t1", "u1", `"attachment":{"type":"todo_reminder"}`),
-	// One response in three records, with calls in parallel: the result of the
-	// first hangs on its record.
+	// One response in three records, with parallel calls; the parent of the first call's
+	// result is the record of that call.
 	claude("assistant", "a1", "t1", reply("m1", `{"type":"thinking","thinking":"hm","signature":"x"}`, "null")),
 	claude("assistant", "a2", "a1", reply("m1", use("c1"), "null")),
 	claude("user", "r1", "a2", result("c1")),
@@ -78,7 +79,7 @@ var claudeSession = lines(
 	claude("assistant", "a3", "a2", reply("m1", use("c2"), `"tool_use"`)),
 	claude("user", "r2", "a3", result("c2")),
 	claude("assistant", "a4", "r2", reply("m2", `{"type":"text","text":"first answer"}`, `"end_turn"`)),
-	// Taken back, and asked otherwise.
+	// The user took the prompt back and asked differently.
 	claude("user", "u2", "r2", said("user", `"again"`)),
 	claude("assistant", "e1", "u2", `"isApiErrorMessage":true,"message":{"id":"e","model":"<synthetic>","role":"assistant","content":[{"type":"text","text":"API Error"}]}`),
 	claude("assistant", "a5", "e1", reply("m3", `{"type":"text","text":"half an ans"}`, "null")),
@@ -114,7 +115,7 @@ func TestClaudeCodeSessions(t *testing.T) {
 	require.Equal(t, `"s"`, string(out[1].Metadata["parent_session"]))
 }
 
-// A compaction may keep records, which come after its summary.
+// A compaction may keep records, which follow its summary.
 func TestClaudeCodeKeepsRecords(t *testing.T) {
 	for name, c := range map[string]struct{ meta, parent string }{
 		"listed, linked anew": {`"preservedMessages":{"anchorUuid":"cs","uuids":["u2","a2"]}`, "cs"},
@@ -132,7 +133,8 @@ func TestClaudeCodeKeepsRecords(t *testing.T) {
 	}
 }
 
-// What /clear took away is not what later replies saw, though the records go on from it.
+// Replies after /clear did not see what it cleared, although the later records have the
+// cleared ones as ancestors.
 func TestClaudeCodeBeginsAnewAfterClear(t *testing.T) {
 	r := one(t, "s.jsonl", lines(
 		claude("user", "u1", "", said("user", `"q"`)), claude("assistant", "a1", "u1", reply("m1", `{"type":"text","text":"a"}`, `"end_turn"`)),
@@ -148,11 +150,11 @@ func TestClaudeCodeFaults(t *testing.T) {
 	r := one(t, "s.jsonl", lines(u, a, claude("user", "u2", "gone", said("user", `"r"`)), claude("assistant", "a2", "u2", reply("m2", `{"type":"text","text":"b"}`, `"end_turn"`))))
 	require.Equal(t, "0; ?", contexts(r))
 	require.Contains(t, codes(r), "context_lost")
-	// Thinking that is hidden, and nothing else: no reply to train.
+	// A reply with nothing but hidden thinking is not trained.
 	r = one(t, "s.jsonl", lines(u, claude("assistant", "a1", "u1", reply("m1", `{"type":"thinking","thinking":"","signature":"x"}`, "null"))))
 	require.Empty(t, r.Turns)
 	require.Contains(t, codes(r), "redacted_thinking reply_not_recorded")
-	// A record that is not understood and shows something.
+	// A record of unknown kind that has content.
 	r = one(t, "s.jsonl", lines(u, a, claude("novelty", "n", "a1", said("user", `"x"`)), claude("assistant", "a2", "n", reply("m2", `{"type":"text","text":"b"}`, `"end_turn"`))))
 	require.Equal(t, "0; ?", contexts(r))
 }
@@ -181,13 +183,14 @@ func TestClaudeCodeStream(t *testing.T) {
 	again, _, err := read(t, "s.json", list, stop)
 	require.NoError(t, err)
 	require.Equal(t, contexts(out[0]), contexts(again[0]))
-	// Without its prompt, as the flag prints by default.
+	// Without the prompt, which the flag omits by default.
 	r := one(t, "s.jsonl", lines(line("assistant", reply("m1", `{"type":"text","text":"a"}`, `"end_turn"`))))
 	require.True(t, r.Turns[0].Context.Unknown)
 	require.Contains(t, codes(r), "prompt_not_recorded")
 }
 
-// codexLine is a line of a rollout of Codex, written that many seconds after its start.
+// codexLine returns a line of a Codex rollout, written the given number of seconds after
+// its start.
 func codexLine(second int, kind, payload string) string {
 	return fmt.Sprintf(`{"timestamp":"2026-01-01T00:00:%02d.500Z","type":%q,"payload":{%s}}`, second, kind, payload)
 }
@@ -208,7 +211,7 @@ const codexCount = `"type":"token_count","info":{"last_token_usage":{"input_toke
 
 func item(second int, payload string) string { return codexLine(second, "response_item", payload) }
 
-// codexSession has calls in parallel, two messages of one reply, a turn taken back,
+// codexSession has parallel calls, two messages in one reply, a turn taken back,
 // compactions and an abort.
 var codexSession = lines(
 	codexMeta(""),
@@ -223,7 +226,7 @@ var codexSession = lines(
 	codexLine(4, "event_msg", codexCount),
 	item(4, `"type":"function_call_output","call_id":"f1","output":"a.go"`),
 	item(4, `"type":"custom_tool_call_output","call_id":"f2","output":[{"type":"input_text","text":"Done"}]`),
-	// Two messages of one reply, and what an open model thought.
+	// Two messages of one reply, and the thinking text of an open model.
 	codexLine(5, "event_msg", `"type":"agent_reasoning_raw_content","text":"thinking"`),
 	item(5, `"type":"reasoning","summary":[]`),
 	codexSaid(5, "assistant", "First. "),
@@ -301,8 +304,8 @@ func TestCodexExec(t *testing.T) {
 	require.Equal(t, "replies_not_recorded", codes(r))
 }
 
-// In sessions of any shape a reply saw the chain of records above it, and the results of
-// the calls in that which were there by then.
+// In sessions of any shape, a reply saw the chain of its ancestor records, and those
+// results of calls in the chain that existed by then.
 func TestClaudeCodeContextsOfRandomSessions(t *testing.T) {
 	kit.OneGoroutine(t)
 	for seed := range uint64(200) {
@@ -313,7 +316,7 @@ func TestClaudeCodeContextsOfRandomSessions(t *testing.T) {
 		var recs []rec
 		var text, want []string
 		messages, first := 0, []int{} // first record of each reply
-		answered := map[int]int{}     // message that calls → that answers
+		answered := map[int]int{}     // index of the message with the call → index of its result
 		add := func(kind string, parent int, rest string, message int) {
 			p := ""
 			if parent >= 0 {
@@ -351,7 +354,7 @@ func TestClaudeCodeContextsOfRandomSessions(t *testing.T) {
 		for range 30 {
 			parent := len(recs) - 1
 			if rnd.IntN(4) == 0 {
-				parent = rnd.IntN(len(recs)) // taken back
+				parent = rnd.IntN(len(recs)) // a rewind
 			}
 			switch rnd.IntN(4) {
 			case 0:
@@ -368,7 +371,7 @@ func TestClaudeCodeContextsOfRandomSessions(t *testing.T) {
 				if rnd.IntN(2) == 0 {
 					line := len(recs) - 1
 					add("assistant", line, reply(id, use("c"+id), "null"), at)
-					// The result hangs on either record of the reply.
+					// The parent of the result is either record of the reply.
 					add("user", line+rnd.IntN(2), result("c"+id), messages)
 					answered[at] = messages
 					messages++
@@ -382,7 +385,7 @@ func TestClaudeCodeContextsOfRandomSessions(t *testing.T) {
 	}
 }
 
-// A compaction begins anew whatever record it hangs on.
+// A compaction starts a new context, whichever record is its parent.
 func TestClaudeCodeCompactionInTheChain(t *testing.T) {
 	out, _, err := read(t, "s.jsonl", lines(
 		claude("user", "u1", "", said("user", `"q"`)),

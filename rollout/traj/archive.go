@@ -16,10 +16,10 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
 
-// sampleChunk matches what some logs keep of a sample in a folder of its own.
+// sampleChunk matches the members of a sample that a log stores in a folder of its own.
 var sampleChunk = regexp.MustCompile(`_epoch_\d+/(sample|metadata|skeleton|(messages|events|calls|attachments)/\w+)\.json$`)
 
-// archive reads a .eval file: header.json for the facts all share, then the
+// archive reads a .eval file: first header.json, which applies to all samples, then the
 // samples in the order of their member names.
 func (fr *fileReader) archive() error {
 	if fr.Path != fr.Name || !strings.EqualFold(filepath.Ext(fr.Name), ".eval") {
@@ -33,7 +33,7 @@ func (fr *fileReader) archive() error {
 	sample := inspect.Sample()
 	fr.use(&importer{Importer: sample})
 	names := a.Names()
-	// A log that was cut off has no header yet, only the journal's start.
+	// A log that was cut off has no header, only the start of the journal.
 	for _, name := range []string{"header.json", "_journal/start.json"} {
 		if i := slices.Index(names, name); i >= 0 {
 			if err := fr.member(a, i, func(v format.Value) error { inspect.ReadHeader(&fr.File, v); return nil }); err != nil {
@@ -64,7 +64,7 @@ func (fr *fileReader) archive() error {
 	return nil
 }
 
-// member parses one archive member, which is one value.
+// member parses an archive member that holds one value, and passes it to use.
 func (fr *fileReader) member(a *source.Archive, i int, use func(v format.Value) error) error {
 	in, err := a.Open(i)
 	if err != nil {
@@ -100,11 +100,11 @@ func (fr *fileReader) member(a *source.Archive, i int, use func(v format.Value) 
 	return nil
 }
 
-// journals are the folders of live journals that were read.
+// journals holds the folders of live journals that were read.
 type journals map[string]bool
 
-// journal reads the folder that a segment of a live journal lies in, once: its sessions
-// go over several segments.
+// journal reads the folder of a live journal, given one of its segments; later segments of
+// the folder are skipped, because sessions continue across segments.
 func (fr *fileReader) journal() error {
 	if fr.Path != fr.Name || filepath.Ext(fr.Name) != live.Extension {
 		return rollout.Errorf(rollout.KindInput, fr.Where, "a journal cannot be read from a stream, an archive or a compressed file").WithFix("unpack it, and name its folder")

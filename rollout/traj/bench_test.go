@@ -45,7 +45,7 @@ func BenchmarkImport(b *testing.B) {
 	}
 }
 
-// BenchmarkImportWire reads recorded exchanges of about 1.7 KB, one a line.
+// BenchmarkImportWire reads recorded exchanges of about 1.7 KB, one per line.
 func BenchmarkImportWire(b *testing.B) {
 	root := kit.Dir(b, "data", "trajectories")
 	for name, files := range map[string][]string{
@@ -73,7 +73,7 @@ func BenchmarkImportWire(b *testing.B) {
 	}
 }
 
-// perCPU reports processor time too, so that other jobs do not count.
+// perCPU also reports processor time, which does not depend on other jobs.
 func perCPU(b *testing.B, size int64, f func()) {
 	b.ReportAllocs()
 	before := kit.CPUTime()
@@ -118,8 +118,8 @@ func BenchmarkImportKit(b *testing.B) {
 	}
 }
 
-// BenchmarkImportSessions reads sessions of agents of 4,000 calls, results of verifiers and
-// dumps of tokens.
+// BenchmarkImportSessions reads agent sessions of 4,000 calls, verifiers results and dumps
+// of token ids.
 func BenchmarkImportSessions(b *testing.B) {
 	long := strings.Repeat("some output of a tool, line after line\\n", 60)
 	claudes := []string{claude("user", "r", "", said("user", `"q"`))}
@@ -152,8 +152,8 @@ func BenchmarkImportSessions(b *testing.B) {
 	}
 }
 
-// BenchmarkImportFile reads the file that TURNPACK_IMPORT names, such as a shard of a
-// data set; TURNPACK_IMPORT_BYTES is how long its text is.
+// BenchmarkImportFile reads the file that TURNPACK_IMPORT names, such as a shard of a data
+// set; TURNPACK_IMPORT_BYTES is the length of its text.
 func BenchmarkImportFile(b *testing.B) {
 	path := os.Getenv("TURNPACK_IMPORT")
 	if path == "" {

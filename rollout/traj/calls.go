@@ -7,17 +7,16 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// joinCalls makes one rollout of recorded model calls of one run, in order, each
-// as read from a completion log or an exchange: its request as messages and one
-// sampled reply. Every call becomes a turn whose context is exactly its request,
-// as ranges of a message list in which each distinct message occurs once; a
-// reply that later requests repeat stays the one sampled message it was. So
-// condensed, edited and forked histories keep what the model saw.
+// joinCalls makes one rollout from the recorded model calls of one run, in order. Each call
+// was read from a completion log or an exchange: its request as messages, then one sampled
+// reply. Every call becomes a turn whose context is exactly its request, as ranges of a
+// message list in which each distinct message occurs once; a reply repeated in later
+// requests remains one sampled message. Condensed, edited and forked histories thus keep
+// what the model saw.
 //
-// Identity, tools and template variables are those of the first call. Each turn
-// keeps the settings it was sampled with; where temperatures differ the rollout has
-// none, and a note says so. It returns a KindInput error when a rollout is not one
-// call.
+// Identity, tools and template variables are those of the first call. Each turn keeps its
+// sampling settings; if the temperatures differ, the rollout has none and gets a note. The
+// error is KindInput if a rollout is not a single call.
 func joinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
 	if len(calls) == 0 {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "no calls to join")
@@ -54,16 +53,16 @@ func joinCalls(calls []*rollout.Rollout) (*rollout.Rollout, error) {
 	return &out, nil
 }
 
-// callRun is the run that calls are collected for.
+// callRun collects the calls of one run.
 type callRun struct {
 	folder, task string
 	calls        []*rollout.Rollout
 	reader       *fileReader
 }
 
-// collect takes a call when Options.JoinCalls asks for it and reports whether it
-// did. Calls belong together while their files lie in one folder and the first
-// message of a user is the same.
+// collect adds r to the current run of calls if Options.JoinCalls is set, and reports
+// whether it did. Calls belong to one run while their files are in the same folder and
+// their first user message is the same.
 func (fr *fileReader) collect(r *rollout.Rollout) (bool, error) {
 	rd := fr.r
 	if !fr.Joins() {

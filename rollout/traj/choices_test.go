@@ -10,14 +10,14 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// choices is a call of which three replies were sampled, as vLLM records their ids.
+// choices is a call with three sampled replies, with ids as vLLM records them.
 const choices = `{"request":{"messages":[{"role":"user","content":"q"}],"n":3,"temperature":1},"response":{"id":%q,"model":"m","prompt_token_ids":[1,2],"choices":[` +
 	`{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"a"},"token_ids":[3,9],"logprobs":{"content":[{"token":"a","logprob":-1},{"token":".","logprob":-2}]}},` +
 	`{"index":1,"finish_reason":"length","message":{"role":"assistant","content":"b b"},"token_ids":[4]},` +
 	`{"index":2,"finish_reason":"stop","stop_reason":"END","message":{"role":"assistant","content":"c"},"token_ids":[5]}]}}`
 
-// TestEachChoiceIsARollout: replies to one prompt are a group, each with ids and an end
-// of its own.
+// TestEachChoiceIsARollout: the replies to one prompt form a group, each with its own ids
+// and finish reason.
 func TestEachChoiceIsARollout(t *testing.T) {
 	out, report, err := read(t, "x.jsonl", fmt.Sprintf(choices, "r")+"\n"+fmt.Sprintf(choices, "s"), stop)
 	require.NoError(t, err)
@@ -39,8 +39,8 @@ func TestEachChoiceIsARollout(t *testing.T) {
 	}
 }
 
-// TestChoicesWithoutAnID are a group all the same, and one without a message does not
-// take the others with it.
+// TestChoicesWithoutAnID: they form a group, and a choice without a message does not
+// prevent reading the others.
 func TestChoicesWithoutAnID(t *testing.T) {
 	const call = `{"messages":[{"role":"user","content":"q"}],"response":{"choices":[{"message":{"role":"assistant","content":"a"}},{"finish_reason":"abort"},{"message":{"role":"assistant","content":"b"}}],"response_token_ids":[[3],[4],[5]]}}`
 	out, report, err := read(t, "x.jsonl", call, traj.Options{})
@@ -53,8 +53,8 @@ func TestChoicesWithoutAnID(t *testing.T) {
 	require.Equal(t, []rollout.TokenID{5}, out[1].Turns[0].Output)
 }
 
-// TestJoinedCallsTakeOneChoice: the outcome of a run says nothing of replies that it did
-// not go on from.
+// TestJoinedCallsTakeOneChoice: the outcome of a run does not apply to replies that the run
+// did not continue from.
 func TestJoinedCallsTakeOneChoice(t *testing.T) {
 	out, _, err := read(t, "x.jsonl", fmt.Sprintf(choices, "r"), traj.Options{OnError: rollout.OnErrorStop, JoinCalls: true})
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// shown writes a context as the texts that the model saw.
+// shown lists the texts that the model saw in a turn's context.
 func shown(r *rollout.Rollout, t rollout.Turn) string {
 	if t.Context.Unknown {
 		return "unknown"
@@ -32,9 +32,9 @@ func shown(r *rollout.Rollout, t rollout.Turn) string {
 	return strings.Join(out, " ")
 }
 
-// v0Run is a run of three calls, a condensation and a last reply. Event ids: 0
-// system, 1 task, 2 and 3 recall, 4/5, 6/7 and 8/9 calls and results, 10 the
-// condensation, 11 the reply.
+// v0Run is a run of three calls, a condensation and a last reply. Event ids: 0 system, 1
+// task, 2 and 3 recall, 4/5, 6/7 and 8/9 calls and results, 10 the condensation, 11 the
+// reply.
 func v0Run(system bool, args string) string {
 	var events []string
 	add := func(id int, body string) { events = append(events, fmt.Sprintf(`{"id":%d,%s}`, id, body)) }
@@ -84,8 +84,8 @@ func TestCondensationsOfV0(t *testing.T) {
 	}
 }
 
-// TestSecondCondensation: its summary takes the place of the first one, and what
-// was forgotten stays so.
+// TestSecondCondensation: its summary replaces the first one, and forgotten events stay
+// forgotten.
 func TestSecondCondensation(t *testing.T) {
 	text := v0Run(true, `{"forgotten_events_start_id":4,"forgotten_events_end_id":5,"summary":"ONE","summary_offset":2}`)
 	text = strings.TrimSuffix(text, "]") + `,{"id":12,"source":"agent","action":"condensation","args":{"forgotten_events_start_id":6,"forgotten_events_end_id":9,"summary":"TWO","summary_offset":2}},{"id":13,"source":"agent","action":"message","args":{"content":"A5"}}]`
@@ -94,13 +94,14 @@ func TestSecondCondensation(t *testing.T) {
 	require.Equal(t, "S Q <TWO> A4", shown(r, r.Turns[4]))
 	require.Equal(t, "condensed reply_not_recorded condensed reply_not_recorded context_not_recorded", codes(r))
 
-	// One without a summary leaves the first where it is among what is left.
+	// Without a second summary, the first one stays where it was among the remaining
+	// events.
 	r = one(t, "x.json", strings.Replace(text, `"summary":"TWO","summary_offset":2`, `"summary":null`, 1))
 	require.Equal(t, "S Q <ONE> A4", shown(r, r.Turns[4]))
 }
 
-// TestCallsWithoutResults: a model is not shown a call that has no result, and a
-// finish of V0, which never has one, as a text.
+// TestCallsWithoutResults: the model is not shown a call that has no result. A finish of
+// V0, which never has a result, is shown as text.
 func TestCallsWithoutResults(t *testing.T) {
 	act := func(kind, response, thought, calls string) string {
 		var list, events []string
@@ -144,9 +145,9 @@ func TestCallsWithoutResults(t *testing.T) {
 	}
 }
 
-// An action with thinking blocks and what follows of actions and results is one loop
-// to later versions of the agent SDK, which show all of it or nothing; earlier ones
-// show what is left.
+// Later versions of the agent SDK treat an action with thinking blocks, and the actions and
+// results that follow, as one loop and show all of it or nothing; earlier versions show
+// what remains.
 func TestThinkingLoops(t *testing.T) {
 	for _, c := range []struct{ reason, events, want string }{
 		{"all is there", "Q T1 o1 A2 o2 Q2", "plain"},
@@ -215,8 +216,7 @@ func TestCondensationsOfTheSDK(t *testing.T) {
 	}
 }
 
-// TestEventsThatAreNotTheModels: what the user or the harness did by an action
-// is not trained.
+// TestEventsThatAreNotTheModels: actions of the user or the harness are not trained.
 func TestEventsThatAreNotTheModels(t *testing.T) {
 	r := one(t, "x.json", `[{"id":1,"source":"user","action":"message","args":{"content":"Q"}},{"id":2,"source":"user","action":"run","args":{"command":"ls"}},{"id":3,"source":"agent","action":"condensation_request","args":{}},{"id":4,"source":"environment","action":"message","args":{"content":"hint"}},{"id":5,"source":"agent","action":"message","args":{"content":"A"}}]`)
 	require.Equal(t, "user user assistant assistant", roles(r))
@@ -224,7 +224,8 @@ func TestEventsThatAreNotTheModels(t *testing.T) {
 	require.Equal(t, "ls", r.Messages[1].Content)
 }
 
-// TestWhatIsNoEvent: it is noted among events, and alone it is no rollout.
+// TestWhatIsNoEvent: a value that is no event gets a note among events; alone it gives no
+// rollout.
 func TestWhatIsNoEvent(t *testing.T) {
 	v0, sdk := `{"source":"user","action":"message","args":{"content":"Q"}}`, `{"id":"q","source":"user","kind":"MessageEvent","llm_message":{"role":"user","content":"Q"}}`
 	output := func(history string) string {
@@ -250,7 +251,7 @@ func TestWhatIsNoEvent(t *testing.T) {
 		require.NoError(t, err, c.text)
 		require.Equal(t, strings.TrimSpace(c.want), strings.TrimSpace(roles(out[0])+" "+codes(out[0])), c.text)
 	}
-	// An action without a call that can be read is no reply.
+	// An action without a readable call is not a reply.
 	action := func(call string) string {
 		return `{"id":"a","source":"agent","kind":"ActionEvent","thought":[],"tool_name":"f","tool_call_id":1,"llm_response_id":"r"` + call + `}`
 	}
@@ -261,7 +262,7 @@ func TestWhatIsNoEvent(t *testing.T) {
 	require.Equal(t, "1 1", out[0].Messages[1].ToolCalls[0].ID+" "+out[0].Messages[2].ToolCallID)
 }
 
-// TestNotesOfABadRecord: they go with it.
+// TestNotesOfABadRecord: notes of a skipped record are dropped with it.
 func TestNotesOfABadRecord(t *testing.T) {
 	out, report, err := read(t, "x.jsonl", `{"messages":[{"role":"assistant","content":"a","refusal":"no"},{"role":3}]}
 {"messages":[{"role":"user","content":"a"}]}`, traj.Options{})
@@ -270,7 +271,7 @@ func TestNotesOfABadRecord(t *testing.T) {
 	require.Empty(t, codes(out[0]))
 }
 
-// TestBranches: events that go on from an earlier place leave out those after it.
+// TestBranches: events that continue from an earlier event leave out those after it.
 func TestBranches(t *testing.T) {
 	event := func(id, parent, role string) string {
 		return `{"id":"` + id + `","parent_id":` + parent + `,"source":"user","kind":"MessageEvent","llm_message":{"role":"` + role + `","content":"` + id + `"}}` + "\n"

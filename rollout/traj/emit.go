@@ -12,9 +12,9 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/places"
 )
 
-// Emit completes a rollout and hands it to the consumer: origin, id, group and
-// index, joined rewards, duplicates, validation. An importer sets Index to
-// format.NoIndex when the data has none.
+// Emit completes a rollout and yields it to the consumer. It sets origin, id, group and
+// index, joins rewards, and drops duplicates. An importer sets Index to format.NoIndex if
+// the data has none.
 func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	rd, task := fr.r, fr.Task
 	fr.Task = [16]byte{}
@@ -71,7 +71,7 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	}
 	rd.report.Rollouts++
 	rd.report.Formats[here.Format]++
-	if rd.report.Joined > joined { // no other rollout takes that outcome
+	if rd.report.Joined > joined { // an outcome goes to one rollout, so this one must be read again
 		remember(fr, nil)
 	} else {
 		m := places.Place{ID: r.ID, Group: r.Group, Index: r.Index}
@@ -91,7 +91,7 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	return nil
 }
 
-// repeats reports whether r is one that was seen before.
+// repeats reports whether r equals an earlier rollout, and counts it in the report if so.
 func (fr *fileReader) repeats(r *rollout.Rollout, here rollout.Origin) bool {
 	rd := fr.r
 	d := format.Digest(r.Messages)
@@ -107,9 +107,9 @@ func (fr *fileReader) repeats(r *rollout.Rollout, here rollout.Origin) bool {
 	return true
 }
 
-// markPromptUnknown marks the turns of a record that begins with a reply. No model is
-// called with nothing, so what it saw was not recorded, neither then nor at the
-// turns whose history grew from there.
+// markPromptUnknown marks the turns of a record that begins with a reply. A model is never
+// called with an empty prompt, so the prompt was not recorded: the first turn and all later
+// turns with the plain history as context get an unknown context.
 func markPromptUnknown(r *rollout.Rollout) {
 	plain := func(t *rollout.Turn) bool {
 		return t.Context.Parts == nil && !t.Context.Unknown && !t.Prompt.Captured()
@@ -125,8 +125,8 @@ func markPromptUnknown(r *rollout.Rollout) {
 	}
 }
 
-// dropRepeatedIDs takes ids that name no single response: some engines give an id
-// twice in a run.
+// dropRepeatedIDs clears response ids that occurred before in the run: some engines repeat
+// an id.
 func dropRepeatedIDs(r *rollout.Rollout) {
 	if len(r.Turns) < 2 {
 		return
@@ -149,12 +149,12 @@ func dropRepeatedIDs(r *rollout.Rollout) {
 	}
 }
 
-// compactPrompts stores full prompts against earlier turns.
+// compactPrompts stores each full prompt against an earlier turn.
 func compactPrompts(turns []rollout.Turn) {
 	captured := 0
 	for i := range turns {
 		if turns[i].Prompt.Keep > 0 {
-			return // they are
+			return // already compact
 		}
 		if turns[i].Prompt.Captured() {
 			captured++
@@ -169,8 +169,8 @@ func compactPrompts(turns []rollout.Turn) {
 	}
 }
 
-// addGivenSystem puts Options.System before the messages of a rollout that has no
-// system prompt. What a recorded call was sent is in its record.
+// addGivenSystem inserts Options.System before the messages of a rollout without a system
+// prompt. Recorded calls stay as they are: their request is complete.
 func (fr *fileReader) addGivenSystem(r *rollout.Rollout) error {
 	text := fr.r.opt.System
 	if text == "" || fr.OfCall() || len(r.Messages) == 0 {
@@ -213,7 +213,7 @@ func (fr *fileReader) addGivenSystem(r *rollout.Rollout) error {
 	return nil
 }
 
-// samplingOfCall is what a rollout of one call was sampled with.
+// samplingOfCall returns the sampling settings of a rollout that is one call.
 func samplingOfCall(c *rollout.Rollout) *rollout.Sampling {
 	s := c.Turns[0].Sampling
 	if c.Temperature == nil || s != nil && s.Temperature != nil {
@@ -227,9 +227,9 @@ func samplingOfCall(c *rollout.Rollout) *rollout.Sampling {
 	return &own
 }
 
-// compareSampling compares what the turns of a run were sampled with, and notes the
-// first that differs from the first turn. Calls of unlike temperature each keep
-// their own and the run has none. Seeds differ as a rule.
+// compareSampling compares the sampling settings of the turns of a run, and adds a note for
+// the first turn that differs from turn 0. If temperatures differ, each turn keeps its own
+// and the rollout has none. Seeds are not compared: they usually differ.
 func compareSampling(r *rollout.Rollout) {
 	settings := func(i int) (s rollout.Sampling) {
 		if r.Turns[i].Sampling != nil {

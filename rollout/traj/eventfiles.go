@@ -14,32 +14,32 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/openhands"
 )
 
-// OpenHands keeps a conversation as a folder with one file an event:
-// events/event-00012-<id>.json (the agent SDK, base_state.json beside the
-// folder) or events/12.json (V0). The files of a folder are one rollout, in the
-// order of their numbers. V0 also keeps pages of them, event_cache/0-25.json.
+// eventName matches the files in which OpenHands keeps the events of a conversation, one
+// per file in a folder: events/event-00012-<id>.json (agent SDK, with base_state.json
+// beside the folder) or events/12.json (V0). The files of a folder are one rollout, in the
+// order of their numbers. V0 also keeps pages of events, event_cache/0-25.json.
 var eventName = regexp.MustCompile(`^(?:event-)?(\d+)(?:-.*)?\.json$`)
 
 const pageFolder = "event_cache"
 
-// eventFile is one event, kept until the folder is complete.
+// eventFile is one event, held until the folder is complete.
 type eventFile struct {
 	number int
 	reader *fileReader
 	text   []byte
 }
 
-// eventFiles are the events of the folder being read.
+// eventFiles collects the events of the current folder.
 type eventFiles struct {
 	folder string
 	sdk    bool
-	pages  bool // its files are pages of events
+	pages  bool // the files are pages of events
 	files  []eventFile
 }
 
-// collectEvent takes an event that is a file of its own and reports whether it
-// did. A second event of the same file shows that the file is a list of them,
-// and gives the first one back.
+// collectEvent collects an event that is a file of its own, and reports whether the event
+// is handled. A second event from the same file shows that the file is a list of events;
+// collectEvent then takes the first one out of the collection and reads it as a record.
 func (fr *fileReader) collectEvent(v format.Value) (bool, error) {
 	rd := fr.r
 	name := filepath.ToSlash(fr.Name)
@@ -79,8 +79,9 @@ func (fr *fileReader) collectEvent(v format.Value) (bool, error) {
 	return true, nil
 }
 
-// leaveEvents closes the folder of events when a file lies elsewhere. Pages hold
-// the full ones of the events beside them only, so the events count.
+// leaveEvents ends the current folder of events if the named file is in another folder.
+// Pages are ignored if their events folder is next: they hold only full pages of the same
+// events.
 func (rd *Reader) leaveEvents(name string) error {
 	folder := path.Dir(filepath.ToSlash(name))
 	if rd.events == nil || rd.events.folder == folder {
@@ -97,7 +98,7 @@ func (rd *Reader) leaveEvents(name string) error {
 	return rd.flushEvents()
 }
 
-// readers lists the readers of the files, each once.
+// readers returns the readers of the files, each once.
 func (e *eventFiles) readers() []*fileReader {
 	var out []*fileReader
 	for _, f := range e.files {
@@ -116,7 +117,7 @@ func (rd *Reader) flushEvents() error {
 	}
 	rd.events = nil
 	slices.SortStableFunc(e.files, func(a, b eventFile) int { return a.number - b.number })
-	// The first file of the folder stands for the rollout.
+	// The first file of the folder identifies the rollout.
 	fr := newFileReader(rd, e.files[0].reader.source)
 	imp := openhands.Events()
 	if e.sdk {

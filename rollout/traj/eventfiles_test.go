@@ -15,8 +15,8 @@ func sdkMessage(id, role, text string) string {
 	return fmt.Sprintf(`{"id":%q,"source":"user","kind":"MessageEvent","llm_message":{"role":%q,"content":[{"type":"text","text":%q}]}}`, id, role, text)
 }
 
-// TestEventFilesAreOneRollout: a folder with one event a file, in the order of
-// the numbers, whatever else lies around it.
+// TestEventFilesAreOneRollout: a folder with one event per file is one rollout, in the
+// order of the numbers, whatever else is beside it.
 func TestEventFilesAreOneRollout(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a/conv1/base_state.json", []byte(`{"id":"conv-1","execution_status":"finished","agent":{"llm":{"model":"m","temperature":0.5}}}`))
@@ -42,8 +42,8 @@ func TestEventFilesAreOneRollout(t *testing.T) {
 	require.Equal(t, rollout.StatusUnknown, alone[0].Status)
 }
 
-// TestPagesOfEvents: V0 keeps full pages of the events beside them. They are the
-// run only where the events are missing.
+// TestPagesOfEvents: V0 keeps full pages of the events beside them. The pages are read only
+// if the events are missing.
 func TestPagesOfEvents(t *testing.T) {
 	dir := t.TempDir()
 	var events []string
@@ -92,8 +92,8 @@ func TestBrokenEventFile(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestSDKEndings: the last execution status holds, a limit is no failure, and a run that
-// goes on has not ended.
+// TestSDKEndings: the last execution status applies, a limit is not a failure, and a run
+// that is still going has not ended.
 func TestSDKEndings(t *testing.T) {
 	state := func(key, value string) string {
 		return `{"id":"s","source":"environment","kind":"ConversationStateUpdateEvent","key":"` + key + `","value":` + value + `}`
@@ -152,8 +152,8 @@ func TestOpenHandsReports(t *testing.T) {
 	}
 }
 
-// TestOldActionsAreNotTrained: actions of V0 without a model response hold what was thought
-// and not the call; the text of a message is the whole reply.
+// TestOldActionsAreNotTrained: V0 actions without a model response hold the thought and not
+// the call; the text of a message is the whole reply.
 func TestOldActionsAreNotTrained(t *testing.T) {
 	event := func(id int, rest string) string { return fmt.Sprintf(`{"id":%d,%s}`, id, rest) }
 	r := one(t, "x.json", "["+strings.Join([]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// One record of a chat dump and one that is broken.
+// One record of a chat dump and one broken record.
 func ExampleNewReader() {
 	dump := `{"instance_id":"repo__x-1","resolved":true,"messages":[{"role":"user","content":"fix it"},{"role":"assistant","content":"done"}]}
 {"messages":[{"content":"who speaks?"}]}
@@ -31,7 +31,7 @@ func ExampleNewReader() {
 	// dump.jsonl:2, message 0, /role: the message has no role (mend the field, or take the record out)
 }
 
-// Any dump can be written as ATIF; what that form cannot hold is named.
+// Any dump can be written as ATIF; notes name what ATIF cannot hold.
 func ExampleAppendATIF() {
 	dump := `{"id":"a","messages":[{"role":"user","content":"2+2?"},{"role":"assistant","content":"4"}]}`
 	rollouts, _, err := traj.ReadAll(strings.NewReader(dump), "dump.jsonl", traj.Options{OnError: rollout.OnErrorStop})

@@ -1,10 +1,10 @@
 package traj
 
-// JoinRecorded is what Options.JoinCalls does.
+// JoinRecorded exports joinCalls to tests.
 var JoinRecorded = joinCalls
 
-// WithHold sets how much of a value is in memory before its strings stay in the
-// file.
+// WithHold sets how many bytes of a value are kept in memory before its strings are left in
+// the file.
 func WithHold(o Options, bytes int) Options {
 	o.hold = bytes
 	return o

@@ -15,24 +15,24 @@ import (
 
 // fileReader reads one file.
 type fileReader struct {
-	format.File // as importers see it
+	format.File // the view that importers get
 	r           *Reader
 	source      *source.File
 	doc         jsonscan.Doc
-	imp         *importer     // of the values so far
-	fold        format.Folder // open when the whole file is one rollout
+	imp         *importer     // importer of the latest record
+	fold        format.Folder // not nil while the whole file is read as one rollout
 	count       int           // rollouts emitted
 	lined       bool
 	listed      bool   // the file holds several events
 	rows        bool   // its records are rows of a table
-	key         string // of the record in a table of records
-	joined      bool   // it emits a run of joined calls
-	// Values of no known format before the first record, of a file that was not
-	// named.
+	key         string // key of the current record in a table of records
+	joined      bool   // emits a run of joined calls
+	// unrecognized holds errors for values of unknown format before the first record, in a
+	// file that the user did not name.
 	unrecognized []*rollout.Error
 }
 
-// newFileReader reads a file for r.
+// newFileReader returns a reader of f for r.
 func newFileReader(r *Reader, f *source.File) *fileReader {
 	fr := &fileReader{r: r, source: f, File: format.File{
 		Name: f.Name, Path: f.Path, Where: rollout.Where{File: f.Name}, OfFile: format.Memory{}, OfReader: r.memory,
@@ -42,13 +42,13 @@ func newFileReader(r *Reader, f *source.File) *fileReader {
 	return fr
 }
 
-// use reads from here on with imp.
+// use makes imp the importer for the following records.
 func (fr *fileReader) use(imp *importer) { fr.imp, fr.Importer = imp, &imp.Importer }
 
-// Reads notes that a file was read beside a dump.
+// Reads records that the file at path was read beside a dump.
 func (fr *fileReader) Reads(path string) { fr.r.reads(path) }
 
-// run reads the file; an error is final for it.
+// run reads the file; an error ends the reading of this file.
 func (fr *fileReader) run() error {
 	switch fr.source.Ext() {
 	case ".eval":
@@ -125,7 +125,7 @@ func (fr *fileReader) stream(in io.Reader) error {
 	}
 }
 
-// Failed handles the failure of one record, if there is one.
+// Failed handles the failure of one record; a nil err is returned unchanged.
 func (fr *fileReader) Failed(err error) error {
 	if err == nil || errors.Is(err, errIgnored) {
 		return err
@@ -133,14 +133,14 @@ func (fr *fileReader) Failed(err error) error {
 	err = fr.locate(err)
 	remember(fr, nil)
 	if fr.fold == nil {
-		fr.Notes, fr.Task = nil, [16]byte{} // were of this record
+		fr.Notes, fr.Task = nil, [16]byte{} // notes and task of the failed record
 	} else if !errors.Is(err, errStop) {
 		fr.Note("event_skipped", 0, "%s", err)
 	}
 	return fr.r.failed(err)
 }
 
-// locate adds what an error does not say about its place.
+// locate adds file and line to an error that lacks them.
 func (fr *fileReader) locate(err error) error {
 	if e, ok := errors.AsType[*rollout.Error](err); ok {
 		return rollout.In(e, rollout.Where{File: fr.Name, Line: fr.Where.Line})

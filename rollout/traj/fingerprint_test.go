@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// A fingerprint changes with whatever a reader looks at, and with nothing else.
+// A fingerprint changes with everything that a reader looks at, and with nothing else.
 func TestFingerprint(t *testing.T) {
 	write := func(text string, elem ...string) {
 		path := filepath.Join(elem...)

@@ -14,14 +14,14 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// fixtures are one small record per rule that the recorded files do not show.
+// fixtures has one small record for each rule that the recorded files do not show.
 var fixtures = []struct {
 	reason string
 	name   string
 	text   string
 	format string
 	roles  string
-	why    string // sampled reasons of the assistant messages
+	why    string // values of Sampled of the assistant messages
 	check  func(t *testing.T, r *rollout.Rollout)
 }{
 	{"mini: early files have no format mark", "x.traj.json", `{"info":{"exit_status":"LimitsExceeded","submission":null,"model_stats":{"api_calls":4}},"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]}`,
@@ -254,7 +254,7 @@ func TestRulesOfTheFormats(t *testing.T) {
 	}
 }
 
-// TestFormatsAreDocumented: docs/formats.md says of each format what it reads.
+// TestFormatsAreDocumented: docs/formats.md has a row for each format.
 func TestFormatsAreDocumented(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/formats.md")
 	require.NoError(t, err)
@@ -263,7 +263,7 @@ func TestFormatsAreDocumented(t *testing.T) {
 	}
 }
 
-// TestEveryImporterIsInTheTable: one that table.go does not name reads nothing.
+// TestEveryImporterIsInTheTable: an importer that table.go does not name reads nothing.
 func TestEveryImporterIsInTheTable(t *testing.T) {
 	table, err := os.ReadFile("table.go")
 	require.NoError(t, err)
@@ -345,8 +345,8 @@ func TestFaultsAreLocated(t *testing.T) {
 	}
 }
 
-// A record without what its format is about is none of it, whether the format was
-// named or is that of the record before it.
+// A record without the list that defines its format is refused, whether the format was
+// named or is that of the previous record.
 func TestRecordsWithoutTheirListAreRefused(t *testing.T) {
 	for format, good := range map[string]string{
 		"adp":              `{"id":"a","content":[{"class_":"message_action","content":"a"}],"details":{}}`,
@@ -394,8 +394,8 @@ func TestCallsOfAFolderJoin(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
-// A request that repeats a reply without its reasoning, as most clients do, is
-// what the model saw.
+// If a request repeats a reply without its reasoning, as most clients do, then that is what
+// the model saw.
 func TestJoinedRequestsKeepTheirReasoning(t *testing.T) {
 	dir := t.TempDir()
 	call := func(messages, reply string) []byte {
@@ -418,7 +418,7 @@ func TestJoinedRequestsKeepTheirReasoning(t *testing.T) {
 	require.Same(t, parts[1].Message, r.Turns[3].Context.Parts[1].Message, "it is kept once")
 }
 
-// The tools of a call that differ from the run's are part of what it saw.
+// Tools of a call that differ from the run's are part of what the model saw.
 func TestJoinedCallsWithOtherTools(t *testing.T) {
 	dir := t.TempDir()
 	call := func(messages, tools, id string) []byte {

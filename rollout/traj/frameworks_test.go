@@ -12,8 +12,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// saidAll writes messages as they are to be read: role, text, reasoning, calls and the call
-// that a result answers.
+// saidAll writes each message as a line: role, text, reasoning, calls and the id of the
+// call that a result answers.
 func saidAll(r *rollout.Rollout) string {
 	var b strings.Builder
 	for _, m := range r.Messages {
@@ -32,7 +32,7 @@ func saidAll(r *rollout.Rollout) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// frameworks are conversations as their programs write them.
+// frameworks are conversations in the forms that agent frameworks write.
 var frameworks = []struct {
 	name, text, format string
 	said               string
@@ -153,7 +153,7 @@ func TestFrameworks(t *testing.T) {
 	}
 }
 
-// What is not understood is refused by its name, and never an empty reply.
+// Content that is not understood is refused by name; it is never read as an empty reply.
 func TestFrameworksRefuse(t *testing.T) {
 	for text, want := range map[string]string{
 		`[{"kind":"request","parts":[{"part_kind":"user-prompt","content":["q",{"url":"x","kind":"image-url"}]}]}]`:                          `a part of kind "image-url" is not understood`,
@@ -174,7 +174,7 @@ func TestFrameworksRefuse(t *testing.T) {
 	}
 }
 
-// A message whose speaker is not known is left out, and not half kept.
+// A message of an unknown speaker is left out as a whole.
 func TestConverseOfAnUnknownSpeaker(t *testing.T) {
 	rollouts, _, err := read(t, "x.json", `[{"role":"user","content":[{"text":"q"}]},{"role":"oracle","content":"psst"},{"role":"assistant","content":[{"text":"a"}]}]`, traj.Options{})
 	require.NoError(t, err)
@@ -206,12 +206,12 @@ func TestBatches(t *testing.T) {
 	require.Equal(t, "request_not_read prompt_not_recorded", codes(got[3]))
 }
 
-// A beginning of a file is never the whole.
+// A prefix of a file is never read as the whole.
 func TestFrameworksPrefixes(t *testing.T) {
 	kit.OneGoroutine(t)
 	for _, c := range frameworks {
 		if strings.HasSuffix(c.name, ".jsonl") && strings.Contains(c.text, "\n") {
-			continue // a session that goes on
+			continue // its prefixes are valid sessions
 		}
 		for n := 0; n < len(c.text); n += 11 {
 			_, report, err := read(t, c.name, c.text[:n], traj.Options{})

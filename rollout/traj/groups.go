@@ -15,24 +15,24 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// registry gives rollouts their ids, their groups and their places in them.
+// registry assigns ids, groups and indices in groups to rollouts.
 type registry struct {
 	groupBy string // Options.GroupBy
 	ids     keys.Table[struct{}]
-	seed    maphash.Seed // of the paths of unread files
+	seed    maphash.Seed // hash seed for the paths of unread files
 	groups  keys.Keys
-	next    []int                 // by number in groups: every place below is taken
-	ahead   map[placed]struct{}   // taken places from there on
-	tasks   map[string][][16]byte // of a group name, in the order met
+	next    []int                 // by group number: all indices below it are taken
+	ahead   map[placed]struct{}   // taken indices above next
+	tasks   map[string][][16]byte // group name → its tasks, in order of appearance
 }
 
 func newRegistry(groupBy string) registry {
 	return registry{groupBy: groupBy, seed: maphash.MakeSeed(), ahead: map[placed]struct{}{}, tasks: map[string][][16]byte{}}
 }
 
-// identify gives the rollout an id that no other has. Ids are remembered by their
-// hash, so that many rollouts need little memory; two ids of one hash would only
-// cost the second its own name.
+// identify gives the rollout a unique id. Ids are remembered by their hash, which keeps
+// memory small for many rollouts; in a hash collision the second rollout only loses its own
+// name.
 func (x *registry) identify(r *rollout.Rollout, rel string, at rollout.Origin) {
 	if r.ID != "" && x.newID(r.ID) {
 		return
@@ -46,7 +46,7 @@ func (x *registry) identify(r *rollout.Rollout, rel string, at rollout.Origin) {
 			r.ID = id
 			return
 		}
-		if id = at.File + "#" + strconv.Itoa(at.Index); n > 1 { // equal names below different folders
+		if id = at.File + "#" + strconv.Itoa(at.Index); n > 1 { // files of the same relative path below different folders
 			id += "@" + strconv.Itoa(n)
 		}
 	}
@@ -55,8 +55,8 @@ func (x *registry) identify(r *rollout.Rollout, rel string, at rollout.Origin) {
 // newID remembers an id and reports whether it is new.
 func (x *registry) newID(id string) bool { return x.ids.Add(id, struct{}{}) }
 
-// tellTasksApart gives the group of a task that only has a number in its data set a name
-// of its own where a task of another data set had that number before.
+// tellTasksApart renames the group of a task known only by its number in a data set, if a
+// task of another data set had the same number before.
 func (x *registry) tellTasksApart(r *rollout.Rollout, task [16]byte) {
 	if !x.apart(r.Group, task) {
 		return
@@ -68,12 +68,12 @@ func (x *registry) tellTasksApart(r *rollout.Rollout, task [16]byte) {
 	}
 }
 
-// apart says whether tasks of one group name are told apart.
+// apart reports whether tasks with this group name are told apart.
 func (x *registry) apart(name string, task [16]byte) bool {
 	return x.groupBy == "" && name != "" && task != [16]byte{}
 }
 
-// numberOf counts the tasks that had the name of a group before this one.
+// numberOf returns the number of other tasks that had this group name before the task.
 func (x *registry) numberOf(name string, task [16]byte) int {
 	k := slices.Index(x.tasks[name], task)
 	if k < 0 {
@@ -122,7 +122,7 @@ func (x *registry) group(r *rollout.Rollout) error {
 	return nil
 }
 
-// promptKey digests the messages before the first sampled one.
+// promptKey returns a group key that digests the messages before the first sampled one.
 func promptKey(r *rollout.Rollout) string {
 	n := 0
 	for n < len(r.Messages) && (r.Messages[n].Role != rollout.RoleAssistant || r.Messages[n].Sampled != rollout.SampledByPolicy) {
@@ -132,12 +132,12 @@ func promptKey(r *rollout.Rollout) string {
 	return "prompt-" + hex.EncodeToString(d[:8])
 }
 
-// placed is a place in a group, by the number of the group.
+// placed is an index in a group, the group given by its number.
 type placed struct{ group, index int }
 
-// take returns the place wanted in a group, or the next free one when it is taken or
-// negative, and whether the wish was met. Groups that are numbered in order, which is
-// nearly all, need no memory per rollout.
+// take reserves index want in a group, or the next free index if want is taken or negative.
+// met is false if want was taken. Groups numbered in order, nearly all of them, need no
+// memory per rollout.
 func (x *registry) take(group string, want int) (got int, met bool) {
 	g, added := x.groups.Add(group)
 	if added {

@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// TestHarborTrials: the folder of a trial holds the reward that ATIF cannot.
+// TestHarborTrials: the reward is in the folder of the trial, since ATIF cannot hold it.
 func TestHarborTrials(t *testing.T) {
 	atif := []byte(`{"schema_version":"ATIF-v1.7","session_id":"s","agent":{"name":"n"},"steps":[{"step_id":1,"source":"user","message":"q"},{"step_id":2,"source":"agent","message":"a"}],"subagent_trajectories":[{"schema_version":"ATIF-v1.7","trajectory_id":"c","agent":{},"steps":[{"step_id":1,"source":"agent","message":"b"}]}]}`)
 	dir := t.TempDir()

@@ -9,23 +9,23 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Importer reads a format of the user's own, one JSON object a record, wherever
-// built-in formats are read: in lines, lists, folders, archives and compressed files,
-// with joined rewards, groups, notes and ids as they have them.
+// Importer reads a format of the user's own, one JSON object per record. It works wherever
+// built-in formats do: lines, lists, folders, archives and compressed files, with joined
+// rewards, groups, notes and ids.
 type Importer struct {
-	// Name is the Origin.Format of its rollouts and what Options.Format chooses.
+	// Name is the Origin.Format of the rollouts and the name that Options.Format selects.
 	Name string
-	// Match reports whether a record is of the format. It must hold for every record
-	// of it and for none of others.
+	// Match reports whether a record has this format. It must be true for every record of
+	// the format and false for all others.
 	Match func(record json.RawMessage) bool
-	// Read makes the rollouts of a record; none is none. Their Origin is filled in, an
-	// Index of 0 counts as not recorded, and an id that is empty or taken is replaced.
-	// An error leaves the record out, located and listed. The bytes are valid during
-	// the call only.
+	// Read returns the rollouts of a record; it may return none. Their Origin is filled in,
+	// an Index of 0 counts as not recorded, and an empty or repeated id is replaced. If
+	// Read returns an error, the record is skipped and the error is located and listed. The
+	// bytes are valid only during the call.
 	Read func(record json.RawMessage) ([]*rollout.Rollout, error)
 }
 
-// emit hands on the rollouts of a record.
+// emit reads a record with x.Read and emits its rollouts.
 func (x *Importer) emit(in *format.File, v format.Value) error {
 	made, err := x.Read(v.Raw())
 	if _, located := errors.AsType[*rollout.Error](err); err != nil && !located {
@@ -48,9 +48,9 @@ func (x *Importer) emit(in *format.File, v format.Value) error {
 	return nil
 }
 
-// ReadAll reads a stream to its end, as NewReader does, and closes everything: for
-// what is in memory anyway. With OnErrorSkip the failures are in the Report; with
-// OnErrorStop the first is returned beside the rollouts before it.
+// ReadAll reads a stream to its end, like NewReader and All, and returns the rollouts in
+// memory; it leaves nothing to close. With OnErrorSkip, failures are in the Report; with
+// OnErrorStop, the first failure is returned with the rollouts before it.
 func ReadAll(in io.Reader, name string, opt Options) ([]*rollout.Rollout, *Report, error) {
 	r, err := NewReader(in, name, opt)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// qa reads records of a question and an answer.
+// qa reads records of a question and its answers.
 var qa = traj.Importer{
 	Name:  "qa",
 	Match: func(b json.RawMessage) bool { return bytes.Contains(b, []byte(`"question"`)) },
@@ -45,8 +45,8 @@ var qa = traj.Importer{
 	},
 }
 
-// A format of the user's own has what built-in ones have: archives, lists, places of
-// failures, groups, rewards, ids.
+// A user's format works like built-in ones: archives, lists, error locations, groups,
+// rewards, ids.
 func TestImportersOfUsers(t *testing.T) {
 	const good, bad = `{"ID":"a","Task":"t","question":"q","Answers":["x","y"]}`, `{"ID":"b","question":"q"}`
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ func ExampleImporter() {
 	// Output: qa 4
 }
 
-// A recorded call in memory is an exchange, and reading it leaves nothing running.
+// A recorded call in memory is read as an exchange; no goroutine remains.
 func TestAnExchangeInMemory(t *testing.T) {
 	read := func(request, response string) (*rollout.Rollout, error) {
 		out, _, err := traj.ReadAll(strings.NewReader(`{"request":`+request+`,"response":`+response+`}`), "call.json", traj.Options{OnError: rollout.OnErrorStop})
@@ -145,8 +145,8 @@ func TestAnExchangeInMemory(t *testing.T) {
 	require.ErrorContains(t, err, "no such model")
 }
 
-// A record of the documented native format is native without version and turns, too.
-// A record of another format that says what only the native format reads is refused.
+// A record of the documented native format is recognized without a version and turns, too.
+// A record of another format with keys that only the native format reads is refused.
 func TestOneRuleForNative(t *testing.T) {
 	const q, a = `{"role":"user","content":"q"}`, `{"role":"assistant","content":"a"}`
 	const shown = `{"role":"assistant","content":"a","sampled":"demonstration"}`
@@ -165,7 +165,7 @@ func TestOneRuleForNative(t *testing.T) {
 			require.Equal(t, "false", string(r.TemplateKwargs["enable_thinking"]))
 		},
 		`{"messages":[` + q + `,` + a + `],"tools":[],"group":"g"}`:            func(r *rollout.Rollout) { require.Equal(t, "g", r.Group) },
-		`{"messages":[` + q + `,` + a + `],"index":2}`:                         func(*rollout.Rollout) {}, // one without a group is the first of its own
+		`{"messages":[` + q + `,` + a + `],"index":2}`:                         func(*rollout.Rollout) {}, // without a group, the rollout is the first of its own group
 		`{"messages":[` + q + `,` + a + `],"instance":"i"}`:                    func(r *rollout.Rollout) { require.Equal(t, "i", r.Instance) },
 		`{"messages":[` + q + `,` + a + `],"notes":[{"code":"c","text":"t"}]}`: func(r *rollout.Rollout) { require.Contains(t, codes(r), "c") },
 	} {
@@ -184,7 +184,7 @@ func TestOneRuleForNative(t *testing.T) {
 	} {
 		require.Equal(t, "openai-chat", one(t, "x.jsonl", text).Origin.Format, text)
 	}
-	// Of what decides over the prompt, a chat is read with it.
+	// A chat with a key that affects the prompt is read with that key.
 	const kwargs = `"template_kwargs":{"enable_thinking":false}`
 	for _, text := range []string{
 		`{"messages":[` + q + `,` + a + `],` + kwargs + `,"model":"m"}`,
@@ -218,8 +218,8 @@ func TestOneRuleForNative(t *testing.T) {
 		_, _, err := read(t, "x.jsonl", text, stop)
 		require.ErrorContains(t, err, want, text)
 	}
-	// What is not refused is named in a note, of joined calls and of the records in a
-	// record, too.
+	// Keys that are not read and not refused are named in a note, also for joined calls and
+	// for records inside a record.
 	const reply = `"response":{"choices":[{"message":` + a + `}]}`
 	for text, want := range map[string]string{
 		`{"messages":[` + q + `,` + a + `],"status":"completed","model":"m"}`:                                                                                   "has status as",

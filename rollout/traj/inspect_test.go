@@ -23,7 +23,7 @@ const (
 	digestB = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 )
 
-// TestInspectReferences: long texts are put back wherever they stood.
+// TestInspectReferences: references to long texts are resolved wherever they occur.
 func TestInspectReferences(t *testing.T) {
 	messages := `[{"role":"user","content":[{"type":"text","text":"SCHEME` + digestA + `"},{"type":"image","image":"SCHEME` + digestB + `"}]},
 		{"role":"assistant","content":"go","source":"generate","tool_calls":[{"id":"c","function":"f","arguments":{"deep":["SCHEME` + digestA + `"],"n":1.50}}]},
@@ -83,8 +83,8 @@ func TestInspectContexts(t *testing.T) {
 	require.NoError(t, r.Validate())
 }
 
-// TestInspectArchive: samples come in the order of their names, packed with
-// zstd too, and a log without a header takes its facts from the journal.
+// TestInspectArchive: samples come in the order of their names, also if packed with zstd; a
+// log without a header takes its data from the journal.
 func TestInspectArchive(t *testing.T) {
 	sample := func(id string) string {
 		return `{"id":"` + id + `","epoch":1,"input":"q","target":"x","messages":[{"role":"assistant","content":"a"}],"scores":{"m":{"value":"P"}}}`
@@ -122,7 +122,7 @@ func TestInspectArchive(t *testing.T) {
 	}
 }
 
-// TestInspectScores: words and numbers count as they do in the log's own tables.
+// TestInspectScores: words and numbers get the values that inspect's own tables give them.
 func TestInspectScores(t *testing.T) {
 	for value, want := range map[string]any{
 		`"C"`: 1.0, `"I"`: 0.0, `"P"`: 0.5, `"N"`: 0.0, `"c"`: nil, `"Yes"`: 1.0, `"FALSE"`: 0.0, `true`: 1.0, `false`: 0.0,
@@ -139,7 +139,7 @@ func TestInspectScores(t *testing.T) {
 	}
 }
 
-// TestInspectOddities: what cannot be taken is refused or noted.
+// TestInspectOddities: unreadable content is refused or noted.
 func TestInspectOddities(t *testing.T) {
 	call := `{"id":"a","role":"assistant","content":[{"type":"reasoning","reasoning":"x","redacted":true},{"type":"text","text":"t"}],"tool_calls":[{"id":7,"function":"f","arguments":{},"parse_error":"no JSON"}]}`
 	result := `{"role":"tool","content":"r","tool_call_id":7},{"role":"user","content":"see","tool_call_id":["p","q"]}`
@@ -179,9 +179,9 @@ func TestInspectOddities(t *testing.T) {
 	require.NotEqual(t, out[0].Group, out[1].Group, "samples without an id are no group")
 }
 
-// TestInspectSettings: a run is rendered with the tools and template variables of its
-// first turn. A grader's call before it has no say, and a turn that was given others
-// has an unknown context.
+// TestInspectSettings: a run is rendered with the tools and template variables of its first
+// turn. An earlier call of a grader does not count, and a turn with other settings has an
+// unknown context.
 func TestInspectSettings(t *testing.T) {
 	q, a1, o1, a2 := `{"id":"q","role":"user","content":"q"}`, `{"id":"a1","role":"assistant","content":"a1","source":"generate"}`, `{"id":"o1","role":"user","content":"o"}`, `{"id":"a2","role":"assistant","content":"a2","source":"generate"}`
 	event := func(reply, input, tool, config string) string {
@@ -209,7 +209,7 @@ func TestInspectSettings(t *testing.T) {
 	}
 }
 
-// TestInspectChangedReplies: the react agent takes the submit call and the reasoning out of
+// TestInspectChangedReplies: the react agent removes the submit call and the reasoning from
 // the last message and adds the answer to it; the event of the call has what was sampled.
 func TestInspectChangedReplies(t *testing.T) {
 	submit := `"tool_calls":[{"id":"c","function":"submit","arguments":{"answer":"42"}}]`

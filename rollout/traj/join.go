@@ -9,11 +9,10 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/outcomes"
 )
 
-// join gives a rollout the outcome recorded for it elsewhere: by rollout id,
-// then by the folder of its file, then by instance. Where outcomes of several runs are
-// given, it takes the one in the folder of its run, and none of another. An outcome named by instance
-// only belongs to one attempt, so a second rollout of that instance is a
-// failure, not a copy.
+// join gives a rollout the outcome recorded for it elsewhere, found by rollout id, then by
+// the folder of its file, then by instance. If there are outcomes of several runs, it takes
+// only the one in the folder of the rollout's run. An outcome named only by instance
+// belongs to one attempt, so a second rollout of that instance is a failure, not a copy.
 func (rd *Reader) join(r *rollout.Rollout) error {
 	joined := len(rd.opt.Rewards) == 0
 	for _, x := range rd.opt.Rewards {
@@ -44,7 +43,7 @@ func (rd *Reader) join(r *rollout.Rollout) error {
 	return nil
 }
 
-// unmatched lists the outcomes that no rollout took.
+// unmatched adds the outcomes that no rollout took to the report.
 func (rd *Reader) unmatched() {
 	told := map[*outcomes.Entry]bool{}
 	for e := range rd.joined {
@@ -64,8 +63,9 @@ func (rd *Reader) unmatched() {
 	sort.Strings(rd.report.Unmatched)
 }
 
-// withLikeID adds to the name of a reward the rollout without one whose id holds the
-// name, or is held by it: often a path or an extension is all that differs.
+// withLikeID returns name, with a hint if a rollout without a reward has that id, or an id
+// that contains name or is contained in it: often they differ only by a path or an
+// extension.
 func (rd *Reader) withLikeID(name string) string {
 	for _, id := range rd.report.Unrewarded {
 		if id == name {
@@ -78,5 +78,6 @@ func (rd *Reader) withLikeID(name string) string {
 	return name
 }
 
-// alikeBytes is the shortest name that tells anything by standing in another.
+// alikeBytes is the minimum length of a name for such a hint; shorter names occur in others
+// by chance.
 const alikeBytes = 4

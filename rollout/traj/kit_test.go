@@ -21,7 +21,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// all reads paths and requires that nothing failed.
+// all reads paths and requires that nothing fails.
 func all(t testing.TB, opt traj.Options, paths ...string) []*rollout.Rollout {
 	t.Helper()
 	r, err := traj.Open(paths, opt)
@@ -34,10 +34,10 @@ func all(t testing.TB, opt traj.Options, paths ...string) []*rollout.Rollout {
 	return out
 }
 
-// stop ends a reading with the first failure, so that no test passes one over.
+// stop makes a reading end at the first failure, so that no test overlooks one.
 var stop = traj.Options{OnError: rollout.OnErrorStop}
 
-// read reads one text as a file of that name.
+// read reads text as a file with the given name.
 func read(t testing.TB, name, text string, opt traj.Options) ([]*rollout.Rollout, *traj.Report, error) {
 	t.Helper()
 	r, err := traj.NewReader(strings.NewReader(text), name, opt)
@@ -52,7 +52,7 @@ func read(t testing.TB, name, text string, opt traj.Options) ([]*rollout.Rollout
 	return out, r.Report(), nil
 }
 
-// first is what a reading begins with.
+// first returns the first result of a reader.
 func first(t testing.TB, r *traj.Reader) (*rollout.Rollout, error) {
 	t.Helper()
 	for x, err := range r.All() {
@@ -96,8 +96,8 @@ func reasons(r *rollout.Rollout) string {
 	return strings.Join(out, " ")
 }
 
-// TestKitThroughTheNativeFormat: whatever is imported is stored and comes back
-// equal, to the last literal.
+// TestKitThroughTheNativeFormat: every imported rollout is equal after writing and reading
+// it, including number literals.
 func TestKitThroughTheNativeFormat(t *testing.T) {
 	kit.OneGoroutine(t)
 	dumps := all(t, stop, kit.Dir(t, "data", "trajectories"))
@@ -115,8 +115,8 @@ func TestKitThroughTheNativeFormat(t *testing.T) {
 	}
 }
 
-// TestKitValidates: recorded runs have no faults. Results whose call their
-// recorder left out are shown without one, and noted.
+// TestKitValidates: recorded runs have no faults. A result whose call the recorder left out
+// is shown without a call, with a note.
 func TestKitValidates(t *testing.T) {
 	kit.OneGoroutine(t)
 	orphans := 0
@@ -136,7 +136,7 @@ func TestKitValidates(t *testing.T) {
 	require.Equal(t, 17, orphans, "5 of terminals, 11 of a log of errors, 1 of an excerpt")
 }
 
-// same compares what a conversion must keep.
+// same compares the fields that a conversion must keep.
 func same(t *testing.T, want, got *rollout.Rollout) {
 	t.Helper()
 	want = withoutExit(want)
@@ -210,8 +210,8 @@ func TestKitThroughATIF(t *testing.T) {
 	require.NotZero(t, tokens)
 }
 
-// TestKitPrefixes: no prefix of a dump makes a reader panic, and one that ends
-// inside a record is never read as whole.
+// TestKitPrefixes: no prefix of a dump makes a reader panic, and a prefix that ends inside
+// a record is never read as whole.
 func TestKitPrefixes(t *testing.T) {
 	kit.OneGoroutine(t)
 	dir := kit.Dir(t, "data", "trajectories")
@@ -259,7 +259,7 @@ func plain(t testing.TB, p string) string {
 	return string(b)
 }
 
-// TestFormatOverride: naming the format gives what detection gives.
+// TestFormatOverride: naming the format gives the same result as detection.
 func TestFormatOverride(t *testing.T) {
 	kit.OneGoroutine(t)
 	dir := kit.Dir(t, "data", "trajectories")
@@ -268,7 +268,7 @@ func TestFormatOverride(t *testing.T) {
 	require.Empty(t, cmp.Diff(auto, named))
 }
 
-// TestKitFolderJoins: naming a folder joins the files beside a trajectory.
+// TestKitFolderJoins: reading a folder joins the files beside a trajectory.
 func TestKitFolderJoins(t *testing.T) {
 	dir := filepath.Join(kit.Dir(t, "data", "trajectories"), "openclaw-rl")
 	patch, err := os.ReadFile(filepath.Join(dir, "eval-0", "patch.diff"))
@@ -284,7 +284,7 @@ func TestKitFolderJoins(t *testing.T) {
 	require.Nil(t, alone[0].Outcome.Submission)
 }
 
-// TestKitReports: SWE-bench reports join the runs of their instances.
+// TestKitReports: SWE-bench reports are joined to the runs of their instances.
 func TestKitReports(t *testing.T) {
 	kit.OneGoroutine(t)
 	dir := filepath.Join(kit.Dir(t, "data", "trajectories"), "mini-swe-agent")
@@ -379,7 +379,7 @@ func FuzzImporters(f *testing.F) {
 	})
 }
 
-// differ is cmp.Diff, which takes its time over values that are equal.
+// differ is cmp.Diff with a fast path: cmp.Diff is slow for equal values.
 func differ(want, got any, opts ...cmp.Option) string {
 	if reflect.DeepEqual(want, got) {
 		return ""

@@ -18,8 +18,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// TestKitWithStringsAside: a value whose strings stay in the file, as those of a
-// long one do, says what it says when it is in memory.
+// TestKitWithStringsAside: a value whose strings are left in the file, as for long values,
+// reads the same as in memory.
 func TestKitWithStringsAside(t *testing.T) {
 	kit.OneGoroutine(t)
 	dir := kit.Dir(t, "data", "trajectories")
@@ -39,7 +39,7 @@ func TestKitWithStringsAside(t *testing.T) {
 		if strings.HasSuffix(p, ".eval") {
 			want, got = all(t, stop, p), all(t, aside, p)
 		} else {
-			// Indented, each record is a value of its own and not a line.
+			// Indented, so that each record is a value of several lines.
 			f := kitFile{text: plain(t, p)}
 			if f.records = []string{f.text}; strings.HasSuffix(strings.TrimSuffix(p, ".gz"), ".jsonl") {
 				f.records = strings.Split(strings.TrimSpace(f.text), "\n")
@@ -71,7 +71,7 @@ func sameContent(t *testing.T, name string, want, got []*rollout.Rollout) {
 	}
 }
 
-// longChat is a record of n messages of 4 KB, over many lines.
+// longChat is a record of n messages of 4 KB, written over many lines.
 func longChat(n int) []byte {
 	content, _ := json.Marshal(strings.Repeat("def f(x):\n\treturn \"é\"\n", 180))
 	var b bytes.Buffer
@@ -86,8 +86,8 @@ func longChat(n int) []byte {
 	return b.Bytes()
 }
 
-// TestLongRecordTakesItsContent: reading one record of 100 MB takes little more
-// memory than what it says, from a file and from a stream.
+// TestLongRecordTakesItsContent: reading one record of 100 MB takes little more memory than
+// its content, from a file and from a stream.
 func TestLongRecordTakesItsContent(t *testing.T) {
 	kit.OneGoroutine(t)
 	path := write(t, t.TempDir(), "x.json", longChat(24_000))
@@ -148,8 +148,8 @@ func TestFaultsOfLongRecords(t *testing.T) {
 	}
 }
 
-// A file that changes between being split and being read is an error: no rollout
-// has texts of another one.
+// If a file changes between splitting and reading, that is an error: no rollout gets texts
+// from another record.
 func TestLongRecordOfAFileThatChanges(t *testing.T) {
 	first := `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`
 	path := write(t, t.TempDir(), "x.json", []byte("{\n"+first[1:]+"\n"+string(longChat(8))))
@@ -157,7 +157,7 @@ func TestLongRecordOfAFileThatChanges(t *testing.T) {
 	require.NoError(t, err)
 	n := 0
 	for _, err = range r.All() {
-		if n++; n == 1 { // all of the file is in the buffer then
+		if n++; n == 1 { // the whole file is buffered by then
 			require.NoError(t, err)
 			require.NoError(t, os.Truncate(path, 1000))
 		}
@@ -168,8 +168,8 @@ func TestLongRecordOfAFileThatChanges(t *testing.T) {
 	require.ErrorContains(t, err, path)
 }
 
-// FuzzAside: whatever a stream holds, setting strings aside changes neither what
-// is read nor whether it is refused.
+// FuzzAside: leaving strings in the file changes neither what is read from a stream nor
+// whether it is refused.
 func FuzzAside(f *testing.F) {
 	for _, s := range fixtures {
 		f.Add([]byte(s.text))
@@ -177,7 +177,7 @@ func FuzzAside(f *testing.F) {
 	f.Add(longChat(2))
 	f.Add([]byte(`[{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","token_ids":[` + strings.Repeat("1,\n", 200) + `2]}]}]`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		multiline := strings.Replace(string(text), "{", "{\n", 1) // so that it is no line
+		multiline := strings.Replace(string(text), "{", "{\n", 1) // so that the value is not one line
 		for _, text := range []string{string(text), multiline} {
 			want, _, wantErr := read(t, "x.json", text, stop)
 			got, _, err := read(t, "x.json", text, traj.WithHold(stop, 1))

@@ -9,23 +9,24 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/places"
 )
 
-// memory is what a reading of a source tells a later one of the same input.
+// memory is what a reading of a source passes on to a later reading of the same input.
 type memory struct {
 	Report Report
-	Errors []*rollout.Error // of Report
+	Errors []*rollout.Error // the errors of Report
 	Files  map[string]*fileMemory
 }
 
-// fileMemory are the rollouts of a file. A file is mixed where a record was read by another
-// importer than the one before, or by one that looks at other records too, or out of the
-// order of the lines: it is read again whole.
+// fileMemory holds the places of the rollouts in a file. A file is Mixed, and read whole
+// again, if a record was read by another importer than the previous one, by an importer
+// that depends on other records, or out of line order.
 type fileMemory struct {
-	Importer int  // its place among all
+	Importer int  // its index among all importers
 	Mixed    bool `json:",omitempty"`
 	places.List
 }
 
-// remember keeps a rollout, or with nil that its record must be read again.
+// remember records the place of a rollout; a nil place means that the current record must
+// be read again.
 func remember(fr *fileReader, what *places.Place) {
 	rd := fr.r
 	if rd.kept == nil || fr.imp == nil {
@@ -44,12 +45,12 @@ func remember(fr *fileReader, what *places.Place) {
 	f.Add(line, what)
 }
 
-// skipsPast says that all rollouts of a line, or with 0 of a file, are past, and goes on
-// as if they had been read. Lines come in their order.
+// skipsPast reports whether all rollouts of a line (or of a file, for line 0) are past, and
+// if so updates the registry as if they had been read. Lines must come in order.
 func skipsPast(fr *fileReader, line int) bool {
 	rd := fr.r
 	if rd.past == nil || fr.fold != nil || line > 0 && fr.imp == nil {
-		return false // the first record of a file names its importer
+		return false // the first record of a file selects its importer
 	}
 	f := rd.before[fr.Name]
 	if f == nil || f.Mixed || line > 0 && f.Importer != fr.imp.at || line == 0 && f.Last > 0 {
@@ -72,9 +73,9 @@ func skipsPast(fr *fileReader, line int) bool {
 	return len(list) > 0
 }
 
-// Memory tells what the latest complete reading found, as JSON. The places of the
-// rollouts, some twenty bytes of memory for each, are told once and forgotten: of readings after
-// that, RolloutsBut passes nothing over.
+// Memory returns, as JSON, what the latest complete reading found. The places of the
+// rollouts, some twenty bytes of memory each, are returned once and then dropped: given a
+// Memory from a later call, RolloutsBut skips nothing.
 func (s *Source) Memory() ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,9 +94,9 @@ func (s *Source) Memory() ([]byte, error) {
 	return json.Marshal(&m)
 }
 
-// RolloutsBut is Rollouts for an input that an earlier Source has read, which memory is
-// of: records are not decoded where past is true for all their rollouts and they can be
-// told without. The Report is that of then.
+// RolloutsBut is Rollouts for an input that an earlier Source has read; text is the Memory
+// of that Source. A record is not decoded if past is true for all its rollouts and decoding
+// is not needed to know them. Report returns the report of the earlier reading.
 func (s *Source) RolloutsBut(ctx context.Context, text []byte, past func(id string) bool) iter.Seq2[*rollout.Rollout, error] {
 	var m memory
 	if json.Unmarshal(text, &m) != nil {

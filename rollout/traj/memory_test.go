@@ -14,8 +14,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// A reading that may pass over rollouts gives the others as they were, in their order,
-// for every recorded dump and whatever is past; and its report is the whole one's.
+// A reading that may skip past rollouts yields the others unchanged and in order, for every
+// recorded dump and every set of past rollouts, and has the report of the whole reading.
 func TestRolloutsBut(t *testing.T) {
 	kit.OneGoroutine(t)
 	root := kit.Dir(t, "data", "trajectories")

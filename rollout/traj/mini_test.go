@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// miniFile is a file of mini-swe-agent with the info and messages given.
+// miniFile returns a file of mini-swe-agent with the given info and messages.
 func miniFile(info string, messages ...string) string {
 	return `{"trajectory_format":"mini-swe-agent-1.1","info":{` + info + `},"messages":[` + strings.Join(messages, ",") + `]}`
 }
@@ -20,8 +20,8 @@ const (
 	miniSaid = `{"role":"assistant","content":"a","extra":{"response":{"id":"r1"}}}`
 )
 
-// TestMiniExceptions: the class of an exception as exit status is a failure of the
-// harness or the engine, and what it said is no patch.
+// TestMiniExceptions: an exception class as exit status is a failure of the harness or the
+// engine, and its message is not a patch.
 func TestMiniExceptions(t *testing.T) {
 	for _, c := range []struct {
 		reason, info string
@@ -58,8 +58,8 @@ func TestMiniExceptions(t *testing.T) {
 	}
 }
 
-// TestMiniMalformedReplies: from 2.3.1 on a reply whose call could not be read stands
-// beside the message that says so. The policy sampled it, and no later call was shown it.
+// TestMiniMalformedReplies: from 2.3.1 on, a reply whose call could not be parsed is stored
+// in the error message. The policy sampled that reply, and no later call saw it.
 func TestMiniMalformedReplies(t *testing.T) {
 	refused := func(response string) string {
 		return `{"role":"user","content":"no call","extra":{"interrupt_type":"FormatError","response":` + response + `}}`
@@ -81,7 +81,7 @@ func TestMiniMalformedReplies(t *testing.T) {
 	require.Equal(t, "user user assistant", roles(r), "the models of its tests sample nothing")
 }
 
-// TestMiniTools: models of version 2 were given one tool, which no file holds.
+// TestMiniTools: models of version 2 were given one tool, which the files do not record.
 func TestMiniTools(t *testing.T) {
 	call := `{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"bash","arguments":"{}"}}]}`
 	for _, c := range []struct{ version, model, said, want string }{
@@ -100,8 +100,8 @@ func TestMiniTools(t *testing.T) {
 	}
 }
 
-// TestSWEAgentCutOff: a file with steps and without an exit status is of a run that never
-// ended; a demonstration has neither.
+// TestSWEAgentCutOff: a file with steps and no exit status is a run that never ended; a
+// demonstration has neither.
 func TestSWEAgentCutOff(t *testing.T) {
 	file := func(info, steps string) string {
 		return `{"history":[{"role":"user","content":"q","agent":"main"},{"role":"assistant","content":"a","agent":"main"}],"info":` + info + `,"trajectory":[` + steps + `]}`
@@ -122,8 +122,8 @@ func TestSWEAgentCutOff(t *testing.T) {
 	}
 }
 
-// TestSWEAgentInstance: 0.x tells the instance by the name of the file alone, by which
-// reports name it.
+// TestSWEAgentInstance: 0.x gives the instance only in the file name, which is also its
+// name in reports.
 func TestSWEAgentInstance(t *testing.T) {
 	steps := `{"environment":"swe_main","history":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"info":{},"trajectory":[{"response":"a"}]}`
 	for name, want := range map[string]string{"a__b-1.traj": "a__b-1", "a__b-1.json": "", "x.traj.json": ""} {
@@ -136,7 +136,7 @@ func TestSWEAgentInstance(t *testing.T) {
 	require.True(t, *out[0].Outcome.Resolved)
 }
 
-// TestSWEAgentEndings: an environment that died is no fault of the policy, giving up is.
+// TestSWEAgentEndings: a dead environment is not the policy's failure; giving up is.
 func TestSWEAgentEndings(t *testing.T) {
 	for word, want := range map[string]rollout.Status{
 		"early_exit": rollout.StatusFailed, "submitted (exit_environment_error)": rollout.StatusFailed,

@@ -13,9 +13,9 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// A node is a JSON value that keeps the order of keys.
+// node is a JSON value that keeps the order of keys.
 type node struct {
-	text string // of a value that is none of both
+	text string // for a value that is neither object nor list
 	keys []string
 	kids []*node
 	list bool
@@ -67,7 +67,7 @@ func (n *node) append(b []byte) []byte {
 	return append(b, end)
 }
 
-// mutants calls f with the value changed in one place after the other.
+// mutants calls f with one text per place in the value, changed at that place.
 func (n *node) mutants(root *node, path string, f func(what string, text []byte)) {
 	for i, k := range n.kids {
 		at := fmt.Sprint(path, "/", i)
@@ -88,7 +88,8 @@ func (n *node) mutants(root *node, path string, f func(what string, text []byte)
 	}
 }
 
-// view is what a reading of a text gives: what was said and trained, and what was noted.
+// viewOf returns the result of reading a text: what was said and trained, the notes, and
+// the number of skipped records.
 func viewOf(t *testing.T, name, text string) (said, noted string, skipped int64, empty bool) {
 	t.Helper()
 	out, report, err := read(t, name, text, traj.Options{})
@@ -110,13 +111,13 @@ func viewOf(t *testing.T, name, text string) (said, noted string, skipped int64,
 	return said, noted, int64(report.Skipped), empty
 }
 
-// optional are keys whose loss nothing can tell: members of arguments and results, and what
-// a message may lack.
+// optional matches keys whose loss cannot be detected: members of arguments and results,
+// and optional keys of a message.
 var optional = regexp.MustCompile(`/(args|input|arguments|functionCall|function_call|response|json|content)/\w+$|additional_kwargs(/\w+)?$|/(annotations|audience|reasoningText|args|arguments|tool_calls|tool_name|instructions|thought|metadata)$|/(content|id)$|/summary(/0/text)?$` +
 	`|/provider_specific_fields(/\w+)?$|/(thinking|i|system_prompt)$|gen_ai\.prompt\.\d\.(tool_calls\.0\.arguments|content)$`)
 
-// Where one key of a record has another name, or holds something else, nothing is trained
-// that says nothing, and no other words are read without a note or an error.
+// If one key of a record is renamed, or its value replaced, no empty text is trained, and
+// no other text is read without a note or an error.
 func TestEveryKeyCounts(t *testing.T) {
 	kit.OneGoroutine(t)
 	type fixture struct{ name, format, text string }

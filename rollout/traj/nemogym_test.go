@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNeMoGymGradingErrors: where a judge or a verifier broke, the reward of 0 is what every
-// such run has; a mask may stand in the settings of the instance.
+// TestNeMoGymGradingErrors: if a judge or a verifier broke, the reward of 0 is only a
+// placeholder; a mask may be in the settings of the instance.
 func TestNeMoGymGradingErrors(t *testing.T) {
 	for _, c := range []struct {
 		rest    string

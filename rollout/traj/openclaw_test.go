@@ -15,8 +15,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// What the writer leaves on each of its paths, and what it is worth on the signed
-// scale: 0 where nobody knows.
+// What the writer records for each way a run can end, and its value on the signed scale: 0
+// if unknown.
 func TestOpenClawOutcomes(t *testing.T) {
 	const said = `[{"role":"user","content":"q"},{"role":"assistant","content":"a"}]`
 	for _, tc := range []struct {
@@ -64,8 +64,8 @@ func TestOpenClawOutcomes(t *testing.T) {
 	}
 }
 
-// What a run recorded of its commands belongs to the turn that wrote them, and is
-// stored with it. A reply without a command has none.
+// What a run recorded about its commands belongs to the turn that wrote them, and is stored
+// with it. A reply without a command has none.
 func TestOpenClawSteps(t *testing.T) {
 	step := func(i int, action string, code int) string {
 		return fmt.Sprintf(`{"step_idx":%d,"action":%q,"returncode":%d,"output_len":2,"output_head":"ok","output_tail":"ok","start_ts":1.5,"end_ts":2.25,"ok":%t}`, i, action, code, code != -1)
@@ -83,7 +83,7 @@ func TestOpenClawSteps(t *testing.T) {
 	require.Equal(t, r.Turns, back.Turns)
 }
 
-// TestKitOpenClaw: the nine outcomes of the format's page, by their folders.
+// TestKitOpenClaw: the nine outcomes listed in FORMAT.md, by folder.
 func TestKitOpenClaw(t *testing.T) {
 	dir := filepath.Join(kit.Dir(t, "data", "trajectories"), "openclaw-rl")
 	want := map[string]string{

@@ -10,8 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// Whatever a pickle says, reading it ends, runs nothing of it and gives rollouts that hold
-// together.
+// For any pickle, reading terminates, executes no code and gives valid rollouts.
 func FuzzPickles(f *testing.F) {
 	for file, torch := range map[string]bool{"testdata/skyrl.pkl": false, "testdata/slime.pt": true} {
 		b, err := os.ReadFile(file)
@@ -41,7 +40,7 @@ func FuzzPickles(f *testing.F) {
 	})
 }
 
-// Each strict prefix is an error, at every byte.
+// Every strict prefix is an error.
 func TestPicklePrefixes(t *testing.T) {
 	dir := t.TempDir()
 	for _, file := range []string{"testdata/skyrl.pkl", "testdata/slime.pt"} {

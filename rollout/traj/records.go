@@ -12,15 +12,15 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
 
-// errIgnored ends the reading of a file that is no dump and was not named.
+// errIgnored ends the reading of a file that is not a dump and was not named by the user.
 var errIgnored = errors.New("not a dump")
 
-// maxUnrecognized is how many values of no known format a file of a folder may begin
-// with before it is taken for something else than a dump.
+// maxUnrecognized is the number of values of unknown format at the beginning of a file in a
+// folder after which the file is not taken for a dump.
 const maxUnrecognized = 1000
 
-// value parses one text and reads its record. Objects written one after the
-// other without a line break between them are records each.
+// value parses one text and reads its record. Objects that follow each other without a line
+// break are separate records.
 func (fr *fileReader) value(v source.Value) error {
 	for {
 		doc, err := fr.parse(v.Text, v)
@@ -41,12 +41,12 @@ func (fr *fileReader) value(v source.Value) error {
 	}
 }
 
-// parse parses text, which is v's or the beginning of it.
+// parse parses text, which is v.Text or a prefix of it.
 func (fr *fileReader) parse(text []byte, v source.Value) (format.Value, error) {
 	return fr.doc.Parse(text, jsonscan.Options{Depth: fr.r.opt.Limits.Depth, NonFinite: true, Away: v.Away, Store: v.Store})
 }
 
-// reread reports that the strings of a long value could not be read again.
+// reread returns an error if strings of a long value could not be read again.
 func (fr *fileReader) reread() error {
 	if err := fr.doc.Err(); err != nil {
 		return rollout.Errorf(rollout.KindInput, fr.Where, "a long value cannot be read again: %w", err).
@@ -55,7 +55,7 @@ func (fr *fileReader) reread() error {
 	return nil
 }
 
-// record hands a value to its importer.
+// record passes a value to its importer.
 func (fr *fileReader) record(doc format.Value) error {
 	if fr.fold != nil {
 		return fr.fold.Add(doc)
@@ -84,8 +84,8 @@ func (fr *fileReader) record(doc format.Value) error {
 		case fr.imp == nil || doc.Kind() != jsonscan.Object:
 			return fr.unknown(doc)
 		}
-		// Else a record is too broken to be told: the importer of the ones before it
-		// says what is wrong.
+		// Otherwise the record is too broken to detect its format: the previous importer
+		// reports what is wrong.
 	}
 	if fr.imp.Fold != nil {
 		fr.fold = fr.imp.Fold(&fr.File)
@@ -96,8 +96,8 @@ func (fr *fileReader) record(doc format.Value) error {
 	return fr.imp.Read(&fr.File, doc)
 }
 
-// list reads a list where a record is expected, a line or an element, as if it
-// were a file of its own: it holds messages, events or records.
+// list reads a list in the place of a record (a line or an element) like a file of its own:
+// it holds messages, events or records.
 func (fr *fileReader) list(doc format.Value) error {
 	outer := fr.InList
 	defer func() { fr.InList = outer }()
@@ -110,8 +110,8 @@ func (fr *fileReader) list(doc format.Value) error {
 	return fr.finish()
 }
 
-// keyed reports whether an object is a table of records: every member is one, or
-// a list of messages or events, all of one format, but for what tells a page of a list.
+// keyed reports whether an object is a table of records: every member, apart from paging
+// keys, is a record or a list of messages or events, all of one format.
 func (fr *fileReader) keyed(doc format.Value) bool {
 	if doc.Kind() != jsonscan.Object || doc.Len() == 0 || fr.r.opt.Format != "" && fr.r.opt.Format != "auto" {
 		return false
@@ -123,7 +123,7 @@ func (fr *fileReader) keyed(doc format.Value) bool {
 			return false
 		}
 		if imp.Fold != nil && !slices.Contains(eventContainers, key) && !strings.ContainsAny(key, "0123456789") {
-			return false // a column of messages or events, not the name of a run
+			return false // the key names a column of messages or events, not a run
 		}
 		name = imp.Name
 	}
@@ -143,14 +143,14 @@ func (fr *fileReader) findMember(x format.Value) *importer {
 	return nil
 }
 
-// containers are keys that say what a member holds, not what it is about.
+// containers are keys that describe what a member holds and do not identify a run.
 var containers = []string{"trajectory", "trajectories", "attempts", "rollouts", "samples", "simulations", "events", "history", "messages", "data", "items", "results", "runs"}
 
 // eventContainers are the containers that may hold the messages or events of one run.
 var eventContainers = []string{"trajectory", "events", "history", "items"}
 
-// keyedRecords reads the members of a table; the key stands for the instance
-// where a record names none.
+// keyedRecords reads the members of a table; the key is the instance of records that name
+// none.
 func (fr *fileReader) keyedRecords(doc format.Value) error {
 	defer func() { fr.key = "" }()
 	for key, x := range format.Unpaged(doc) {
@@ -196,8 +196,8 @@ func (fr *fileReader) unknown(v format.Value) error {
 	return nil
 }
 
-// unrecognizedRecords counts the values before the first record: the file is a dump,
-// so they are records that cannot be read.
+// unrecognizedRecords reports the values before the first record as failures: the file is a
+// dump, so they are unreadable records.
 func (fr *fileReader) unrecognizedRecords() error {
 	before := fr.unrecognized
 	fr.unrecognized = nil

@@ -16,17 +16,17 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// kitFile is a dump of the kit as text, and its records.
+// kitFile is a dump of the kit: its text and its records.
 type kitFile struct {
-	name    string // without the ending of a compression
+	name    string // without a compression extension
 	text    string
 	records []string
 }
 
 func (f kitFile) lined() bool { return strings.HasSuffix(f.name, ".jsonl") }
 
-// reframed writes the records of a file in other ways: what the file is then
-// called, and how often it holds each record.
+// reframed are other ways to write the records of a file. write returns the new file's name
+// and text, which holds each record the given number of times.
 var reframed = []struct {
 	reason string
 	times  int
@@ -62,7 +62,7 @@ var reframed = []struct {
 
 func indent(dst *bytes.Buffer, src []byte) error { return json.Indent(dst, src, "", "  ") }
 
-// each gives every record another form.
+// each rewrites every record with form.
 func each(t *testing.T, f kitFile, form func(*bytes.Buffer, []byte) error) []string {
 	var out []string
 	for _, r := range f.records {
@@ -73,7 +73,7 @@ func each(t *testing.T, f kitFile, form func(*bytes.Buffer, []byte) error) []str
 	return out
 }
 
-// spaced compares JSON texts but for white space, which source texts keep.
+// spaced compares JSON texts, ignoring white space.
 func spaced(a, b string) bool {
 	var x, y bytes.Buffer
 	if json.Compact(&x, []byte(a)) != nil || json.Compact(&y, []byte(b)) != nil {
@@ -95,7 +95,7 @@ func sortKeys(dst *bytes.Buffer, src []byte) error {
 	return err
 }
 
-// ordered compares JSON texts but for white space and the order of keys.
+// ordered compares JSON texts, ignoring white space and key order.
 func ordered(a, b string) bool {
 	var x, y bytes.Buffer
 	if sortKeys(&x, []byte(a)) != nil || sortKeys(&y, []byte(b)) != nil {
@@ -104,18 +104,18 @@ func ordered(a, b string) bool {
 	return x.String() == y.String()
 }
 
-// sameRollout compares rollouts; equal compares what they hold as JSON.
+// sameRollout compares rollouts; equal compares their JSON texts.
 func sameRollout(equal func(a, b string) bool) cmp.Options {
 	return cmp.Options{
 		cmpopts.EquateEmpty(),
-		// Metadata leaves out what is long, white space included.
+		// Metadata omits long values, whose length includes white space.
 		cmpopts.IgnoreFields(rollout.Rollout{}, "ID", "Group", "Index", "Origin", "Notes", "Metadata"),
 		cmp.Comparer(func(a, b json.RawMessage) bool { return equal(string(a), string(b)) }),
 		cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Arguments" }, cmp.Comparer(equal)),
 	}
 }
 
-// TestKitReframed: how records are written down changes nothing that they say.
+// TestKitReframed: how records are framed does not change what is read.
 func TestKitReframed(t *testing.T) {
 	kit.OneGoroutine(t)
 	dir := kit.Dir(t, "data", "trajectories")
@@ -137,7 +137,7 @@ func TestKitReframed(t *testing.T) {
 		files++
 		for _, c := range reframed {
 			if strings.HasSuffix(p, "goal_events.jsonl") && c.times > 1 {
-				continue // one conversation a file, so twice the events are one still
+				continue // one conversation per file, so repeated events are still one conversation
 			}
 			name, text := c.write(t, f)
 			got, _, err := read(t, name, string(text), stop)

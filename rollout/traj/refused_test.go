@@ -15,7 +15,7 @@ func TestNothingToReadOrToJoinIsAnError(t *testing.T) {
 	require.ErrorContains(t, traj.Options{Rewards: []*traj.Rewards{nil}}.Validate(), "Options.Rewards")
 }
 
-// A turn without a message is no step of ATIF, and the notes say so.
+// A turn without a message cannot be a step of ATIF, and the notes say so.
 func TestATIFNotesTurnsKnownByIDsAlone(t *testing.T) {
 	r := &rollout.Rollout{ID: "r", Turns: []rollout.Turn{{Message: -1, Prompt: rollout.PromptIDs{Add: []int32{5}}, Output: []int32{7}}}}
 	require.NoError(t, r.Validate())

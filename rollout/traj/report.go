@@ -5,47 +5,48 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
 
-// Print identifies what Open reads from a path: how many files and bytes, and
-// the SHA-256 (hex) of their names and contents.
+// Print identifies what Open reads from a path: the number of files and bytes, and the
+// SHA-256 (hex) of their names and contents.
 type Print struct {
 	Files  int
 	Bytes  int64
 	SHA256 string
 }
 
-// neighbours are the files read beside a dump, by their place as seen from its
+// neighbours are the files that are read beside a dump, by their paths relative to its
 // folder.
 var neighbours = []string{"patch.diff", "meta.json", "../results.jsonl", "../base_state.json", "../results.json", "../result.json", "../verifier/reward.json", "../verifier/reward.txt"}
 
-// Fingerprint digests what Open would read from path, a file, a folder or a
-// pattern, without decompressing it. The folder except, such as an output below
-// the input, is left out; "" = none.
+// Fingerprint digests what Open would read from path (a file, a folder or a pattern),
+// without decompressing it. It leaves out the folder except, such as an output below the
+// input; "" leaves out nothing.
 func Fingerprint(path, except string) (Print, error) {
 	p, err := source.Fingerprint(path, except, neighbours)
 	return Print(p), err
 }
 
-// maxListed bounds the lists of a Report; the counts go on.
+// maxListed bounds the length of each list in a Report; the counts include everything.
 const maxListed = 1000
 
-// Report tells what became of the input.
+// Report says what was read from the input and what was not.
 type Report struct {
 	Files    int            // files and archive members looked at
 	Rollouts int            // rollouts returned
 	Formats  map[string]int // rollouts by format
-	// Incomplete counts the turns of those whose recorded tokens are not what was
-	// sampled (rollout.Turn.Incomplete).
+	// Incomplete counts the turns of the rollouts returned whose recorded tokens differ
+	// from what was sampled (rollout.Turn.Incomplete).
 	Incomplete int
-	// Skipped counts failures passed over; Errors lists the first 1,000.
+	// Skipped counts the failures that were skipped; Errors lists the first 1,000.
 	Skipped int
 	Errors  []error
-	// Ignored lists the first 1,000 of the IgnoredCount files in folders that are
-	// not dumps.
+	// Ignored lists the first 1,000 of the IgnoredCount files in folders that are not
+	// dumps.
 	Ignored      []Ignored
 	IgnoredCount int
-	// Unread lists the first 1,000 of the UnreadCount files among them that nothing was
-	// read from: no neighbour of a trajectory, nor rewards, nor hidden, nor read before
-	// by another name. UnreadKinds counts them by extension. Filled at the end.
+	// Unread lists the first 1,000 of the UnreadCount ignored files from which nothing was
+	// read: files beside a trajectory that were read, rewards, hidden files and files
+	// already read under another name are not listed. UnreadKinds counts Unread files by
+	// extension. Filled at the end.
 	Unread      []Ignored
 	UnreadCount int
 	UnreadKinds map[string]int

@@ -2,8 +2,8 @@ package traj
 
 import "github.com/turnpack/turnpack/rollout/traj/internal/outcomes"
 
-// Rewards are outcomes recorded apart from the trajectories. It is not changed
-// by reading and may be shared by readers.
+// Rewards are outcomes recorded separately from the trajectories. Reading does not change
+// them; readers may share them.
 type Rewards struct{ table outcomes.Table }
 
 // LoadRewards reads outcomes from files and folders:
@@ -17,7 +17,7 @@ type Rewards struct{ table outcomes.Table }
 //   - a SWE-bench summary with resolved_ids, unresolved_ids, empty_patch_ids and
 //     error_ids, or with a list under resolved
 //
-// Two rows of the same rollout id are refused.
+// Two rows with the same rollout id are an error.
 func LoadRewards(paths []string) (*Rewards, error) {
 	table, err := outcomes.Load(paths)
 	if err != nil {

@@ -89,8 +89,8 @@ func TestRewards(t *testing.T) {
 	}
 }
 
-// TestUnmatchedBothWays: rewards without a rollout and rollouts without a reward
-// are listed, and what differs by a path or an ending is pointed at.
+// TestUnmatchedBothWays: rewards without a rollout and rollouts without a reward are
+// listed, with a hint if they differ by a path or an extension.
 func TestUnmatchedBothWays(t *testing.T) {
 	text := chat("run_7/astropy-1.traj") + "\n" + chat("django-2")
 	x, err := traj.LoadRewards([]string{write(t, t.TempDir(), "r.csv", []byte("id,reward\nastropy-1,1\ndjango-2,0\nzz,1\n"))})
@@ -113,8 +113,7 @@ func TestUnmatchedBothWays(t *testing.T) {
 	require.Empty(t, report.Unrewarded, "nothing was to be joined")
 }
 
-// A joined outcome is what counts: where it says something else than the dump,
-// nothing of the dump's stays beside it.
+// A joined outcome replaces the outcome of the dump completely where they differ.
 func TestJoinedOutcomeReplacesTheRecorded(t *testing.T) {
 	no, yes := `"resolved":false`, `"resolved":true`
 	for _, c := range []struct {
@@ -165,7 +164,7 @@ func TestResultsOfAFolderOfRuns(t *testing.T) {
 	require.True(t, *got[1].Outcome.Resolved, "the row of the own folder counts")
 }
 
-// TestTrialsOfTerminalBench: what an agent logged lies below the folder of its trial.
+// TestTrialsOfTerminalBench: an agent's logs are below the folder of its trial.
 func TestTrialsOfTerminalBench(t *testing.T) {
 	dir := t.TempDir()
 	row := func(n string, resolved string) string {
@@ -180,8 +179,8 @@ func TestTrialsOfTerminalBench(t *testing.T) {
 	require.Equal(t, "false - agent_timeout, true - agent_timeout", outcome(got[0])+" "+got[0].Outcome.Reason+", "+outcome(got[1])+" "+got[1].Outcome.Reason)
 }
 
-// TestReportsAndTheirSummary: the report of an instance and the summary of its run say the
-// same of one rollout; where they differ nothing tells which holds.
+// TestReportsAndTheirSummary: the report of an instance and the summary of its run are the
+// outcome of one rollout; where they contradict each other, neither is taken.
 func TestReportsAndTheirSummary(t *testing.T) {
 	for summary, want := range map[string]string{
 		`{"ids_resolved":["j"],"ids_unresolved":["i"]}`:  "false - no_patch",
@@ -203,7 +202,7 @@ func TestReportsAndTheirSummary(t *testing.T) {
 	}
 }
 
-// Several runs of an instance have a report each, beside the run.
+// Each of several runs of an instance has its own report, beside the run.
 func TestReportsInTheFoldersOfRunsAreTheirs(t *testing.T) {
 	dir := t.TempDir()
 	run := `[{"role":"system","content":"s"},{"role":"user","content":"q"},{"role":"assistant","content":"a"}]`
@@ -212,7 +211,7 @@ func TestReportsInTheFoldersOfRunsAreTheirs(t *testing.T) {
 	}
 	var files []string
 	for name, text := range map[string]string{
-		"one/i/report.json": `{"i":{"resolved":true,"patch_exists":true,"tests_status":{}}}`, "two/i/report.json": `{"i":{"resolved":true,"patch_exists":true,"tests_status":{}}}`, // the same of two runs
+		"one/i/report.json": `{"i":{"resolved":true,"patch_exists":true,"tests_status":{}}}`, "two/i/report.json": `{"i":{"resolved":true,"patch_exists":true,"tests_status":{}}}`, // two runs have the same report
 		"three/i/report.json": `{"i":{"resolved":false,"patch_successfully_applied":false,"patch_exists":true}}`,
 	} {
 		write(t, dir, name, []byte(text))
@@ -234,7 +233,7 @@ func TestReportsInTheFoldersOfRunsAreTheirs(t *testing.T) {
 	require.Empty(t, r.Report().Unmatched)
 }
 
-// Of runs with results each, a task that only another run has results of stays without.
+// With results of several runs, a task that has results only in another run gets none.
 func TestResultsOfAnotherRunAreNotTaken(t *testing.T) {
 	dir := t.TempDir()
 	var files []string

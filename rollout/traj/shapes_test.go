@@ -12,8 +12,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// shapes are chats and conversations as people hold them: what is read of each, or
-// a part of the error by which it is refused.
+// shapes are chats and conversations in the forms that people use, with what is read of
+// each, or part of the error that refuses it.
 var shapes = []struct {
 	shape, text string
 	want        []string
@@ -169,7 +169,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// Lines of one column are rollouts of their own, not one group.
+// Lines with a single column are rollouts of their own, not one group.
 func TestConversationLines(t *testing.T) {
 	line := `{"conversation":[{"role":"user","content":"q"},{"role":"assistant","content":"%"}]}`
 	out, _, err := read(t, "x.jsonl", strings.ReplaceAll(line, "%", "a")+"\n"+strings.ReplaceAll(line, "%", "b"), stop)
@@ -179,7 +179,7 @@ func TestConversationLines(t *testing.T) {
 	require.Empty(t, out[0].Instance)
 }
 
-// Empty arguments are none, in every form that is written.
+// Empty arguments count as no arguments, in every written form.
 func TestEmptyArguments(t *testing.T) {
 	for _, arguments := range []string{`,"arguments":""`, `,"arguments":null`, ``, `,"arguments":{}`} {
 		r := one(t, "x.jsonl", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f"`+arguments+`}}]}]}`)
@@ -191,8 +191,8 @@ func TestEmptyArguments(t *testing.T) {
 	}
 }
 
-// A system prompt that no file holds can be given: to rollouts without one, with the
-// policy of a tau2-bench file in its place, never to recorded calls.
+// A system prompt that the files lack can be given: it goes to rollouts without one, with
+// the policy of a tau2-bench file inserted, and never to recorded calls.
 func TestSystemGiven(t *testing.T) {
 	given := func(text, record string) (*rollout.Rollout, error) {
 		out, report, err := read(t, "x.jsonl", record, traj.Options{System: text})
@@ -225,8 +225,8 @@ func TestSystemGiven(t *testing.T) {
 	require.False(t, r.Turns[0].Context.Unknown)
 }
 
-// Files of a folder that nothing was read from are named; those that were read
-// beside a dump are not.
+// Files in a folder from which nothing was read are listed; files read beside a dump are
+// not.
 func TestUnreadFiles(t *testing.T) {
 	dir := t.TempDir()
 	run := `{"trajectory_format":"slime-mini-swe-remote-1","step_debug":[],"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"info":{"instance_id":"i","patch_source":null,"error":null,"eval_result":null,"exit_status":"submitted"}}`
@@ -256,8 +256,8 @@ func TestUnreadFiles(t *testing.T) {
 	require.Equal(t, map[string]int{".log": 2, ".traj that hold nothing": 1, ".md": 1, ".json of no known format": 1, "without extension": 2}, r.Report().UnreadKinds)
 }
 
-// The messages of a SWE-agent 1.0 step are those after it: what its model saw are
-// the ones after the step before. Here a processor keeps the last observation only.
+// The messages of a SWE-agent 1.0 step are those after the step; its model saw the messages
+// after the previous step. Here a processor keeps only the last observation.
 func TestStepsRecordedAfterwards(t *testing.T) {
 	m := func(role, text string) string {
 		return `{"role":"` + role + `","content":"` + text + `","agent":"main"}`

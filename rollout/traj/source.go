@@ -9,8 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Source reads the same dumps each time it is asked, as a job in two passes
-// needs. It is safe for concurrent use.
+// Source reads the same dumps each time it is asked, for jobs that read their input twice.
+// It is safe for concurrent use.
 type Source struct {
 	paths []string
 	opt   Options
@@ -18,12 +18,12 @@ type Source struct {
 	mu     sync.Mutex
 	report *Report
 	kept   map[string]*fileMemory
-	told   bool // what was kept: it is not kept again
+	told   bool // Memory returned kept, so later readings keep nothing
 }
 
-// NewSource checks the options of Open for paths. Standard input is refused: it
-// can be read only once. So is OnError: failures are yielded, and who takes them
-// goes on or does not.
+// NewSource returns a Source of paths with the options of Open. Standard input is an error:
+// it can be read only once. So is setting OnError: failures are yielded, and the consumer
+// decides whether to continue.
 func NewSource(paths []string, opt Options) (*Source, error) {
 	if slices.Contains(paths, "-") {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: "-"}, "standard input can be read only once, and this job reads its input twice").WithFix("write it to a file first")
@@ -38,13 +38,14 @@ func NewSource(paths []string, opt Options) (*Source, error) {
 	return &Source{paths: slices.Clone(paths), opt: opt, report: r.Report()}, nil
 }
 
-// Rollouts yields every rollout and, in its place, the failure of every record
-// that cannot be read. It ends early, with the context's error, when ctx is done.
+// Rollouts yields every rollout and, in the place of a record that cannot be read, its
+// failure. When ctx is done, it ends with the context's error.
 func (s *Source) Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error] {
 	return s.rollouts(ctx, nil)
 }
 
-// rollouts reads once; a reading that goes on from another is set up by again.
+// rollouts reads the paths once. again, if not nil, sets up a reader that skips rollouts of
+// an earlier reading.
 func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*rollout.Rollout, error] {
 	return func(yield func(*rollout.Rollout, error) bool) {
 		r, err := Open(s.paths, s.opt)
@@ -73,14 +74,14 @@ func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*r
 		}
 		if again == nil {
 			s.mu.Lock()
-			report := *r.Report() // which would hold the reader
+			report := *r.Report() // a copy: a pointer would keep the reader in memory
 			s.report, s.kept = &report, r.kept
 			s.mu.Unlock()
 		}
 	}
 }
 
-// Report tells what the latest complete reading read and passed over.
+// Report says what the latest complete reading read and skipped.
 func (s *Source) Report() *Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()

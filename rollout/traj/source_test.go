@@ -218,8 +218,7 @@ func TestBadRecordsAreSkippedAndListed(t *testing.T) {
 	require.Equal(t, 1, report.Skipped)
 }
 
-// A list that is cut off is one failure, wherever the end is, and gives the records
-// that are whole.
+// A truncated list is one failure, wherever it ends, and gives the complete records.
 func TestACutListIsOneFailure(t *testing.T) {
 	a, b := chat("a"), chat("b")
 	text := "[" + a + ",\n" + b + ", " + chat("c") + "\n]"
@@ -237,8 +236,8 @@ func TestACutListIsOneFailure(t *testing.T) {
 	}
 }
 
-// A file of a folder is a dump as soon as one of its values is a record: those
-// before it count as records that cannot be read. Without one it is passed over.
+// A file in a folder is a dump once one of its values is a record; values before it count
+// as unreadable records. A file without a record is ignored.
 func TestStrangeLines(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "a.jsonl", []byte("{\"run\":1}\n[7]\n"+chat("a")+"\n{\"end\":1}\n"+chat("b")))
@@ -265,8 +264,7 @@ func TestMixedFormatsInOneFile(t *testing.T) {
 	require.Equal(t, map[string]int{"openai-chat": 2, "sharegpt": 1}, report.Formats)
 }
 
-// TestFraming: how records are strung together does not matter, whatever the
-// file is called.
+// TestFraming: how records are concatenated does not matter, whatever the name of the file.
 func TestFraming(t *testing.T) {
 	a, b := chat("a"), chat("b")
 	pretty := func(s string) string { return strings.ReplaceAll(s, ",", ",\n  ") }
@@ -311,7 +309,7 @@ func TestFraming(t *testing.T) {
 	require.Equal(t, [2]int{2, 1}, [2]int{report.Rollouts, report.Skipped}, "what is whole on a broken line is read")
 }
 
-// TestLongFirstLine: an object whose first line is longer than what is looked at
+// TestLongFirstLine: an object whose first line exceeds the sampled beginning of the file
 // is not taken for a line.
 func TestLongFirstLine(t *testing.T) {
 	kit.OneGoroutine(t)
@@ -358,8 +356,8 @@ func TestGroups(t *testing.T) {
 	require.ErrorContains(t, err, "metadata.no")
 }
 
-// TestRunsOfSeveralDomains: tau2-bench numbers tasks by domain, and a run in a file
-// of its own does not name it.
+// TestRunsOfSeveralDomains: tau2-bench numbers tasks per domain, and a run in a file of its
+// own does not name its domain.
 func TestRunsOfSeveralDomains(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a/simulations/1", "a/simulations/2", "b/simulations/3", "c/4", "c/5", "d/6"} {
@@ -384,8 +382,8 @@ func TestRunsOfSeveralDomains(t *testing.T) {
 	}
 }
 
-// Data sets number their tasks from 0: files of one share its groups, whatever their
-// layout, and a task of another has a group of its own.
+// Data sets number their tasks from 0: files of one data set share groups, whatever their
+// layout, and a task of another data set has its own group.
 func TestGroupsHoldOneTask(t *testing.T) {
 	const nemo = `{"responses_create_params":{"input":%q},"reward":1,"_ng_task_index":0,"_ng_rollout_index":%d,"agent_ref":{"name":"x"},"response":{"status":"completed","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]}}`
 	tau := func(user string, trial int) string {
@@ -411,7 +409,7 @@ func TestGroupsHoldOneTask(t *testing.T) {
 	}, groups)
 }
 
-// However many names lead to a file, its rollouts come once.
+// The rollouts of a file come once, however many names lead to it.
 func TestFilesNamedTwice(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a.jsonl"), filepath.Join(dir, "b.jsonl")
@@ -436,7 +434,7 @@ func TestFilesNamedTwice(t *testing.T) {
 	}
 }
 
-// Native records need no index: their places are those they are read in.
+// Native records need no index: their order gives it.
 func TestNativeWithoutIndices(t *testing.T) {
 	line := `{"turnpack_version":1,"id":"%d","group":"g","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"%d"}]%s}`
 	got, _, err := read(t, "x.jsonl", fmt.Sprintf(strings.Repeat(line+"\n", 4), 0, 0, "", 1, 1, "", 2, 2, `,"index":2`, 3, 3, `,"index":2`), stop)
@@ -511,8 +509,7 @@ func TestBigListIsStreamed(t *testing.T) {
 	require.Less(t, top, uint64(64<<20), "%d MB were read", rows*len(row)>>20)
 }
 
-// A file whose checksum fails gives no record at all: what stands before the
-// checksum is not what was written.
+// A file with a wrong checksum gives no record at all: its text is not what was written.
 func TestDamagedStreamsGiveNothing(t *testing.T) {
 	text := strings.Repeat(`{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"aaaaaaaaaaaaaaaaaaaaaaaaa"}]}`+"\n", 2000)
 	pack := map[string]func() []byte{

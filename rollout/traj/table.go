@@ -25,14 +25,14 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/verifiers"
 )
 
-// importer is one of the table, or the user's.
+// importer is a built-in importer or the user's.
 type importer struct {
 	format.Importer
 	own bool // the user's
-	at  int  // among all
+	at  int  // index among all importers
 }
 
-// table lists the importers. The first match wins, so narrow ones come first.
+// table lists the importers. The first match wins, so more specific ones come first.
 func table() []format.Importer {
 	return slices.Concat([]format.Importer{
 		native.Importer(),
@@ -88,7 +88,7 @@ func table() []format.Importer {
 	})
 }
 
-// Formats lists the names of the importers.
+// Formats returns the names of the built-in importers.
 func Formats() []string {
 	var out []string
 	for _, imp := range table() {
@@ -99,8 +99,8 @@ func Formats() []string {
 	return out
 }
 
-// find picks the importer of a value: by content or, when the caller chose a
-// format, that one.
+// find returns the importer of a value: the first that matches, or the chosen format's (for
+// any object, if none of its importers matches). It returns nil if there is none.
 func (r *Reader) find(v format.Value, fr *fileReader) *importer {
 	all := r.importers()
 	for _, imp := range table() {
@@ -127,7 +127,7 @@ func (r *Reader) find(v format.Value, fr *fileReader) *importer {
 	return fallback
 }
 
-// importers are the user's.
+// importers returns the user's importers.
 func (r *Reader) importers() []importer {
 	var out []importer
 	for _, x := range r.opt.Importers {

@@ -16,17 +16,17 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
 
-// magicParquet begins every Parquet file.
+// magicParquet is at the start of every Parquet file.
 const magicParquet = "PAR1"
 
-// tableKind looks at the first bytes of a file on disk: "Parquet", "Arrow" or neither.
+// tableKind returns "Parquet" or "Arrow" by the first bytes of a file on disk, or "".
 func tableKind(fr *fileReader) string {
 	if fr.Path == "" || fr.Path != fr.Name {
 		return ""
 	}
 	f, err := os.Open(fr.Path)
 	if err != nil {
-		return "" // said when it is read
+		return "" // reading reports the error
 	}
 	defer f.Close()
 	var head [len(arrowfile.Magic)]byte
@@ -42,7 +42,7 @@ func tableKind(fr *fileReader) string {
 	return ""
 }
 
-// tableRows are the rows of a table, each the JSON object of its columns.
+// tableRows iterates over the rows of a table, each as the JSON object of its columns.
 type tableRows interface {
 	Next() ([]byte, error)
 	Row() int
@@ -66,7 +66,7 @@ func openTable(kind string, file io.ReaderAt, size int64, most int) (tableRows, 
 	return rows, nil
 }
 
-// openFile opens the file, which is on disk.
+// openFile opens a file on disk.
 func openFile(fr *fileReader) (file *os.File, size int64, err error) {
 	if file, err = os.Open(fr.Path); err == nil {
 		var info os.FileInfo
@@ -78,8 +78,7 @@ func openFile(fr *fileReader) (file *os.File, size int64, err error) {
 	return nil, 0, rollout.Errorf(rollout.KindInput, fr.Where, "cannot be read: %w", err)
 }
 
-// readTable reads each row of a Parquet or Arrow file as a record: the object of its
-// columns.
+// readTable reads each row of a Parquet or Arrow file as a record.
 func readTable(fr *fileReader, kind string) error {
 	file, size, err := openFile(fr)
 	if err != nil {
@@ -90,7 +89,7 @@ func readTable(fr *fileReader, kind string) error {
 	if err != nil {
 		return notTable(fr, kind, err)
 	}
-	if kind == "Arrow" { // what save_to_disk of datasets writes besides holds no rows
+	if kind == "Arrow" { // the other files that save_to_disk of datasets writes hold no rows
 		dir := filepath.Dir(fr.Path)
 		for _, name := range []string{"state.json", "dataset_info.json", filepath.Join("..", "dataset_dict.json")} {
 			fr.Reads(filepath.Join(dir, name))
@@ -115,8 +114,8 @@ func readTable(fr *fileReader, kind string) error {
 	})
 }
 
-// readRows reads each row that next gives, with io.EOF after the last, as a record, whose
-// line is its row, from 1. next sets the place of the row.
+// readRows reads each row from next as a record until next returns io.EOF. The line of a
+// record is its row number, from 1. next sets fr.Where.
 func readRows(fr *fileReader, next func() (source.Value, error)) error {
 	fr.lined, fr.rows = true, true
 	for {
@@ -138,8 +137,8 @@ func readRows(fr *fileReader, next func() (source.Value, error)) error {
 	}
 }
 
-// noBatch is the error of a pickle that holds nothing to read. Of a file that nobody named
-// it is told in the end.
+// noBatch handles a pickle that holds nothing to read. It returns an error if the user
+// named the file; otherwise the file is reported as ignored at the end.
 func noBatch(fr *fileReader, err error, fix string) error {
 	e := rollout.Errorf(rollout.KindFormat, fr.Where, "%w", err).WithFix("%s", fix)
 	if fr.source.Named {
@@ -153,8 +152,8 @@ func notTable(fr *fileReader, kind string, err error) error {
 	return rollout.Errorf(rollout.KindFormat, fr.Where, "the "+kind+" file cannot be read: %w", err).WithFix("fetch it again, or write its rows as JSON Lines")
 }
 
-// readTorch reads the samples of a debug rollout file of slime, a pickle of torch.save,
-// as records. The line of a record is its place among them, from 1.
+// readTorch reads the samples of a slime debug rollout file, a pickle written by
+// torch.save, as records. The line of a record is its position, from 1.
 func readTorch(fr *fileReader) error {
 	if fr.Path != fr.Name || !strings.EqualFold(filepath.Ext(fr.Name), ".pt") {
 		return rollout.Errorf(rollout.KindInput, fr.Where, "a .pt file cannot be read from a stream, an archive or a compressed file").WithFix("unpack it, and name the file itself")
@@ -181,10 +180,10 @@ func readTorch(fr *fileReader) error {
 	})
 }
 
-// maxBatch bounds the pickle of a training batch, which is in memory whole.
+// maxBatch bounds the pickle of a training batch, which is held in memory as a whole.
 const maxBatch = 2 << 30
 
-// readSkyRL reads the sequences of a training batch that SkyRL wrote (dump_data_batch).
+// readSkyRL reads the sequences of a training batch written by SkyRL (dump_data_batch).
 func readSkyRL(fr *fileReader) error {
 	if fr.Path != fr.Name {
 		return rollout.Errorf(rollout.KindInput, fr.Where, "a .pkl file cannot be read from a stream, an archive or a compressed file").WithFix("unpack it, and name the file itself")
@@ -208,7 +207,7 @@ func readSkyRL(fr *fileReader) error {
 	return readSamples(fr, batch.Len(), func(b []byte, i int) ([]byte, error) { return batch.AppendRow(b, i), nil })
 }
 
-// readSamples reads n records, which text writes as JSON.
+// readSamples reads n records; appendText appends record i as JSON.
 func readSamples(fr *fileReader, n int, appendText func(b []byte, i int) ([]byte, error)) error {
 	var text []byte
 	line := 0

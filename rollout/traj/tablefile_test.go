@@ -14,8 +14,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// The rows of a table are read as the same rows as JSON Lines are, by whatever importer
-// knows them. internal/oracle/parquet_fixtures.py wrote both.
+// The rows of a table read like the same rows as JSON Lines, whatever the importer.
+// internal/oracle/parquet_fixtures.py wrote both.
 func TestRowsOfTablesAreRecords(t *testing.T) {
 	tables, err := filepath.Glob("testdata/parquet/*.parquet")
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestRowsOfTablesAreRecords(t *testing.T) {
 				want[i].ID = strings.Replace(want[i].ID, ".jsonl", ext, 1)
 				want[i].Group = strings.Replace(want[i].Group, ".jsonl", ext, 1)
 			}
-			for k := range want[i].Tools { // a union of structures writes null for what is not there
+			for k := range want[i].Tools { // a union of structs writes null for absent members
 				want[i].Tools[k] = []byte(strings.NewReplacer(`"path": null, `, "", `"cmd": null, `, "", `, "cmd": null`, "", `: `, `:`, `, `, `,`).Replace(string(want[i].Tools[k])))
 				got[i].Tools[k] = []byte(strings.NewReplacer(`: `, `:`, `, `, `,`).Replace(string(got[i].Tools[k])))
 			}
@@ -47,8 +47,8 @@ func TestRowsOfTablesAreRecords(t *testing.T) {
 	}
 }
 
-// A folder of shards is one data set; a table of something else is passed over, and
-// named when it was asked for.
+// A folder of shards is one data set; a table of something else is ignored, or an error if
+// it was named.
 func TestFoldersOfTables(t *testing.T) {
 	dir := t.TempDir()
 	good, err := os.ReadFile("testdata/parquet/swe-rebench-openhands.parquet")

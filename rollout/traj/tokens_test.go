@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// Ids, log probabilities and usage are compared wherever they are recorded: a call
-// of which they differ is kept and counted, and its turn is incomplete.
+// Ids, log probabilities and usage are compared wherever they are recorded: a call where
+// they disagree is kept and counted, and its turn is incomplete.
 func TestIncompleteCalls(t *testing.T) {
 	const prompt = `"prompt_token_ids":[1,2],`
 	chat := func(ids, usage string) string {
@@ -89,7 +89,7 @@ func TestUsageOfSeveralChoices(t *testing.T) {
 	}
 }
 
-// What stands beside an Anthropic reply is read as that of other engines is.
+// Token data beside an Anthropic reply is read like that of other engines.
 func TestAnthropicTokens(t *testing.T) {
 	r := one(t, "x.json", `{"request":{"messages":[{"role":"user","content":"q"}],"temperature":0.5,"top_p":0.9,"top_k":20,"extra_body":{"min_p":0.1,"seed":7}},"response":{"id":"m","role":"assistant","content":[{"type":"text","text":"a"}],"stop_reason":"end_turn",`+
 		`"prompt_token_ids":[1,2],"token_ids":[3,4],"logprobs":[-1,-2],"weight_version":"12"}}`)
@@ -129,8 +129,8 @@ func TestPolicyVersions(t *testing.T) {
 	}
 }
 
-// Joined calls keep what each was sampled with: the run has no temperature where
-// they differ, and says so.
+// Joined calls keep their sampling settings: the run has no temperature if they differ, and
+// a note.
 func TestJoinedCallsKeepTheirSettings(t *testing.T) {
 	call := func(id, more string) string {
 		return `{"request":{"messages":[{"role":"user","content":"q"}]` + more + `},"response":{"id":"` + id + `","choices":[{"message":{"role":"assistant","content":"a"}}]}}` + "\n"

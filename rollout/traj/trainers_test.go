@@ -29,7 +29,7 @@ func TestVerifiersResults(t *testing.T) {
 	require.Equal(t, rollout.StatusTruncated, r.Status)
 	require.Equal(t, "length", r.Turns[1].FinishReason)
 
-	// A trajectory has each call as it was made, with its ids.
+	// A trajectory has each call as it was sent, with its ids.
 	call := func(prompt, reply, ids string) string {
 		return `{"prompt":[{"role":"user","content":"q"}` + prompt + `],"completion":[{"role":"assistant","content":"` + reply + `"}],"response":{"id":"r` + reply + `"},"tokens":` + ids + `,"is_truncated":false}`
 	}
@@ -97,7 +97,7 @@ func TestVerifiersTraces(t *testing.T) {
 	}
 }
 
-// tokensOf are the prompt and the sampled ids of each turn.
+// tokensOf returns the prompt ids and the sampled ids of each turn.
 func tokensOf(t *testing.T, r *rollout.Rollout) (out [][2][]rollout.TokenID) {
 	for i := range r.Turns {
 		p, err := r.PromptTokens(nil, i)
@@ -166,12 +166,13 @@ func TestTrainersDumps(t *testing.T) {
 		_, _, err := read(t, "dump.jsonl", line, stop)
 		require.ErrorContains(t, err, want)
 	}
-	// A placeholder among the log probabilities of sampled tokens.
+	// A placeholder among the log probabilities of sampled tokens makes the turn
+	// incomplete.
 	r = one(t, "dump.jsonl", `{"tokens":[[1,2,3]],"masks":[[-100,2,3]],"scores":[0],"inference_logprobs":[[1.0,-0.1,1.0]]}`)
 	require.NotEmpty(t, r.Turns[0].Incomplete)
 }
 
-// Text that ids were decoded to is shown, and never trained.
+// Text decoded from ids is shown and never trained.
 func TestDecodedDumps(t *testing.T) {
 	for name, line := range map[string]string{
 		"verl":  `{"input":"user\nq\nassistant\n","output":"a","gts":"x","score":1.0,"step":3,"acc":true}`,
@@ -219,7 +220,7 @@ func TestSlimeFiles(t *testing.T) {
 	require.Equal(t, rollout.StatusTruncated, b.Status)
 	require.Equal(t, "version_not_known", codes(b))
 
-	// A checkpoint in a folder is passed over, and an error where it was named.
+	// A checkpoint in a folder is ignored, and an error if it was named.
 	dir := t.TempDir()
 	other := write(t, dir, "model.pt", zipped(t, "m/data.pkl", "\x80\x02}."))
 	write(t, dir, "a.jsonl", []byte(chat("a")+"\n"))
@@ -232,7 +233,8 @@ func TestSlimeFiles(t *testing.T) {
 	require.ErrorContains(t, err, "holds no samples of rollouts")
 }
 
-// Layouts of fine-tuning sets: what is no sample of the policy is never taken for one.
+// Layouts of fine-tuning sets: a text that the policy did not sample is never read as
+// sampled.
 func TestFineTuningLayouts(t *testing.T) {
 	for reason, c := range map[string]struct{ line, format, roles, why string }{
 		"alpaca":                {`{"instruction":"do","input":"this","output":"done","system":"s","history":[["q","a"]]}`, "alpaca", "system user assistant user assistant", "demonstration demonstration"},
@@ -278,7 +280,7 @@ func TestSkyRLBatches(t *testing.T) {
 
 	whole, err := os.ReadFile("testdata/skyrl.pkl")
 	require.NoError(t, err)
-	// In a folder another pickle is passed over, and listed.
+	// Other pickles in a folder are ignored and listed.
 	dir := t.TempDir()
 	write(t, dir, "batch.pkl", whole)
 	write(t, dir, "other.pkl", []byte("\x80\x02}."))
@@ -303,8 +305,8 @@ func TestSkyRLBatches(t *testing.T) {
 	}
 }
 
-// Results before September 2025 numbered the rollouts as if those of an example stood
-// together, while each pass over the examples came after the one before.
+// Results before September 2025 were numbered as if the rollouts of an example were
+// adjacent, although each pass over the examples followed the previous one.
 func TestRolloutsOfOlderVerifiersAreGroupedByTheirTask(t *testing.T) {
 	row := func(id, q string) string {
 		return `{"id":` + id + `,"prompt":[{"role":"user","content":"` + q + `"}],"completion":[{"role":"assistant","content":"a"}],"task":"default","generation_ms":1.5,"scoring_ms":0.1,"total_ms":1.6,"answer":"` + q + `","reward":1.0,"m":1.0}` + "\n"
@@ -341,7 +343,7 @@ func TestSamplesOfPrimeRLsPlatformAreMessages(t *testing.T) {
 		require.Equal(t, i == 1, len(r.Notes) == 1 && r.Notes[0].Code == "branches_left_out")
 	}
 
-	// Where the whole episode is beside its summary, it is what counts.
+	// If the whole episode is beside its summary, the episode is read.
 	whole := strings.ReplaceAll(verifiersTrace, "\n", "")
 	quoted, err := json.Marshal(`{"native_wrapper":` + whole + `}`)
 	require.NoError(t, err)

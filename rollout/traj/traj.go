@@ -16,55 +16,57 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
 
-// Limits bounds what is read. Zero fields take the defaults.
+// Limits bounds what is read. Zero fields mean the defaults.
 type Limits struct {
 	ValueBytes int   // longest JSON value (a line, a list element, a file), default 1 GiB
 	Depth      int   // deepest nesting, default 512
 	Messages   int   // messages of one rollout, default 1,000,000
 	FileBytes  int64 // decompressed bytes of one file or archive member, default 64 GiB
-	Ratio      int64 // decompressed by compressed size beyond 64 MiB, default 500
+	Ratio      int64 // ratio of decompressed to compressed size beyond 64 MiB, default 500
 	Members    int   // members of one archive, default 1,000,000
-	Folders    int   // folders below a named one, default 64
+	Folders    int   // depth of folders below a named one, default 64
 }
 
-// Options of Open. The zero value is the right default.
+// Options configures Open. The zero value is a good default.
 type Options struct {
-	// Format is the name of the importer to use, "" or "auto" to tell by content.
+	// Format is the name of the importer to use; "" or "auto" detects the format from the
+	// content.
 	Format string
-	// OnError says whether the first failure ends the stream, or failures are counted,
-	// located, listed in the Report and passed over.
+	// OnError says whether the first failure ends the stream, or failures are skipped,
+	// counted and listed in the Report with their locations.
 	OnError rollout.OnError
 	Limits  Limits
-	// Alone reads each file by itself: neighbours such as patch.diff or
-	// results.jsonl are not looked at.
+	// Alone reads each file by itself: files beside it, such as patch.diff or
+	// results.jsonl, are not read.
 	Alone bool
-	// GroupBy overrides the group key: "" as the data says, "instance", "file",
-	// "prompt" (equal messages before the first sampled one), "none" (each its own)
-	// or "metadata:<key>".
+	// GroupBy overrides the group key: "" uses the group of the data; "instance", "file",
+	// "prompt" (equal messages before the first sampled one), "none" (each rollout its own
+	// group) or "metadata:<key>".
 	GroupBy string
-	// Dedup passes over rollouts whose roles, texts and arguments equal those of an
-	// earlier one; the Report lists them.
+	// Dedup skips rollouts whose roles, texts and arguments equal those of an earlier one;
+	// the Report lists them.
 	Dedup bool
-	// JoinCalls makes one rollout of the recorded calls in a folder (completion
-	// logs, exchanges) that share the first user message, in the order of their
-	// files; see JoinCalls. By default each call is a rollout of its own.
+	// JoinCalls makes one rollout of the recorded calls in a folder (completion logs,
+	// exchanges) that share the first user message, in the order of their files: one turn
+	// per call, with the call's request as its context. By default each call is a rollout
+	// of its own.
 	JoinCalls bool
-	// Rewards join outcomes recorded elsewhere.
+	// Rewards are outcomes recorded elsewhere, joined to the rollouts.
 	Rewards []*Rewards
-	// System is the system prompt of rollouts that record none, "" for none: a message
-	// before the others. {policy} in it stands for the policy that a tau2-bench file
-	// holds. Recorded calls and native rollouts keep what they have.
+	// System is a system prompt for rollouts that record none, inserted before their
+	// messages; "" inserts none. {policy} in it is replaced by the policy that a tau2-bench
+	// file holds. Recorded calls and native rollouts are not changed.
 	System string
-	// Importers read formats of your own. Each is asked before the built-in ones, in
-	// order, and Format may name it.
+	// Importers read your own formats. They are asked in order, before the built-in ones,
+	// and Format may name one.
 	Importers []Importer
-	// Stdin is what the path "-" reads; nil means os.Stdin.
+	// Stdin is read for the path "-"; nil means os.Stdin.
 	Stdin io.Reader
 
-	hold int // for tests: bytes of a value in memory before its strings stay in the file
+	hold int // for tests: bytes of a value in memory before its strings are left in the file
 }
 
-// groupKeys are the words GroupBy knows.
+// groupKeys are the values of GroupBy apart from "metadata:<key>".
 var groupKeys = []string{"", "instance", "file", "prompt", "none"}
 
 // Validate reports every option that is out of range.
@@ -103,8 +105,8 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Reader streams rollouts from dumps. It is not safe for concurrent use; the
-// rollouts it returns are the caller's.
+// Reader streams rollouts from dumps. It is not safe for concurrent use; the rollouts it
+// yields belong to the caller.
 type Reader struct {
 	opt    Options
 	walk   source.Walker
@@ -114,23 +116,23 @@ type Reader struct {
 	report      Report
 	registry    registry
 	seen        map[[16]byte]rollout.Origin
-	calls       *callRun                   // being collected
-	events      *eventFiles                // being collected
+	calls       *callRun                   // the run of calls being collected
+	events      *eventFiles                // the folder of events being collected
 	joined      map[*outcomes.Entry]string // outcome → id of the rollout that took it
-	memory      format.Memory              // of importers
-	unread      unread                     // files of folders
-	yieldErrors bool                       // failures passed over are yielded too
+	memory      format.Memory              // shared by the importers
+	unread      unread                     // files in folders from which nothing was read
+	yieldErrors bool                       // skipped failures are yielded too
 	yield       func(*rollout.Rollout, error) bool
 
-	kept   map[string]*fileMemory // by file, nil = not kept
-	before map[string]*fileMemory // of an earlier reading
+	kept   map[string]*fileMemory // by file name; nil = nothing is kept
+	before map[string]*fileMemory // places from an earlier reading
 	past   func(id string) bool
 }
 
-// Open prepares to read paths: files, folders (walked in lexical order), globs,
-// and "-" for standard input. A file that several paths lead to is read once. Files
-// may be compressed with gzip or zstd, zip
-// archives are read member by member. Nothing is read before All is ranged over.
+// Open returns a Reader of paths: files, folders (walked in lexical order), globs, and "-"
+// for standard input. A file that several paths lead to is read once. Files may be
+// compressed with gzip or zstd; zip archives are read member by member. Nothing is read
+// before All is ranged over.
 func Open(paths []string, opt Options) (*Reader, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
@@ -141,8 +143,8 @@ func Open(paths []string, opt Options) (*Reader, error) {
 	return newReader(paths, opt), nil
 }
 
-// NewReader reads one stream, which may be compressed; name is used in errors
-// and for telling JSONL by its extension.
+// NewReader returns a Reader of one stream, which may be compressed. name is used in
+// errors; its extension marks JSONL.
 func NewReader(r io.Reader, name string, opt Options) (*Reader, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, err
@@ -171,12 +173,12 @@ func newReader(paths []string, opt Options) *Reader {
 	return r
 }
 
-// All yields every rollout and, last, the error that ended the stream, if any: with
-// OnErrorStop the first failure, with OnErrorSkip, which puts failures into the Report, only
-// one that no later rollout can follow.
+// All yields every rollout and, last, the error that ended the stream, if any. With
+// OnErrorStop that is the first failure. With OnErrorSkip failures go to the Report, and
+// only an error after which nothing can be read ends the stream.
 func (r *Reader) All() iter.Seq2[*rollout.Rollout, error] { return r.run }
 
-// Report tells what has been read so far; Unmatched is filled at the end.
+// Report returns what has been read so far; Unmatched and Unread are filled at the end.
 func (r *Reader) Report() *Report {
 	return &r.report
 }
@@ -225,7 +227,7 @@ func (r *Reader) readAll() error {
 
 const noneFix = "name dumps that hold records, or a folder of .json, .jsonl, .ndjson, .traj, .eval, .tpj, .parquet, .arrow, .pt, .pkl or .zip files, compressed or not"
 
-// flush emits what was collected over several files.
+// flush emits the rollouts that were collected over several files.
 func (r *Reader) flush() error {
 	if err := r.flushEvents(); err != nil {
 		return err
@@ -233,7 +235,8 @@ func (r *Reader) flush() error {
 	return r.flushCalls()
 }
 
-// failed handles one failure: with Skip it is counted and nil is returned.
+// failed handles one failure. With OnErrorSkip it counts the failure and returns nil, or
+// errStop if the consumer stopped.
 func (r *Reader) failed(err error) error {
 	if errors.Is(err, errStop) || r.opt.OnError == rollout.OnErrorStop {
 		return err

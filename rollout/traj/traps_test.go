@@ -16,8 +16,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// traps lists what FORMAT.md of each kit folder warns of, with a record that
-// shows it (a kit file and index, or a text) and the fact that must hold.
+// traps lists the warnings in FORMAT.md of each kit folder, each with a record that shows
+// it (a kit file and index, or a text) and the fact that must hold.
 var traps = []struct {
 	format, trap, from string
 	holds              func(r *rollout.Rollout) bool
@@ -251,7 +251,7 @@ func called(r *rollout.Rollout) (n int) {
 	return n
 }
 
-// contextsEnd reports whether no context reaches its own reply.
+// contextsEnd reports whether every context ends before its own reply.
 func contextsEnd(r *rollout.Rollout) bool {
 	for _, t := range r.Turns {
 		for _, p := range t.Context.Parts {
@@ -293,7 +293,7 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// What a call gave the chat template is part of what the model saw.
+// Template variables of a call are part of what the model saw.
 func TestTemplateVariablesOfCalls(t *testing.T) {
 	const ask, answer = `"messages":[{"role":"user","content":"q"}]`, `{"id":"x","choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"a"}}]}`
 	const off = `"chat_template_kwargs":{"enable_thinking":false}`
@@ -346,7 +346,7 @@ func TestTemplateVariablesOfCalls(t *testing.T) {
 	require.Equal(t, "template_kwargs_differ", codes(joined))
 }
 
-// Chat records name the temperature beside the messages or among the settings.
+// Chat records have the temperature beside the messages or among the settings.
 func TestTemperatureOfChatRecords(t *testing.T) {
 	for text, want := range map[string]string{
 		`,"temperature":0.5`: "0.5",
@@ -366,7 +366,7 @@ func TestTemperatureOfChatRecords(t *testing.T) {
 	}
 }
 
-// Engines that stopped at a text of the request say which; a number is a token.
+// Engines that stopped at a stop string name it; a number is a stop token.
 func TestStopStrings(t *testing.T) {
 	const ask = `"messages":[{"role":"user","content":"q"}]`
 	for told, want := range map[string]string{
@@ -392,8 +392,8 @@ func TestStopStrings(t *testing.T) {
 	require.Equal(t, "END", got[0].Turns[0].StopString)
 }
 
-// A run of NeMo-Gym whose response is incomplete ends with a reply that was cut; what
-// stands after the reply was no part of the call.
+// A NeMo-Gym run whose response is incomplete ends with a truncated reply; items after the
+// reply were not part of the call.
 func TestCutRunsOfNeMoGym(t *testing.T) {
 	const reply, result = `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}`, `{"type":"message","role":"user","content":"next"}`
 	for _, c := range []struct{ output, details, want string }{
@@ -412,7 +412,7 @@ func TestCutRunsOfNeMoGym(t *testing.T) {
 	}
 }
 
-// Chat records and samples without events say of the last reply how it ended.
+// Chat records, and samples without events, give the finish reason of the last reply.
 func TestEndOfTheLastReply(t *testing.T) {
 	const reply = `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}`
 	for text, want := range map[string]string{

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// unread are the files of folders that were passed over and that nothing else was
-// read from: a neighbour of a trajectory, pages of events, rewards. Files are
-// remembered by the hashes of their paths, the first with their names.
+// unread tracks files in folders that were ignored and from which nothing else was read,
+// such as a file beside a trajectory, pages of events or rewards. Files are remembered by
+// the hashes of their paths; list has the names of the first ones.
 type unread struct {
-	kinds map[uint64]string // of those passed over
+	kinds map[uint64]string // ignored files: hash of the path → kind
 	used  map[uint64]struct{}
 	list  []Ignored
 }
@@ -34,7 +34,7 @@ func (r *Reader) ignore(path, why string) {
 	}
 }
 
-// reads notes that a file was read beside a dump.
+// reads records that the file at path was read beside a dump.
 func (r *Reader) reads(path string) {
 	u, key := &r.unread, r.pathKey(path)
 	if u.used == nil {
@@ -52,11 +52,12 @@ func (r *Reader) pathKey(path string) uint64 {
 	return maphash.String(r.registry.seed, filepath.Clean(path))
 }
 
-// emptyFile is why nothing is read from what a writer left that was killed or had no room.
+// emptyFile is the reason for ignoring an empty file, left by a writer that was killed or
+// had no space.
 const emptyFile = "empty"
 
-// unreadKind is what a file is counted as: its extension, and whether its content
-// was looked at.
+// unreadKind returns the category under which a file is counted: its extension and, if its
+// content was examined, why nothing was read.
 func unreadKind(path, why string) string {
 	ext := strings.ToLower(filepath.Ext(path))
 	switch {
@@ -70,7 +71,7 @@ func unreadKind(path, why string) string {
 	return ext
 }
 
-// unreadFiles tells the report at the end.
+// unreadFiles fills in the unread files of the report at the end.
 func (r *Reader) unreadFiles() {
 	for _, x := range r.opt.Rewards {
 		for _, e := range x.table.Entries {

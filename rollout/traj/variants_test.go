@@ -9,7 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// variants are one conversation as its framework, its SDK or its users write it.
+// variants are one conversation in the forms that its framework, its SDK or its users
+// write.
 var variants = []struct{ shape, text, format, said string }{
 	{"flat and bare", `{"messages":[{"type":"system","content":"s"},{"type":"human","content":"q"},{"type":"ai","content":"a","tool_calls":[{"name":"f","args":{},"id":"c"}]},{"type":"tool","content":"r","tool_call_id":"c"}]}`,
 		"langchain", "system:s\nuser:q\nassistant:a c=f({})\ntool:r @c"},
@@ -73,7 +74,7 @@ func TestVariants(t *testing.T) {
 		})
 	}
 	call := one(t, "x.jsonl", variants[5].text)
-	require.Len(t, call.Turns, 1) // what the request repeats was not sampled in it
+	require.Len(t, call.Turns, 1) // what the request repeats was not sampled in this call
 	require.Equal(t, "stop", call.Turns[0].FinishReason)
 	python := one(t, "x.jsonl", variants[4].text)
 	require.Equal(t, float32(0.5), *python.Temperature)
@@ -98,7 +99,7 @@ func TestVariants(t *testing.T) {
 	require.Equal(t, 1.0, *one(t, "x.jsonl", variants[1].text).Outcome.Reward)
 }
 
-// What stands beside the messages is read, or kept, wherever a format has them.
+// Keys beside the messages are read, or kept, in every format that has them.
 func TestBesideTheMessages(t *testing.T) {
 	const q, a = `{"role":"user","content":"q"}`, `{"role":"assistant","content":"a"}`
 	const beside = `"reward":0.5,"resolved":true,"instance_id":"i","chat_template_kwargs":{"x":1}`
@@ -123,8 +124,8 @@ func TestBesideTheMessages(t *testing.T) {
 	}
 }
 
-// An item that is not understood leaves what came after it unknown, and a reply that holds one
-// is no text.
+// An item that is not understood makes later contexts unknown, and a reply that contains
+// one is not text.
 func TestItemsThatAreLeft(t *testing.T) {
 	const a = `{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}`
 	for text, code := range map[string]string{
@@ -138,7 +139,7 @@ func TestItemsThatAreLeft(t *testing.T) {
 	}
 }
 
-// What is not understood is refused with its key.
+// Content that is not understood is refused by its key.
 func TestVariantsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"messages":[{"type":"human","content":"q"},{"type":"ai","content":[{"type":"server_tool_call","name":"f"}]}]}`:                                  "server_tool_call",
@@ -160,7 +161,7 @@ func TestVariantsRefused(t *testing.T) {
 	}
 }
 
-// A store that is a database is named with what to do, by itself and in a folder.
+// For a store that is a database, the error or the list of unread files says what to do.
 func TestStoresAreNamed(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, dir, "sessions.db", []byte("SQLite format 3\x00\x10\x00"))
@@ -179,7 +180,7 @@ func TestStoresAreNamed(t *testing.T) {
 	require.Contains(t, r.Report().Unread[0].Why, "the command that exports")
 }
 
-// TestErrorBesideAChat: a run that broke is not one that was lost.
+// TestErrorBesideAChat: a run that failed technically is not a run that failed its task.
 func TestErrorBesideAChat(t *testing.T) {
 	for rest, want := range map[string]*rollout.Failure{
 		`"reward":0,"error":"Connection reset"`:                             {Reason: "error", Detail: "Connection reset"},
@@ -198,7 +199,7 @@ func TestErrorBesideAChat(t *testing.T) {
 	}
 }
 
-// TestOutcomesUnderOtherNames: what may be an outcome is not lost in silence.
+// TestOutcomesUnderOtherNames: a value that may be an outcome is not dropped silently.
 func TestOutcomesUnderOtherNames(t *testing.T) {
 	for rest, want := range map[string]string{
 		`"score":0.5`:                "outcome_unread",

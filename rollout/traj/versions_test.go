@@ -12,9 +12,9 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj"
 )
 
-// versions are records as producers write them in versions that the kit does not
-// hold, each with its rollouts: format, instance, status, messages (~ marks
-// those without content), reasons and notes.
+// versions are records in producer versions that the kit lacks, each with its rollouts:
+// format, instance, status, messages (~ marks those without content), values of Sampled and
+// notes.
 var versions = []struct {
 	producer, text string
 	want           []string
@@ -177,7 +177,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// A record that is cut off is never read as whole.
+// A truncated record is never read as whole.
 func TestVersionPrefixes(t *testing.T) {
 	for _, c := range versions {
 		for _, n := range []int{1, len(c.text) / 7, len(c.text) / 3, len(c.text) / 2, len(c.text) - 1} {
@@ -187,7 +187,7 @@ func TestVersionPrefixes(t *testing.T) {
 	}
 }
 
-// told is what a rollout holds, in one line.
+// told describes a rollout in one line.
 func told(r *rollout.Rollout) string {
 	var messages []string
 	for _, m := range r.Messages {
@@ -201,7 +201,7 @@ func told(r *rollout.Rollout) string {
 	return strings.TrimSpace(strings.ReplaceAll(s, "  |", " |"))
 }
 
-// An exchange that was answered by an error holds no reply, and says so.
+// An exchange answered by an error holds no reply, and the error says so.
 func TestErrorAnswers(t *testing.T) {
 	for _, text := range []string{
 		`{"request":{"messages":[{"role":"user","content":"q"}]},"response":{"error":{"message":"Overloaded","type":"x"}}}`,

@@ -1,4 +1,5 @@
-// Analyse is staticcheck with the checks of go vet, so that packages are read once for both.
+// Analyse is staticcheck with the checks of go vet added, so that packages are loaded once
+// for both.
 package main
 
 import (
@@ -53,7 +54,7 @@ func main() {
 	cmd.AddAnalyzers(staticcheck.Analyzers...)
 	cmd.AddAnalyzers(stylecheck.Analyzers...)
 	cmd.AddAnalyzers(unused.Analyzer)
-	cmd.AddBareAnalyzers( // those of go vet
+	cmd.AddBareAnalyzers( // the checks of go vet
 		appends.Analyzer,
 		asmdecl.Analyzer,
 		assign.Analyzer,

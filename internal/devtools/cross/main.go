@@ -1,5 +1,5 @@
-// Cross type-checks packages, their tests too, for each system that the command is built
-// for, which finds what a build for it would and takes a tenth of its time:
+// Cross type-checks packages and their tests for each system that the command is built for.
+// It finds the errors that a build would, in a tenth of the time:
 //
 //	cross PACKAGE…
 package main
@@ -56,8 +56,8 @@ func main() {
 	}
 }
 
-// declare leaves the functions of a dependency their types, and takes their bodies, which
-// are not ours to check.
+// declare removes the function bodies of a dependency and keeps their types; the bodies
+// need no check.
 func declare(file *ast.File) {
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok && f.Type.TypeParams == nil && f.Name.Name != "init" && f.Name.Name != "main" {

@@ -10,13 +10,13 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// CallJoin makes one rollout of recorded calls: each distinct message occurs once, and a
-// turn saw exactly its request.
+// CallJoin makes one rollout of recorded calls: each distinct message occurs once, and the
+// context of a turn is exactly its request.
 type CallJoin struct {
 	out *rollout.Rollout
-	at  map[[16]byte][]int // digest of a message → where it occurs
-	// shown are messages as requests repeat them with other reasoning than the
-	// reply had, mostly none.
+	at  map[[16]byte][]int // digest of a message → indices where it occurs
+	// shown holds messages that requests repeat with another reasoning than the reply had;
+	// usually empty.
 	shown map[reasoned]*rollout.Message
 }
 
@@ -25,13 +25,13 @@ type reasoned struct {
 	reasoning string
 }
 
-// NewCallJoin adds calls to out.
+// NewCallJoin returns a CallJoin that adds calls to out.
 func NewCallJoin(out *rollout.Rollout) *CallJoin {
 	return &CallJoin{out: out, at: map[[16]byte][]int{}, shown: map[reasoned]*rollout.Message{}}
 }
 
-// OtherSettings reports whether a call was given other tools or template variables than
-// run has, and how to note it.
+// OtherSettings reports whether call c had other tools or template variables than run, and
+// returns the note that says so.
 func OtherSettings(call string, c, run *rollout.Rollout) (n rollout.Note, is bool) {
 	same := func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
 	switch {
@@ -46,12 +46,12 @@ func OtherSettings(call string, c, run *rollout.Rollout) (n rollout.Note, is boo
 	return n, true
 }
 
-// Add adds the messages before the first turn, the request, where they are not
-// in the list, and all from there on.
+// Add adds a call or several: messages before the first turn, the request, are added only
+// if they are new; all messages from the first turn on are added.
 func (c *CallJoin) Add(messages []rollout.Message, turns []rollout.Turn) {
 	var parts []rollout.ContextPart
 	used := map[int]bool{}
-	next := 0 // the message expected if the history simply goes on
+	next := 0 // the index expected if the history simply continues
 	request := turns[0].Message
 	for i := range messages {
 		k := len(c.out.Messages)
@@ -74,18 +74,18 @@ func (c *CallJoin) Add(messages []rollout.Message, turns []rollout.Turn) {
 	}
 }
 
-// show is message k as a request repeats it.
+// show returns message k in the form in which a request repeats it.
 func (c *CallJoin) show(m *rollout.Message, k int) *rollout.Message {
 	key := reasoned{k, m.Reasoning}
 	if c.shown[key] == nil {
-		shown := *m // not a place in the request, which would be kept for it
+		shown := *m // a copy: a pointer into the request would keep the request in memory
 		c.shown[key] = &shown
 	}
 	return c.shown[key]
 }
 
-// turn adds the turn of message k, which saw parts of the list, unless its
-// request is not all that it saw.
+// turn adds the turn of message k with the parts as its context, unless the context is
+// unknown.
 func (c *CallJoin) turn(t rollout.Turn, k int, parts []rollout.ContextPart) {
 	t.Message = k
 	t.Context = rollout.Context{Unknown: t.Context.Unknown}
@@ -95,9 +95,9 @@ func (c *CallJoin) turn(t rollout.Turn, k int, parts []rollout.ContextPart) {
 	c.out.Turns = append(c.out.Turns, t)
 }
 
-// find returns where a message of a request is in the list, adding it when it is
-// new. Of equal ones the expected place is taken, else the first not used by
-// this request.
+// find returns the index of a request's message in the list, adding the message if it is
+// new. Among equal messages it prefers index next, else the first that this request does
+// not use.
 func (c *CallJoin) find(m *rollout.Message, next int, used map[int]bool) int {
 	places := c.at[RenderedDigest(m)]
 	if slices.Contains(places, next) && !used[next] {

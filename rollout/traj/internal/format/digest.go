@@ -11,19 +11,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// TaskOf digests what a data set says of a task, white space in between aside.
+// TaskOf digests the task description of a data set, ignoring white space between tokens.
 func TaskOf(name string, of ...Value) [16]byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%q", name)
 	for _, v := range of {
 		b.WriteByte('\n')
-		_ = json.Compact(&b, v.Clone()) // nothing of what is absent
+		_ = json.Compact(&b, v.Clone()) // an absent value adds nothing
 	}
 	d := sha256.Sum256(b.Bytes())
 	return [16]byte(d[:16])
 }
 
-// Digest is the content of messages: roles, texts, and names and arguments of calls.
+// Digest returns a digest of messages: their roles, texts, and the names and arguments of
+// calls.
 func Digest(messages []rollout.Message) [16]byte {
 	h := sha256.New()
 	var size [8]byte
@@ -47,9 +48,9 @@ func Digest(messages []rollout.Message) [16]byte {
 	return out
 }
 
-// RenderedDigest tells messages apart by what a template would render, so that a
-// reply and its repetition in a later request are equal although one is a string
-// and the other a list of one text.
+// RenderedDigest returns a digest of what a template would render, so that a reply and its
+// repetition in a later request are equal even if one is a string and the other a list with
+// one text.
 func RenderedDigest(m *rollout.Message) [16]byte {
 	c := *m
 	c.Content = c.Content + "\x00" + c.ToolCallID

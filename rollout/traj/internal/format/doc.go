@@ -1,9 +1,10 @@
-// Package format is what the importers of dump formats share: the [File] that they read
-// and the parts that many dumps are made of.
+// Package format is shared by the importers of dump formats: it defines the [File] that
+// they read and reads the parts that many dumps have in common.
 //
-// An [Importer] is a name, a match and a read function. The reader asks each whether a
-// JSON value is of its format, and gives the value to the first that says yes. Framing,
-// compression, ids, groups, joins, duplicates and the place of errors are the reader's.
+// An [Importer] is a name, a match and a read function. The reader asks each importer in
+// turn whether a JSON value has its format, and passes the value to the first that matches.
+// The reader handles framing, compression, ids, groups, joins, duplicates and error
+// locations.
 //
 //	func Importer() format.Importer {
 //		return format.Importer{Name: "x", Match: match, Read: read, Stateless: true}
@@ -23,11 +24,11 @@
 //		return in.Emit(r)
 //	}
 //
-// Messages: [File.ChatMessage] (chat completions), [File.Blocks] (Messages API), [Items] and
-// [File.ResponseMessage] (Responses API), or [File.Message] and [File.Content] where a
-// format has names of its own. Token ids and log probabilities under any of the names in
-// use: [File.Capture]. What is wrong is said by [File.Want] (another kind of value) and
-// [File.Fail], with message and field; what a user should know by [File.Note], with a
-// code. Nothing is passed over without one of them. What an importer must know of earlier
-// records is [Remembered]; what lies beside the dump is read by [File.Neighbour].
+// For messages use [File.ChatMessage] (chat completions), [File.Blocks] (Messages API),
+// [Items] and [File.ResponseMessage] (Responses API), or [File.Message] and [File.Content]
+// if a format has names of its own. [File.Capture] reads token ids and log probabilities
+// under any name in use. Report faults with [File.Want] (a value of the wrong kind) and
+// [File.Fail], with message and field; report facts that a user should know with
+// [File.Note], with a code. Skip nothing without one of them. [Remembered] holds what an
+// importer must know of earlier records; [File.Neighbour] reads files beside the dump.
 package format

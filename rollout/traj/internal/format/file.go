@@ -10,49 +10,48 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// File is what an importer sees of the file that it reads: the place and the record at
-// hand, the remarks made so far, and the Host that takes its rollouts.
+// File is the file that an importer reads: the current place and record, the notes so far,
+// and the Host that takes the rollouts.
 type File struct {
 	Host
 	Settings Settings
-	Name     string         // as errors and Origin.File have it
-	Path     string         // on disk; "" of a stream, not Name of an archive's member
-	Importer *Importer      // of the record, nil before the first is known
-	Where    rollout.Where  // of the value being read
-	Record   Value          // being read, of one that is a rollout by itself
+	Name     string         // as in errors and Origin.File
+	Path     string         // on disk; "" for a stream; differs from Name for an archive member
+	Importer *Importer      // importer of the record, nil before the first is known
+	Where    rollout.Where  // place of the value being read
+	Record   Value          // the record being read, if it is a rollout by itself
 	InList   bool           // the value is an element of a list
-	Notes    []rollout.Note // of the next rollout emitted
-	// Task digests the task of the next rollout emitted, where a data set only numbers
-	// its tasks; else zero. See TaskOf.
+	Notes    []rollout.Note // notes for the next rollout emitted
+	// Task is the digest of the next rollout's task (see TaskOf) if a data set only numbers
+	// its tasks; else zero.
 	Task     [16]byte
-	OfFile   Memory // of importers, about this file
-	OfReader Memory // of importers, about all files read
+	OfFile   Memory // state of importers for this file
+	OfReader Memory // state of importers for all files read
 }
 
-// Note adds a remark to the next rollout emitted.
+// Note adds a note to the next rollout emitted.
 func (in *File) Note(code string, message rollout.Index, format string, args ...any) {
 	in.Notes = append(in.Notes, rollout.Note{Code: code, Message: message, Text: fmt.Sprintf(format, args...)})
 }
 
-// Joins reports whether the record is a call that is joined with others to a run.
+// Joins reports whether the record is a call that is joined with others to one run.
 func (in *File) Joins() bool { return in.Settings.JoinCalls && in.OfCall() }
 
-// Fail builds a located KindInput error about a message of the rollout being
-// read.
+// Fail returns a KindInput error located at a message of the rollout being read.
 func (in *File) Fail(message rollout.Index, field, format string, args ...any) error {
 	w := in.Where
 	w.Message, w.Field = message, field
 	return rollout.Errorf(rollout.KindInput, w, format, args...).WithFix("mend the field, or take the record out")
 }
 
-// Want is the error for a value of the wrong kind.
+// Want returns the error for a value of the wrong kind.
 func (in *File) Want(v Value, message rollout.Index, field, what string) error {
 	w := in.Where
 	w.Message, w.Field = message, field
 	return rollout.Errorf(rollout.KindFormat, w, "found %s, expected %s", v.Kind(), what).WithFix("mend the field, or name the format of the file if it is another")
 }
 
-// ListOrNull is the error for a value that is there and no list.
+// ListOrNull returns an error if v is neither null, absent nor a list.
 func (in *File) ListOrNull(v Value, message rollout.Index, field string) error {
 	if v.IsNull() || v.Kind() == jsonscan.Array {
 		return nil
@@ -60,7 +59,7 @@ func (in *File) ListOrNull(v Value, message rollout.Index, field string) error {
 	return in.Want(v, message, field, "a list")
 }
 
-// ObjectOrNull is the error for a value that is there and no object.
+// ObjectOrNull returns an error if v is neither null, absent nor an object.
 func (in *File) ObjectOrNull(v Value, message rollout.Index, field string) error {
 	if v.IsNull() || v.Kind() == jsonscan.Object {
 		return nil
@@ -68,7 +67,7 @@ func (in *File) ObjectOrNull(v Value, message rollout.Index, field string) error
 	return in.Want(v, message, field, "an object")
 }
 
-// WantList is the error for a value without which a record is of another format.
+// WantList returns an error if v, the list that defines a format, is not a list.
 func (in *File) WantList(v Value, field string) error {
 	if v.Kind() == jsonscan.Array {
 		return nil
@@ -76,7 +75,7 @@ func (in *File) WantList(v Value, field string) error {
 	return in.Want(v, 0, field, "a list")
 }
 
-// Text reads a string whose lone surrogates are noted.
+// Text returns a string and adds a note if it has lone surrogates.
 func (in *File) Text(v Value, message rollout.Index, field string) string {
 	s := v.String()
 	if v.LoneSurrogate() {
@@ -85,8 +84,8 @@ func (in *File) Text(v Value, message rollout.Index, field string) string {
 	return s
 }
 
-// NeighbourJSON reads a JSON file of the folder, as an absent value when there is
-// none or it is broken, which is noted.
+// NeighbourJSON reads a JSON file beside the dump. It returns an absent value if there is
+// none, and also if the file is broken, with a note.
 func (in *File) NeighbourJSON(name string) (Value, error) {
 	text, err := in.Neighbour(name)
 	if err != nil || text == nil {
@@ -101,12 +100,12 @@ func (in *File) NeighbourJSON(name string) (Value, error) {
 	return v, nil
 }
 
-// Parse parses JSON that stands in a text of a record.
+// Parse parses JSON contained in a text of a record.
 func (in *File) Parse(text []byte) (Value, error) {
 	return new(jsonscan.Doc).Parse(text, jsonscan.Options{Depth: in.Settings.Depth, NonFinite: true})
 }
 
-// ParseInner parses a value that is JSON inside a string; other values pass.
+// ParseInner parses a string value that holds JSON; other values are returned unchanged.
 func (in *File) ParseInner(v Value, field string) (Value, error) {
 	s, ok := v.Text()
 	if !ok {
@@ -124,11 +123,10 @@ func (in *File) ParseInner(v Value, field string) (Value, error) {
 // neighbourBytes bounds a file read beside a trajectory.
 const neighbourBytes = 64 << 20
 
-// Neighbour reads a file of the folder the trajectory lies in, nil when there is
-// none.
+// Neighbour returns the content of a file in the folder of the dump, nil if there is none.
 func (in *File) Neighbour(name string) ([]byte, error) {
 	if in.Path == "" || in.Path != in.Name {
-		return nil, nil // a stream or an archive member has no neighbours
+		return nil, nil // streams and archive members have no neighbours
 	}
 	path := filepath.Join(filepath.Dir(in.Path), name)
 	info, err := os.Stat(path)
@@ -151,9 +149,9 @@ func (in *File) Neighbour(name string) ([]byte, error) {
 	return b, nil
 }
 
-// OfCall reports whether the format records what an engine was sent: any role is
-// what the model saw.
+// OfCall reports whether the format records requests to an engine; messages of every role
+// are then what the model saw.
 func (in *File) OfCall() bool { return in.Importer != nil && in.Importer.Call }
 
-// PolicyMark stands for the policy in Options.System.
+// PolicyMark is replaced by the policy in Options.System.
 const PolicyMark = "{policy}"

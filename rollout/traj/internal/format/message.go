@@ -29,10 +29,9 @@ func (in *File) ChatMessage(v Value, i int) (rollout.Message, error) {
 	return in.Message(v, i, r, body)
 }
 
-// Message reads a message of which a format spells role and content its own way:
-// keys with a meaning in chats have it, all else goes to Extra.
-// Null values other than content are dropped: exports of tables write every key
-// on every message.
+// Message reads a message whose role and content have names of their own in a format. Keys
+// with a meaning in chats are read; all others go to Extra. Null values other than content
+// are dropped: exports of tables write every key on every message.
 func (in *File) Message(v Value, i int, role rollout.Role, body Value) (rollout.Message, error) {
 	at := rollout.At(i)
 	m := rollout.Message{Role: role}
@@ -81,7 +80,7 @@ func (in *File) Message(v Value, i int, role rollout.Role, body Value) (rollout.
 	return m, in.refuseUnread(&m, v, body, i)
 }
 
-// asideOf are members of a message whose meaning depends on others.
+// asideOf holds members of a message whose meaning depends on other members.
 type asideOf struct {
 	refusal, legacy, details, provider Value
 }
@@ -106,7 +105,7 @@ func (in *File) member(m *rollout.Message, kept *asideOf, key string, x Value, i
 		in.reasoning(m, key, x, i)
 	case "reasoning_details":
 		kept.details = x
-	case "provider_specific_fields": // of LiteLLM
+	case "provider_specific_fields": // LiteLLM
 		kept.provider = x
 		fallthrough
 	default:
@@ -118,7 +117,7 @@ func (in *File) member(m *rollout.Message, kept *asideOf, key string, x Value, i
 }
 
 func (in *File) toolCalls(m *rollout.Message, x Value, i int) (err error) {
-	if x.Is("") { // of a table whose column cannot hold them
+	if x.Is("") { // from a table whose column cannot hold an object
 		return nil
 	}
 	if x.Kind() == jsonscan.String {
@@ -137,7 +136,8 @@ func (in *File) toolCalls(m *rollout.Message, x Value, i int) (err error) {
 	return in.ListOrNull(x, rollout.At(i), "/tool_calls")
 }
 
-// reasoning takes the first text among the keys that may hold it; others are kept.
+// reasoning takes the reasoning from the first key that has a text; other texts are kept in
+// Extra.
 func (in *File) reasoning(m *rollout.Message, key string, x Value, i int) {
 	s, ok := Thinking(x)
 	switch {
@@ -147,7 +147,7 @@ func (in *File) reasoning(m *rollout.Message, key string, x Value, i int) {
 	case ok:
 		Keep(&m.Extra, key, x)
 	default:
-		Keep(&m.Extra, "unread_"+key, x) // the name itself is of a text
+		Keep(&m.Extra, "unread_"+key, x) // Extra has key itself only for a text
 		in.Note("reasoning_unreadable", rollout.At(i), "the key %q holds %s without a text; it is kept aside, not rendered", key, x.Kind())
 	}
 }
@@ -191,7 +191,7 @@ func (in *File) Content(m *rollout.Message, v Value, i int) error {
 	return nil
 }
 
-// untyped is a part that does not say what it is: one with a text is that text.
+// untyped reads a part without a type: if its only content is a text, it is a text part.
 func (in *File) untyped(x Value, i int) (rollout.Part, error) {
 	s, ok := x.Get("text").Text()
 	for key, y := range x.Members() {
@@ -205,7 +205,7 @@ func (in *File) untyped(x Value, i int) (rollout.Part, error) {
 	return textPart(s), nil
 }
 
-// partText reads the text of a text part, which some recorders call content.
+// partText reads the text of a text part; some recorders use the key content.
 func (in *File) partText(p *rollout.Part, x Value, i int) error {
 	if !p.IsText() {
 		return nil
@@ -232,10 +232,10 @@ func (in *File) partText(p *rollout.Part, x Value, i int) error {
 	return nil
 }
 
-// toolCall reads one call: name and arguments in a "function" object or on the
-// call itself, arguments as text or as any JSON value.
+// toolCall reads one call: name and arguments in a "function" object or on the call itself,
+// arguments as text or as any JSON value.
 func (in *File) toolCall(v Value, i, k int) (rollout.ToolCall, error) {
-	v, err := in.ParseInner(v, "/tool_calls/"+strconv.Itoa(k)) // some writers keep a call as JSON
+	v, err := in.ParseInner(v, "/tool_calls/"+strconv.Itoa(k)) // some writers store a call as a JSON string
 	if err != nil {
 		return rollout.ToolCall{}, err
 	}
@@ -258,7 +258,7 @@ func (in *File) toolCall(v Value, i, k int) (rollout.ToolCall, error) {
 	}
 	arguments := f.Get("arguments")
 	if arguments.Kind() == jsonscan.Absent {
-		arguments = f.Get("args") // of LangChain
+		arguments = f.Get("args") // LangChain
 	}
 	SetArguments(&c, arguments)
 	for key, x := range v.Members() {
@@ -292,8 +292,7 @@ func textPart(s string) rollout.Part {
 	return rollout.Part{Type: "text", Text: s, Raw: o.End()}
 }
 
-// HoldsBlocks reports whether a list of messages has blocks of the Messages API
-// as contents.
+// HoldsBlocks reports whether messages in the list have content blocks of the Messages API.
 func HoldsBlocks(list Value) bool {
 	for _, m := range list.Items() {
 		for _, b := range m.Get("content").Items() {
@@ -305,8 +304,8 @@ func HoldsBlocks(list Value) bool {
 	return false
 }
 
-// Blocks adds a message of which all but the content is known, and the tool
-// results among its blocks.
+// Blocks adds message m, complete but for its content, with content body. Tool results
+// among the blocks are added before it as messages of their own.
 func (in *File) Blocks(r *rollout.Rollout, m rollout.Message, body Value) error {
 	if body.Kind() != jsonscan.Array {
 		if err := in.Content(&m, body, len(r.Messages)); err != nil {
@@ -351,7 +350,7 @@ func (in *File) Blocks(r *rollout.Rollout, m rollout.Message, body Value) error 
 			}
 		case "thinking":
 			s, ok := b.Get("thinking").Text()
-			if b.Get("thinking").Kind() == jsonscan.Array { // texts in a list, as Mistral writes them
+			if b.Get("thinking").Kind() == jsonscan.Array { // a list of texts, as in Mistral's API
 				s, ok = Thinking(b.Get("thinking"))
 			}
 			if !ok && !b.Get("thinking").IsNull() || b.Get("thinking").Kind() == jsonscan.Absent {
@@ -374,7 +373,7 @@ func (in *File) Blocks(r *rollout.Rollout, m rollout.Message, body Value) error 
 	}
 	m.Content = rollout.JoinText(m.Parts)
 	if plain && m.Role == rollout.RoleAssistant {
-		m.Parts = nil // templates want the text of a reply, not a list of blocks
+		m.Parts = nil // templates expect the text of a reply, not a list of blocks
 	}
 	if results == 0 || m.Parts != nil || m.Content != "" {
 		r.Messages = append(r.Messages, m)

@@ -8,13 +8,13 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Object is a JSON object with keys in the order given.
+// Object builds a JSON object with keys in the order in which they are added.
 type Object struct {
 	b   []byte
-	err error // the first
+	err error // the first error
 }
 
-// Raw adds a value that is JSON.
+// Raw adds a value that is already JSON.
 func (o *Object) Raw(key string, v []byte) {
 	if len(o.b) == 0 {
 		o.b = append(o.b, '{')
@@ -27,14 +27,14 @@ func (o *Object) Raw(key string, v []byte) {
 // Text adds a string.
 func (o *Object) Text(key, s string) { o.Raw(key, Quote(s)) }
 
-// Some adds a string that is not empty.
+// Some adds a string unless it is empty.
 func (o *Object) Some(key, s string) {
 	if s != "" {
 		o.Text(key, s)
 	}
 }
 
-// Any adds what encoding/json makes of v; see Err.
+// Any adds v encoded by encoding/json; see Err.
 func (o *Object) Any(key string, v any) {
 	b, err := jsonscan.Marshal(v)
 	if err != nil {
@@ -44,14 +44,15 @@ func (o *Object) Any(key string, v any) {
 	o.Raw(key, b)
 }
 
-// Inner adds an object that something was written to.
+// Inner adds an object unless it is empty.
 func (o *Object) Inner(key string, in *Object) {
 	if o.err = cmp.Or(o.err, in.err); len(in.b) > 0 {
 		o.Raw(key, in.End())
 	}
 }
 
-// Err is the error of the first value that cannot be written, here or in an inner object.
+// Err returns the error of the first value that could not be written, here or in an inner
+// object.
 func (o *Object) Err() error { return o.err }
 
 // End closes the object and returns it.
@@ -62,12 +63,12 @@ func (o *Object) End() []byte {
 	return append(o.b, '}')
 }
 
-// Array is a JSON list of items that are JSON.
+// Array returns a JSON list of items, which are already JSON.
 func Array(items [][]byte) []byte {
 	return append(append([]byte{'['}, bytes.Join(items, []byte{','})...), ']')
 }
 
-// renamed is an object with one key under another name.
+// renamed returns an object with one key renamed.
 func renamed(v Value, from, to string) []byte {
 	var o Object
 	for key, x := range v.Members() {

@@ -10,10 +10,10 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// UnlinkResults takes the id from tool results that answer no call of the record, for
-// recorders that write such: NeMo-Gym invents an id for what a terminal showed
-// after a reply without a command, and an excerpt of events may begin between a
-// call and its result. The id stays in Extra.
+// UnlinkResults removes the call id from tool results that answer no call of the record,
+// for recorders that write such results: NeMo-Gym invents an id for what a terminal showed
+// after a reply without a command, and an excerpt of events may begin between a call and
+// its result. The id stays in Extra.
 func (in *File) UnlinkResults(r *rollout.Rollout) {
 	calls := map[string]bool{"": true}
 	for i := range r.Messages {
@@ -30,17 +30,17 @@ func (in *File) UnlinkResults(r *rollout.Rollout) {
 	}
 }
 
-// NoteRedacted notes reasoning that was taken out of the record.
+// NoteRedacted notes reasoning that was removed from the record.
 func (in *File) NoteRedacted(message int) {
 	in.Note("redacted_thinking", rollout.At(message), "the model thought here and the text is not readable")
 }
 
-// pageKeys tell of a page of a list what it is, in answers of APIs.
+// pageKeys are the paging keys of lists in API answers.
 var pageKeys = []string{"object", "has_more", "hasMore", "first_id", "last_id", "next", "previous", "next_cursor", "nextCursor", "cursor", "cursors", "page", "limit", "offset",
 	"total", "totalItems", "total_count", "totalPages", "count", "url", "meta", "pagination"}
 
-// Unpaged are the members of an object but for those that tell of a page of a list what it
-// is: a number, a word, or a few of those.
+// Unpaged yields the members of an object except paging members: a number, a word, or a
+// small object under one of pageKeys.
 func Unpaged(v Value) iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		for key, x := range v.Members() {
@@ -60,14 +60,13 @@ func ofPage(key string, v Value) bool {
 	return slices.Contains(pageKeys, key) && v.Kind() != jsonscan.Array && v.Size() < 1<<10
 }
 
-// IsImage reports whether a part is a picture of any spelling. Pictures are kept
+// IsImage reports whether a part is an image under any of its type names. Images are kept
 // in Parts and do not count as text.
 func IsImage(p rollout.Part) bool {
 	return p.Type == "image" || p.Type == "image_url" || p.Type == "input_image"
 }
 
-// NoteParts says which parts of messages are no text: they are kept, not
-// rendered.
+// NoteParts notes which message parts are not text: they are kept, not rendered.
 func (in *File) NoteParts(r *rollout.Rollout) {
 	for i := range r.Messages {
 		images := 0
@@ -89,11 +88,12 @@ func (in *File) NoteParts(r *rollout.Rollout) {
 	}
 }
 
-// MetadataBytes bounds one metadata value; longer ones stay in the dump.
+// MetadataBytes is the maximum size of one metadata value; longer values are not kept.
 const MetadataBytes = 4 << 10
 
-// Leftover keeps the keys of a record that no field took, small ones only. v is the
-// record of r from here on, where a file or a record holds several.
+// Leftover keeps the small values of record v whose keys no field took as metadata of r,
+// and notes the larger ones. It also makes v the current Record, for files or records with
+// several rollouts.
 func (in *File) Leftover(r *rollout.Rollout, v Value, taken ...string) {
 	in.Record = v
 	for key, x := range v.Members() {
@@ -108,8 +108,8 @@ func (in *File) Leftover(r *rollout.Rollout, v Value, taken ...string) {
 	}
 }
 
-// Reward is a recorded number. One that is written otherwise is noted: the
-// rollout has none then.
+// Reward returns a recorded number. For anything else it returns nil and adds a note,
+// except for null.
 func (in *File) Reward(v Value) *float64 {
 	f := Number(v)
 	if f == nil && !v.IsNull() {
@@ -118,7 +118,8 @@ func (in *File) Reward(v Value) *float64 {
 	return f
 }
 
-// Resolved is a recorded truth value, or 0 or 1; what is neither is noted.
+// Resolved returns a recorded boolean, or 0 or 1 as one. For anything else it returns nil
+// and adds a note, except for null.
 func (in *File) Resolved(v Value) *bool {
 	b := Boolean(v)
 	if f := Number(v); f != nil && (*f == 0 || *f == 1) {
@@ -131,15 +132,15 @@ func (in *File) Resolved(v Value) *bool {
 	return b
 }
 
-// Outcome is what a record says of success in the common words.
+// Outcome returns the outcome of a record under the common keys reward and resolved.
 func (in *File) Outcome(v Value) rollout.Outcome {
 	return rollout.Outcome{Reward: in.Reward(v.Get("reward")), Resolved: in.Resolved(v.Get("resolved"))}
 }
 
-// TemplateKwargs takes over the chat-template variables that a call was made with.
-// Engines read them from chat_template_kwargs of the request; clients pass that on
-// in a body for what the API has no word for. The native format's word is read as well;
-// where the two differ, the record is refused.
+// TemplateKwargs copies the chat-template variables of a call. Engines read them from
+// chat_template_kwargs of the request; clients pass them in a body for parameters that the
+// API lacks. The native format's key, template_kwargs, is read as well; a record in which
+// the two differ is refused.
 func (in *File) TemplateKwargs(r *rollout.Rollout, params Value) error {
 	const key = "chat_template_kwargs"
 	for _, from := range []Value{params, params.Get("extra_body"), params.Get("litellm_extra_body")} {
@@ -150,7 +151,7 @@ func (in *File) TemplateKwargs(r *rollout.Rollout, params Value) error {
 	return in.variables(r, params, "template_kwargs")
 }
 
-// variables adds the chat-template variables under key that r does not have.
+// variables adds the chat-template variables under key that r does not have yet.
 func (in *File) variables(r *rollout.Rollout, from Value, key string) error {
 	v := from.Get(key)
 	if v.IsNull() {
@@ -171,9 +172,8 @@ func (in *File) variables(r *rollout.Rollout, from Value, key string) error {
 	return nil
 }
 
-// ContinuesPrefill marks a reply that goes on in the middle of the request's last
-// message: as messages the two are apart, so what the model saw cannot be
-// rendered from them.
+// ContinuesPrefill marks a reply that continues the last message of the request: as
+// separate messages they cannot be rendered to what the model saw.
 func (in *File) ContinuesPrefill(t *rollout.Turn, yes bool) {
 	if yes && !t.Prompt.Captured() {
 		in.Note("continues_prefill", rollout.At(t.Message), "the reply goes on from the text that the request put in the assistant's mouth")
@@ -181,13 +181,13 @@ func (in *File) ContinuesPrefill(t *rollout.Turn, yes bool) {
 	}
 }
 
-// Silent reports whether a message says nothing at all.
+// Silent reports whether a message is empty: no text, parts, calls or reasoning.
 func Silent(m *rollout.Message) bool {
 	return m.Content == "" && len(m.Parts) == 0 && len(m.ToolCalls) == 0 && m.Reasoning == ""
 }
 
-// EmptyReplies notes sampled replies in which nothing is said: what would be trained
-// of them is their end.
+// EmptyReplies notes sampled replies that are empty: only their stop token would be
+// trained.
 func (in *File) EmptyReplies(r *rollout.Rollout) {
 	n, first := 0, 0
 	for i := range r.Turns {
@@ -202,8 +202,8 @@ func (in *File) EmptyReplies(r *rollout.Rollout) {
 	}
 }
 
-// Graded is what a report of OpenHands' evaluation says of a patch; nothing where there is
-// none. A grading that broke says unresolved, which is not known.
+// Graded returns the outcome in a report of OpenHands' evaluation, nil and unknown if there
+// is none. If the evaluation itself failed, resolved is nil, whatever the report says.
 func Graded(report Value) (resolved *bool, verdict rollout.Verdict) {
 	yes := func(key string) bool { return report.Get(key).True() }
 	resolved = Boolean(report.Get("resolved"))

@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// AddItem adds one model item of the Responses API (reasoning, message,
-// function_call) to an assistant message. It reports whether the item is one.
+// AddItem adds one model item of the Responses API (reasoning, message, function_call) to
+// an assistant message. It returns false if the item is of another kind.
 func (in *File) AddItem(m *rollout.Message, item Value, i int) (bool, error) {
 	switch kind := item.Get("type"); {
 	case kind.Is("reasoning"):
@@ -42,7 +42,7 @@ func (in *File) AddItem(m *rollout.Message, item Value, i int) (bool, error) {
 		} else {
 			AddParts(m, one.Parts...)
 		}
-	case isCall(kind.String()): // of a tool that the server ran: no template knows it
+	case isCall(kind.String()): // a tool run by the server: no template can render the call
 		AddParts(m, rollout.Part{Type: kind.String(), Raw: item.Clone()})
 	default:
 		return false, nil
@@ -50,10 +50,10 @@ func (in *File) AddItem(m *rollout.Message, item Value, i int) (bool, error) {
 	return true, nil
 }
 
-// isCall reports whether items of a kind are calls by the model.
+// isCall reports whether items of this kind are calls by the model.
 func isCall(kind string) bool { return strings.HasSuffix(kind, "_call") }
 
-// AddParts appends parts to a content, which may be a text so far.
+// AddParts appends parts to a content; a content that is a text becomes its first part.
 func AddParts(m *rollout.Message, more ...rollout.Part) {
 	if m.Parts == nil && m.Content != "" {
 		m.Parts = []rollout.Part{textPart(m.Content)}
@@ -62,15 +62,15 @@ func AddParts(m *rollout.Message, more ...rollout.Part) {
 	m.Content, m.NoContent = rollout.JoinText(m.Parts), false
 }
 
-// AddText appends a text to a content as a part of its own.
+// AddText appends a text to a content as a separate part.
 func AddText(m *rollout.Message, text string) { AddParts(m, textPart(text)) }
 
-// ResponseEnd is why the model stopped.
+// ResponseEnd returns why the model stopped.
 func ResponseEnd(response Value) string {
 	return cmp.Or(response.Path("incomplete_details", "reason").String(), response.Get("status").String())
 }
 
-// ResponseStatus is how a response of the Responses API ended.
+// ResponseStatus returns how a response of the Responses API ended.
 func ResponseStatus(word string) rollout.Status {
 	switch word {
 	case "completed":
@@ -85,7 +85,7 @@ func ResponseStatus(word string) rollout.Status {
 	return rollout.StatusUnknown
 }
 
-// PlainParts reports whether a list of parts says no more than its text.
+// PlainParts reports whether a list of parts is nothing but text.
 func PlainParts(parts []rollout.Part) bool {
 	for _, p := range parts {
 		if !p.IsText() {
@@ -95,8 +95,7 @@ func PlainParts(parts []rollout.Part) bool {
 	return true
 }
 
-// Summary is the readable text of a reasoning item; encrypted reasoning has
-// none.
+// Summary returns the readable text of a reasoning item, "" if it is encrypted.
 func Summary(item Value) string {
 	var parts []string
 	for _, key := range []string{"summary", "content"} {
@@ -114,7 +113,7 @@ func Summary(item Value) string {
 	return strings.Join(parts, "\n")
 }
 
-// ResponseMessage makes one assistant message of the items of one response.
+// ResponseMessage makes one assistant message from the items of one response.
 func (in *File) ResponseMessage(items Value, i int) (rollout.Message, error) {
 	m := rollout.Message{Role: rollout.RoleAssistant}
 	if items.Kind() != jsonscan.Array {
@@ -127,7 +126,7 @@ func (in *File) ResponseMessage(items Value, i int) (rollout.Message, error) {
 		}
 		if kind := item.Get("type").String(); !known {
 			in.Note("item_unknown", rollout.At(i), "an item of type %q was left in the dump", kind)
-			if kind != "mcp_list_tools" && kind != "" { // what else a model said is a part that no template knows
+			if kind != "mcp_list_tools" && kind != "" { // other model items become parts, which no template renders
 				AddParts(&m, rollout.Part{Type: kind, Raw: item.Clone()})
 			}
 		}
@@ -135,22 +134,22 @@ func (in *File) ResponseMessage(items Value, i int) (rollout.Message, error) {
 	return m, nil
 }
 
-// Items turns a flat list of Responses items into messages. A model turn is a
-// run of model items: a new one begins when the kind falls back (reasoning,
-// message, function_call), when a message follows a message, or when a second
-// item carries token fields, since only one item of a turn does.
+// Items converts a flat list of Responses items to messages. A model turn is a run of model
+// items. A new turn begins when the order of kinds (reasoning, message, function_call) goes
+// back, when a message follows a message, or when a second item has token fields, since
+// only one item of a turn does.
 type Items struct {
 	File    *File
-	Rollout *rollout.Rollout // to which messages and turns are added
-	Sampled rollout.Sampled  // of the model's items that come next
-	Open    bool             // the last message is a model turn that may grow
-	Left    int              // items that were left in the dump
-	Kind    string           // of the last of those
+	Rollout *rollout.Rollout // receives the messages and turns
+	Sampled rollout.Sampled  // for the following model items
+	Open    bool             // the last message is a model turn that may get more items
+	Left    int              // number of items that were not read
+	Kind    string           // kind of the last item not read
 	rank    int
-	tokens  bool // the open turn has its token fields
+	tokens  bool // the open turn already has token fields
 }
 
-// IsItem knows an item of the Responses API that no message of a chat could be.
+// IsItem reports whether v is an item of the Responses API that cannot be a chat message.
 func IsItem(v Value) bool {
 	kind := v.Get("type").String()
 	switch kind {
@@ -231,13 +230,12 @@ func (x *Items) begin() {
 	x.Rollout.Messages = append(x.Rollout.Messages, rollout.Message{Role: rollout.RoleAssistant, Sampled: x.Sampled})
 	if x.Sampled == rollout.SampledByPolicy {
 		t := rollout.Turn{Message: len(x.Rollout.Messages) - 1, Step: len(x.Rollout.Turns)}
-		t.Context.Unknown = x.Left > 0 // the model saw what was left
+		t.Context.Unknown = x.Left > 0 // the model saw the items that were not read
 		x.Rollout.Turns = append(x.Rollout.Turns, t)
 	}
 }
 
-// AddRequest adds what a model was given: instructions, and input as a text or as
-// items.
+// AddRequest adds the request: instructions, and input as a text or as items.
 func (x *Items) AddRequest(params Value) error {
 	if s, ok := params.Get("instructions").Text(); ok && s != "" {
 		x.Rollout.Messages = append(x.Rollout.Messages, rollout.Message{Role: rollout.RoleSystem, Content: s})

@@ -9,9 +9,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// speakers are the many names that chats and conversations call their speakers by. What
-// is not in the table is refused: a template would write it as it is, which no model
-// has seen, or leave it out.
+// speakers maps the names of speakers in chats and conversations to roles. Other names are
+// refused: a template would render them verbatim, which no model has seen, or drop the
+// message.
 var speakers = map[string]rollout.Role{
 	"human": rollout.RoleUser, "user": rollout.RoleUser,
 	"gpt": rollout.RoleAssistant, "assistant": rollout.RoleAssistant, "model": rollout.RoleAssistant, "chatgpt": rollout.RoleAssistant, "bing": rollout.RoleAssistant, "bard": rollout.RoleAssistant,
@@ -22,14 +22,14 @@ var speakers = map[string]rollout.Role{
 	"exit": rollout.RoleExit,
 }
 
-// CallRoles are the speakers whose text is a call, or a list of calls, as JSON.
+// CallRoles are the speakers whose text is a call, or a list of calls, in JSON.
 var CallRoles = []string{"function_call", "tool_call"}
 
-// Speaker is the role that a word stands for.
+// Speaker returns the role of a speaker's name.
 func (in *File) Speaker(word string, i int, field string) (rollout.Role, error) {
 	if role, ok := speakers[strings.ToLower(word)]; ok {
 		if word == "function" && field == "/role" {
-			return "function", nil // of the first calling API, told as such
+			return "function", nil // a role of the first function calling API, kept as it is
 		}
 		return role, nil
 	}
@@ -52,8 +52,8 @@ func (in *File) CallMessage(v Value, i int, role rollout.Role, body Value) (roll
 	return m, err
 }
 
-// writtenCall makes calls of a message whose text they are: an object with name and
-// arguments (or parameters), or a list of such.
+// writtenCall reads a message's text as calls: an object with name and arguments (or
+// parameters), or a list of such objects.
 func (in *File) writtenCall(m *rollout.Message, body Value, i int) error {
 	if s, ok := body.Text(); ok {
 		v, err := in.Parse([]byte(s))
@@ -84,8 +84,8 @@ func (in *File) writtenCall(m *rollout.Message, body Value, i int) error {
 	return nil
 }
 
-// AppendMessage adds a message. A call in a message of its own is of the reply right before
-// it: one reply has one end.
+// AppendMessage appends a message. A call in a message of its own is merged into the reply
+// directly before it: one reply has one end.
 func AppendMessage(list []rollout.Message, m rollout.Message, word string) []rollout.Message {
 	n := len(list) - 1
 	if !slices.Contains(CallRoles, word) || n < 0 || list[n].Role != rollout.RoleAssistant || list[n].Sampled != m.Sampled {
@@ -95,12 +95,11 @@ func AppendMessage(list []rollout.Message, m rollout.Message, word string) []rol
 	return list
 }
 
-// textKeys are names under which other recorders keep what a message says.
+// textKeys are keys under which other recorders keep the text of a message.
 var textKeys = []string{"value", "text", "parts", "body", "message", "response", "output", "completion", "reply", "answer", "utterance", "audio", "generated_text", "output_text"}
 
-// refuseUnread refuses a message of which nothing was read although it says something
-// under a key that is not known, and one that says nothing at all where no engine
-// recorded it.
+// refuseUnread refuses a message from which nothing was read: one with text under an
+// unknown key, and one that is empty unless an engine recorded it.
 func (in *File) refuseUnread(m *rollout.Message, v, body Value, i int) error {
 	if slices.Contains(CallRoles, FirstID(v, "role", "from")) {
 		return nil // its text is read as a call
@@ -130,8 +129,9 @@ func (in *File) refuseUnread(m *rollout.Message, v, body Value, i int) error {
 	return in.Fail(rollout.At(i), "/content", "the message has no content: %s", Shape(v))
 }
 
-// Thinking is what can be read of thinking: a text, a block that holds one under thinking, text,
-// summary or content, or a list of either. Blocks without one are encrypted.
+// Thinking returns the readable text of a thinking value: a text, a block with a text under
+// thinking, text, summary or content, or a list of either. Blocks without text are
+// encrypted.
 func Thinking(v Value) (text string, ok bool) {
 	if s, is := v.Text(); is {
 		return s, true
@@ -153,8 +153,8 @@ func Thinking(v Value) (text string, ok bool) {
 	return strings.Join(all, ""), len(all) > 0
 }
 
-// reasoningDetails takes the reasoning of a message from its details, as OpenRouter writes
-// them, where it stands nowhere else. Encrypted ones have no text.
+// reasoningDetails takes the reasoning of a message from its details, in OpenRouter's form,
+// if no other key has it. Encrypted details have no text.
 func (in *File) reasoningDetails(m *rollout.Message, v Value, at rollout.Index) {
 	if v.IsNull() {
 		return

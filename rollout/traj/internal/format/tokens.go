@@ -9,22 +9,22 @@ import (
 	"github.com/turnpack/turnpack/rollout/internal/callrecord"
 )
 
-// Capture takes over the token fields of v. Prompts are kept in full until
-// emit compacts them.
+// Capture reads the token fields of v into the turn. Prompts are stored in full; Emit
+// compacts them.
 func (in *File) Capture(t *rollout.Turn, v Value, message int) {
 	in.CaptureChoice(t, v, 0, message)
 }
 
-// CaptureChoice is capture for choice k of a response.
+// CaptureChoice is Capture for choice k of a response.
 func (in *File) CaptureChoice(t *rollout.Turn, v Value, k, message int) {
 	if v.Kind() == jsonscan.Object {
 		in.takeTokens(t, tokensOf(v, k), message)
 	}
 }
 
-// CaptureIDs takes recorded ids that stand in places of their own: the prompt in full,
-// what was sampled, and its log probabilities. Lists that are none are an error; ids that
-// are not there are none.
+// CaptureIDs reads recorded ids from separate values: the full prompt, the output and its
+// log probabilities. A value that is not such a list is an error; absent values are not
+// recorded.
 func (in *File) CaptureIDs(t *rollout.Turn, prompt, output, logprobs Value) error {
 	at := rollout.At(t.Message)
 	p, bad, ok := prompt.AppendInt32(nil)
@@ -44,7 +44,8 @@ func (in *File) CaptureIDs(t *rollout.Turn, prompt, output, logprobs Value) erro
 	return nil
 }
 
-// TakeIDs gives a turn its prompt, what was sampled and its log probabilities.
+// TakeIDs sets the prompt, output and log probabilities of a turn; nothing if output is
+// empty.
 func (in *File) TakeIDs(t *rollout.Turn, prompt, output []int32, logprobs []float32) {
 	if len(output) == 0 {
 		return
@@ -68,12 +69,12 @@ func (in *File) TakeIDs(t *rollout.Turn, prompt, output []int32, logprobs []floa
 	}
 }
 
-// maxRounding is how far above 0 a log probability may be by rounding.
+// maxRounding is how far above 0 a log probability may be because of rounding.
 const maxRounding = 1e-3
 
-// tokensOf reads token fields. Those that are none (log probabilities that are no
-// numbers, ids that are no integers, columns of unequal length) make the call
-// incomplete: its text is what it is, its ids are not what was sampled.
+// tokensOf reads the token fields of choice k. Unusable fields (log probabilities that are
+// not numbers, ids that are not integers, columns of unequal length) make the call
+// incomplete: its text is valid, its ids are not.
 func tokensOf(v Value, k int) callrecord.Tokens {
 	tok, err := callrecord.Read(v, k)
 	if e, ok := err.(*rollout.Error); ok {
@@ -82,8 +83,7 @@ func tokensOf(v Value, k int) callrecord.Tokens {
 	return tok
 }
 
-// CheckUsage compares the ids of a turn with the usage of its response, which stands
-// elsewhere.
+// CheckUsage compares the ids of a turn with the usage that its response records elsewhere.
 func (in *File) CheckUsage(t *rollout.Turn, response Value) {
 	use := callrecord.CountOf(response.Get("usage"))
 	if why := use.Differ(t.Prompt.Add, t.Output); why != "" && t.Incomplete == "" {
@@ -96,7 +96,7 @@ func (in *File) incomplete(t *rollout.Turn, why string) {
 	in.Note("incomplete", rollout.At(t.Message), "the record of the reply is not what was sampled, so it is context and never trained: %s", why)
 }
 
-// takeTokens moves token fields into a turn and notes what cannot be used.
+// takeTokens copies token fields to a turn and notes what cannot be used.
 func (in *File) takeTokens(t *rollout.Turn, tok callrecord.Tokens, message int) {
 	at := rollout.At(message)
 	if tok.FinishReason != "" {
@@ -129,8 +129,8 @@ func (in *File) takeTokens(t *rollout.Turn, tok callrecord.Tokens, message int) 
 	}
 }
 
-// SamplingOf reads the settings of a call: of its request, or of what a client
-// passes on in it for what the API has no word for. nil where there are none.
+// SamplingOf returns the sampling settings of a request, including those that a client
+// passes in a body for parameters that the API lacks; nil if there are none.
 func SamplingOf(params Value) *rollout.Sampling {
 	var s rollout.Sampling
 	number := func(to **float32, v Value) {

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Tools keeps tool definitions verbatim; anything but a list is none.
+// Tools returns the tool definitions of a list verbatim, nil for anything but a list.
 func Tools(v Value) []rollout.Tool {
 	var out []rollout.Tool
 	for _, t := range v.Items() {
@@ -17,8 +17,8 @@ func Tools(v Value) []rollout.Tool {
 	return out
 }
 
-// definition is one tool definition. Tables whose columns cannot hold one write
-// it as JSON text.
+// definition returns one tool definition verbatim. Tables whose columns cannot hold an
+// object write it as JSON text.
 func definition(v Value) rollout.Tool {
 	if s, ok := v.Text(); ok && strings.HasPrefix(s, "{") && json.Valid([]byte(s)) {
 		return rollout.Tool(s)
@@ -26,8 +26,8 @@ func definition(v Value) rollout.Tool {
 	return v.Clone()
 }
 
-// FunctionTools brings tool definitions of the Responses and Messages APIs into
-// the shape chat templates expect; others are kept verbatim.
+// FunctionTools converts tool definitions of the Responses and Messages APIs to the form
+// that chat templates expect; others are kept verbatim.
 func FunctionTools(v Value) []rollout.Tool {
 	var out []rollout.Tool
 	for _, t := range v.Items() {
@@ -36,7 +36,7 @@ func FunctionTools(v Value) []rollout.Tool {
 	return out
 }
 
-// Function is the definition of a tool by the object of its function.
+// Function returns the tool definition with f as its function object.
 func Function(f *Object) rollout.Tool {
 	var o Object
 	o.Text("type", "function")
@@ -44,7 +44,7 @@ func Function(f *Object) rollout.Tool {
 	return o.End()
 }
 
-// FunctionTool is one of them.
+// FunctionTool is FunctionTools for one definition.
 func FunctionTool(t Value) rollout.Tool {
 	if t.Get("function").Kind() == jsonscan.Object || t.Get("name").Kind() != jsonscan.String {
 		return definition(t)

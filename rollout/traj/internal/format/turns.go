@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// MarkReplies marks every assistant message with one reason.
+// MarkReplies sets Sampled of every assistant message.
 func MarkReplies(messages []rollout.Message, why rollout.Sampled) {
 	for i := range messages {
 		if messages[i].Role == rollout.RoleAssistant {
@@ -16,7 +16,7 @@ func MarkReplies(messages []rollout.Message, why rollout.Sampled) {
 	}
 }
 
-// TurnsOf makes one turn and step of each sampled message.
+// TurnsOf returns one turn, with a step of its own, for each sampled message.
 func TurnsOf(messages []rollout.Message) []rollout.Turn {
 	sampled := func(m *rollout.Message) bool {
 		return m.Role == rollout.RoleAssistant && m.Sampled == rollout.SampledByPolicy
@@ -27,7 +27,7 @@ func TurnsOf(messages []rollout.Message) []rollout.Turn {
 			n++
 		}
 	}
-	out := make([]rollout.Turn, 0, n) // a turn is large: growing would copy it often
+	out := make([]rollout.Turn, 0, n) // turns are large: growing would copy them often
 	for i := range messages {
 		if sampled(&messages[i]) {
 			out = append(out, rollout.Turn{Message: i, Step: len(out)})
@@ -36,7 +36,7 @@ func TurnsOf(messages []rollout.Message) []rollout.Turn {
 	return out
 }
 
-// statuses are the meanings of the words that harnesses end with. What is not listed stays unknown.
+// statuses maps the exit statuses of harnesses. Others stay unknown.
 var statuses = map[string]rollout.Status{
 	"submitted": rollout.StatusCompleted, "Submitted": rollout.StatusCompleted,
 	"end_turn": rollout.StatusCompleted, "stop": rollout.StatusCompleted, "stop_sequence": rollout.StatusCompleted,
@@ -45,13 +45,14 @@ var statuses = map[string]rollout.Status{
 	"exit_total_execution_time": rollout.StatusTruncated, "exit_command_timeout": rollout.StatusTruncated,
 	"exit_format": rollout.StatusTruncated, "RepeatedFormatError": rollout.StatusTruncated, "TimeExceeded": rollout.StatusTruncated, "ContextWindowExceededError": rollout.StatusTruncated, "model_context_window_exceeded": rollout.StatusTruncated,
 	"exit_command": rollout.StatusCompleted, "exit_forfeit": rollout.StatusCompleted, // the policy's own choice
-	// early_exit of SWE-agent 0.x is an environment that died; it makes such a run again.
+	// early_exit of SWE-agent 0.x means that the environment died; SWE-agent repeats such a
+	// run.
 	"early_exit": rollout.StatusFailed, "exit_environment_error": rollout.StatusFailed, "exit_api": rollout.StatusFailed, "exit_error": rollout.StatusFailed,
 	"UserInterruption": rollout.StatusAborted, "abort": rollout.StatusAborted,
 }
 
-// StatusOf is the status that a word stands for. SWE-agent submits what there is
-// when a run ends early: "submitted (exit_cost)" ended by its cost.
+// StatusOf returns the status for an exit status. SWE-agent submits the current state when
+// a run ends early: "submitted (exit_cost)" ended because of its cost.
 func StatusOf(word string) rollout.Status {
 	if early, ok := strings.CutPrefix(word, "submitted ("); ok {
 		word = strings.TrimSuffix(early, ")")
@@ -59,12 +60,12 @@ func StatusOf(word string) rollout.Status {
 	return statuses[word]
 }
 
-// FirstChoice is the first choice of a chat completion.
+// FirstChoice returns the first choice of a chat completion.
 func FirstChoice(response Value) Value {
 	return response.Get("choices").First()
 }
 
-// ReasoningOf is the readable thinking of a completion's message.
+// ReasoningOf returns the readable reasoning of a completion's message.
 func ReasoningOf(m Value) string {
 	for _, key := range []string{"reasoning_content", "reasoning", "thinking", "reasoning_details"} {
 		if s, _ := Thinking(m.Get(key)); s != "" {
@@ -74,11 +75,11 @@ func ReasoningOf(m Value) string {
 	return ""
 }
 
-// ReplyEnds are the words by which the chat and Messages APIs say how a reply ended.
+// ReplyEnds are the finish reasons of the chat and Messages APIs.
 var ReplyEnds = []string{"stop", "length", "tool_calls", "function_call", "content_filter", "end_turn", "max_tokens", "stop_sequence", "tool_use", "refusal", "eos", "eos_token"}
 
-// AppendRange adds message k to the parts of a context, to the last range where it goes on
-// from that.
+// AppendRange adds message k to the parts of a context, extending the last range if k
+// follows it.
 func AppendRange(parts []rollout.ContextPart, k int) []rollout.ContextPart {
 	if n := len(parts); n > 0 && parts[n-1].Message == nil && parts[n-1].To == k {
 		parts[n-1].To++
@@ -87,8 +88,8 @@ func AppendRange(parts []rollout.ContextPart, k int) []rollout.ContextPart {
 	return append(parts, rollout.ContextPart{From: k, To: k + 1})
 }
 
-// Shown is the context of message at that saw the messages listed; nil is the plain
-// history.
+// Shown returns the context of message at, if it saw exactly the listed messages; nil means
+// the plain history.
 func Shown(list []int, at int) []rollout.ContextPart {
 	parts := []rollout.ContextPart{}
 	for _, k := range list {
@@ -100,8 +101,8 @@ func Shown(list []int, at int) []rollout.ContextPart {
 	return parts
 }
 
-// EndLast gives the turn of the last message, which says nothing of it, the reason
-// why it ended.
+// EndLast sets the finish reason of the turn whose reply is the last message, if it has
+// none.
 func EndLast(r *rollout.Rollout, why string) {
 	n := len(r.Turns) - 1
 	if n >= 0 && r.Turns[n].Message == len(r.Messages)-1 && r.Turns[n].FinishReason == "" {
@@ -109,8 +110,8 @@ func EndLast(r *rollout.Rollout, why string) {
 	}
 }
 
-// StopString is the text of the request that ended a choice, as vLLM and SGLang
-// tell it; a number there is a token, and gateways put other APIs' finish reasons there.
+// StopString returns the stop string that ended a choice, as vLLM and SGLang report it. A
+// number in that field is a token, and gateways put the finish reasons of other APIs there.
 func StopString(choice Value) string {
 	for _, v := range []Value{choice.Get("stop_reason"), choice.Get("matched_stop"), choice.Path("provider_specific_fields", "stop_reason")} {
 		if s, ok := v.Text(); ok && s != "" && !slices.Contains(ReplyEnds, s) {

@@ -9,17 +9,17 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Keep puts a copy of a value into Extra, Metadata or TemplateKwargs.
+// Keep stores a copy of a value in Extra, Metadata or TemplateKwargs.
 func Keep(extra *map[string]json.RawMessage, key string, v Value) { put(extra, key, v.Clone()) }
 
-// KeepAny is Keep but for null and absent values.
+// KeepAny is Keep, except that it skips null and absent values.
 func KeepAny(extra *map[string]json.RawMessage, key string, v Value) {
 	if !v.IsNull() {
 		Keep(extra, key, v)
 	}
 }
 
-// KeepText puts a text into Extra or Metadata.
+// KeepText stores a text in Extra or Metadata.
 func KeepText(extra *map[string]json.RawMessage, key, s string) { put(extra, key, Quote(s)) }
 
 func put(extra *map[string]json.RawMessage, key string, v json.RawMessage) {
@@ -39,7 +39,8 @@ func Drop(extra *map[string]json.RawMessage, keys ...string) {
 	}
 }
 
-// SetArguments gives a call its arguments: text as it is written, or any JSON value.
+// SetArguments sets the arguments of a call: a string as text, any other JSON value
+// verbatim.
 func SetArguments(c *rollout.ToolCall, v Value) {
 	if s, ok := v.Text(); ok {
 		c.Arguments, c.ArgumentsText = s, true
@@ -48,28 +49,28 @@ func SetArguments(c *rollout.ToolCall, v Value) {
 	c.Arguments = string(v.Clone())
 }
 
-// Quote is s as a JSON string, with HTML characters as they are.
+// Quote returns s as a JSON string, without escaping HTML characters.
 func Quote(s string) json.RawMessage {
-	b, _ := jsonscan.Marshal(s) // a string has no errors
+	b, _ := jsonscan.Marshal(s) // strings cannot fail
 	return b
 }
 
-// Number is a JSON number, nil of anything else.
+// Number returns a JSON number, nil for anything else.
 func Number(v Value) *float64 { return optional(v.Float()) }
 
-// Boolean is a JSON truth value, nil of anything else.
+// Boolean returns a JSON boolean, nil for anything else.
 func Boolean(v Value) *bool { return optional(v.Bool()) }
 
-// Text is a JSON string, nil of anything else.
+// Text returns a JSON string, nil for anything else.
 func Text(v Value) *string { return optional(v.Text()) }
 
-// Temperature is a JSON number as a sampling temperature, nil of anything else.
+// Temperature returns a JSON number as a sampling temperature, nil for anything else.
 func Temperature(v Value) *float32 {
 	f, ok := v.Float()
 	return optional(float32(f), ok)
 }
 
-// Version is a JSON integer as the version of a policy, nil of anything else.
+// Version returns a JSON integer of 0 or more as a policy version, nil for anything else.
 func Version(v Value) *int32 {
 	n, ok := v.Int()
 	return optional(int32(n), ok && n >= 0 && n == int(int32(n)))
@@ -79,10 +80,10 @@ func optional[T any](x T, ok bool) *T {
 	if !ok {
 		return nil
 	}
-	return new(x) // x itself would be on the heap where it is not ok, too
+	return new(x) // &x would allocate even if ok is false
 }
 
-// Identifier is a string or number as text.
+// Identifier returns a string or number as text, "" for anything else.
 func Identifier(v Value) string {
 	if v.Kind() == jsonscan.Number {
 		return string(v.Raw())
@@ -90,7 +91,7 @@ func Identifier(v Value) string {
 	return v.String()
 }
 
-// Shape describes a value for messages.
+// Shape describes a value for error texts.
 func Shape(v Value) string {
 	if v.Kind() != jsonscan.Object {
 		return v.Kind().String()
@@ -106,7 +107,7 @@ func Shape(v Value) string {
 	return "an object with keys " + strings.Join(keys, ", ")
 }
 
-// FirstID is the first of the keys that holds a string or number.
+// FirstID returns the first string or number under the keys, as text.
 func FirstID(v Value, keys ...string) string {
 	for _, k := range keys {
 		if s := Identifier(v.Get(k)); s != "" {
@@ -116,7 +117,7 @@ func FirstID(v Value, keys ...string) string {
 	return ""
 }
 
-// Elements are the items of a list, none of anything else.
+// Elements returns the items of a list, nil for anything else.
 func Elements(v Value) []Value {
 	var out []Value
 	for _, x := range v.Items() {
@@ -125,7 +126,7 @@ func Elements(v Value) []Value {
 	return out
 }
 
-// PlainText is a string, or the literal of any other value.
+// PlainText returns a string, or the JSON text of any other value.
 func PlainText(v Value) string {
 	if s, ok := v.Text(); ok {
 		return s

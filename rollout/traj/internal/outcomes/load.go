@@ -18,10 +18,10 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// rewardBytes bounds one file of outcomes, which is read whole.
+// rewardBytes bounds one file of outcomes, which is read into memory.
 const rewardBytes = 1 << 30
 
-// Load reads the outcomes of files and folders, of the shapes that package traj names.
+// Load reads outcomes from files and folders, in the forms listed at traj.LoadRewards.
 func Load(paths []string) (*Table, error) {
 	x := &Table{byID: map[string]*Entry{}, byRun: map[string]*Entry{}, byInstance: map[string]*Entry{}, all: map[string][]*Entry{}, rivals: map[string]map[string]bool{}}
 	for _, p := range paths {
@@ -142,7 +142,7 @@ func (x *Table) value(w rollout.Where, v format.Value) error {
 	return x.row(w, v)
 }
 
-// isReport knows a SWE-bench report of one instance.
+// isReport reports whether v is a SWE-bench report of one instance.
 func isReport(v format.Value) bool {
 	return v.Get("resolved").Kind() == jsonscan.Bool &&
 		(v.Get("patch_exists").Kind() == jsonscan.Bool || v.Get("tests_status").Kind() == jsonscan.Object || v.Get("patch_successfully_applied").Kind() == jsonscan.Bool)
@@ -170,7 +170,7 @@ func reportEntry(w rollout.Where, instance string, v format.Value) *Entry {
 	return e
 }
 
-// summary reads the lists of a run: those of an instance say what became of it.
+// summary reads a run's lists of instances; each list stands for an outcome.
 func (x *Table) summary(w rollout.Where, v format.Value) error {
 	yes, no := true, false
 	for _, c := range []struct {
@@ -195,12 +195,14 @@ func (x *Table) summary(w rollout.Where, v format.Value) error {
 	return nil
 }
 
-// isTrial knows the result of a trial of terminal-bench, in the file of the run or its own.
+// isTrial reports whether v is the result of a terminal-bench trial, from the file of the
+// run or of the trial.
 func isTrial(v format.Value) bool {
 	return v.Get("trial_name").Kind() == jsonscan.String && v.Get("task_id").Kind() == jsonscan.String && v.Get("is_resolved").Kind() != jsonscan.Absent
 }
 
-// trial is the outcome of one: of its folder, else of its task. Its id is of the result.
+// trial adds the outcome of a trial, found by its folder, else by its task. The id in the
+// result is not a rollout's.
 func (x *Table) trial(w rollout.Where, v format.Value) error {
 	e := &Entry{Where: w, trial: true, run: v.Get("trial_name").String(), instance: v.Get("task_id").String(), resolved: format.Boolean(v.Get("is_resolved"))}
 	if mode := v.Get("failure_mode").String(); mode != "unset" && mode != "none" {
@@ -209,7 +211,7 @@ func (x *Table) trial(w rollout.Where, v format.Value) error {
 	return x.add(e)
 }
 
-// row reads one row of keys and outcome.
+// row reads one row: its keys and its outcome.
 func (x *Table) row(w rollout.Where, v format.Value) error {
 	if v.Kind() != jsonscan.Object {
 		return rollout.Errorf(rollout.KindFormat, w, "found %s, expected an object with instance_id or id and an outcome", v.Kind())
@@ -223,7 +225,7 @@ func (x *Table) row(w rollout.Where, v format.Value) error {
 	}
 	said := false
 	if resolved, verdict := format.Graded(v.Path("test_result", "report")); verdict != rollout.VerdictUnknown {
-		said, e.resolved, e.verdict = true, resolved, verdict // of OpenHands' evaluation
+		said, e.resolved, e.verdict = true, resolved, verdict // OpenHands' evaluation
 	}
 	if run, ok := v.Get("run_dir").Text(); ok && run != "" {
 		e.run = path.Base(strings.ReplaceAll(run, `\`, "/"))
@@ -244,16 +246,16 @@ func (x *Table) row(w rollout.Where, v format.Value) error {
 	return x.add(e)
 }
 
-// Keys and columns with a meaning; others are not read. Of several that mean the
-// same the first counts.
+// Keys and columns that are read; others are ignored. Of several with the same meaning the
+// first is used.
 var (
 	nameKeys    = []string{"rollout_id", "traj_id", "id", "instance_id", "instance"}
 	outcomeKeys = []string{"resolved", "reward", "score", "verdict", "reason"}
 	rewardKeys  = slices.Concat(nameKeys, outcomeKeys)
 )
 
-// delimiter is what separates the columns of a header: commas, or semicolons or
-// tabs as spreadsheets write them.
+// delimiter returns the column separator of a header: a comma, or a semicolon or tab as
+// written by spreadsheets.
 func delimiter(b []byte) rune {
 	header, _, _ := bytes.Cut(b, []byte{'\n'})
 	for _, c := range ";\t" {
@@ -308,8 +310,7 @@ func (x *Table) csv(p string, b []byte) error {
 	}
 }
 
-// set takes over one field as text; what an earlier key of the same meaning said
-// stays.
+// set sets one field from text, unless an earlier key of the same meaning set it.
 func (e *Entry) set(key, s string) error {
 	if s == "" {
 		return nil
@@ -378,8 +379,8 @@ func (x *Table) add(e *Entry) error {
 	return nil
 }
 
-// repeats reports whether two files tell the same of an instance, as the report of an
-// instance and the summary of its run do.
+// repeats reports whether two files give the same outcome for an instance, such as the
+// report of the instance and the summary of its run.
 func (e *Entry) repeats(o *Entry) bool {
 	plain := func(e *Entry) bool { return e.id == "" && e.run == "" && e.reward == nil && e.resolved != nil }
 	return e != nil && plain(e) && plain(o) && e.Where.File != o.Where.File && *e.resolved == *o.resolved &&

@@ -9,17 +9,16 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Table are outcomes recorded apart from the trajectories. It is not changed
-// by reading and may be shared by readers.
+// Table holds outcomes recorded separately from the trajectories. Reading does not change
+// it; readers may share it.
 type Table struct {
 	Entries []*Entry // in the order read
 	byID    map[string]*Entry
-	byRun   map[string]*Entry // base name of the run's folder
-	// byInstance holds nil where an instance has several outcomes that nothing tells
-	// apart.
+	byRun   map[string]*Entry // by base name of the run's folder
+	// byInstance holds nil for an instance with several outcomes that cannot be told apart.
 	byInstance map[string]*Entry
-	all        map[string][]*Entry        // by instance, also those that repeat one of Entries
-	rivals     map[string]map[string]bool // folders of runs, and of other runs of a task of theirs
+	all        map[string][]*Entry        // by instance, including those that repeat one of Entries
+	rivals     map[string]map[string]bool // folder of a run → folders of other runs that share a task with it
 }
 
 // Entry is one recorded outcome.
@@ -29,18 +28,18 @@ type Entry struct {
 	reward            *float64
 	verdict           rollout.Verdict
 	reason            string
-	trial             bool          // of a folder that holds the run's folders
-	summary           bool          // of a run's, which may leave out why
-	Where             rollout.Where // of the row
-	home              string        // folder of the run
-	Of                *Entry        // the entry that it repeats, of another file
+	trial             bool          // run names the folder above the run's own folders
+	summary           bool          // from a run's summary, which may omit the reason
+	Where             rollout.Where // place of the row
+	home              string        // folder of the run that the outcome belongs to
+	Of                *Entry        // the entry of another file that this one repeats
 }
 
-// Name is the key of an outcome as errors call it.
+// Name returns the key of an outcome for error texts.
 func (e *Entry) Name() string { return cmp.Or(e.id, e.run, e.instance) }
 
-// Find returns the outcome and the key that matched, "" when none did; the
-// outcome is nil when the key does not tell which.
+// Find returns the outcome of r and the key that matched, "" if none did. The outcome is
+// nil if the key matches several.
 func (x *Table) Find(r *rollout.Rollout) (e *Entry, by string) {
 	if e, ok := x.byID[r.ID]; ok {
 		return e, "id"
@@ -60,20 +59,20 @@ func (x *Table) Find(r *rollout.Rollout) (e *Entry, by string) {
 		return nil, ""
 	}
 	if e, ok := x.byID[r.Instance]; ok && e.instance == "" {
-		return e, "instance" // a table whose only key is called id
+		return e, "instance" // the table's only key is called id and holds instances
 	}
 	if run := x.runOf(r); run != "" {
 		return x.ofRun(run, r.Instance)
 	}
 	e, ok := x.byInstance[r.Instance]
 	if !ok || e != nil && e.id != "" {
-		return nil, "" // the row is about a rollout of its own id
+		return nil, "" // the row belongs to another rollout, named by its id
 	}
 	return e, "instance"
 }
 
-// runOf is the folder of the run that a rollout is of, "" where the table does not tell
-// several runs of one task apart.
+// runOf returns the folder of the run that r belongs to, "" if the table has no two runs of
+// one task.
 func (x *Table) runOf(r *rollout.Rollout) string {
 	if len(x.rivals) == 0 {
 		return ""
@@ -88,8 +87,8 @@ func (x *Table) runOf(r *rollout.Rollout) string {
 	}
 }
 
-// ofRun finds the outcome of an instance in a run. Where the run has none, that of
-// another run, if it is the only one, is not its.
+// ofRun returns the outcome of an instance in a run. If the run has none, it does not take
+// an outcome of another run, even if that is the only one.
 func (x *Table) ofRun(run, instance string) (e *Entry, by string) {
 	for _, o := range x.all[instance] {
 		switch {
@@ -109,7 +108,7 @@ func (x *Table) ofRun(run, instance string) (e *Entry, by string) {
 	return e, "instance"
 }
 
-// homeOf is the folder of the run that a file of outcomes is of.
+// homeOf returns the folder of the run that a file of outcomes belongs to.
 func homeOf(file string) string {
 	dir := filepath.Dir(file)
 	if slices.Contains([]string{"results", "reports", "evaluation", "eval"}, filepath.Base(dir)) {
@@ -118,8 +117,8 @@ func homeOf(file string) string {
 	return dir
 }
 
-// tellRunsApart finds folders of which none holds another and that tell of one task: each
-// holds a run.
+// tellRunsApart finds pairs of folders with outcomes of the same task, neither inside the
+// other: each holds a run.
 func (x *Table) tellRunsApart() {
 	holds := func(a, b string) bool {
 		rel, err := filepath.Rel(a, b)
@@ -144,9 +143,9 @@ func (x *Table) tellRunsApart() {
 	}
 }
 
-// Apply gives r the outcome. One that repeats part of what the dump says adds to
-// it; any other replaces all of it, for a verdict and a number of two gradings are
-// no outcome.
+// Apply sets the outcome of r. If e agrees with part of the recorded outcome, it adds to
+// it; otherwise it replaces all of it, because a verdict and a reward of two different
+// gradings are not one outcome.
 func (e *Entry) Apply(r *rollout.Rollout, by string) {
 	o := &r.Outcome
 	replaced := e.replaces(o)
@@ -178,8 +177,8 @@ func (e *Entry) Apply(r *rollout.Rollout, by string) {
 	r.Notes = append(r.Notes, n)
 }
 
-// replaces reports whether e and o both tell of success and nothing of it is told
-// by both alike.
+// replaces reports whether e and o both have an outcome and either contradict each other or
+// have no value in common.
 func (e *Entry) replaces(o *rollout.Outcome) bool {
 	if e.resolved == nil && e.reward == nil && e.verdict == rollout.VerdictUnknown ||
 		o.Resolved == nil && o.Reward == nil && o.Verdict == rollout.VerdictUnknown {
@@ -189,7 +188,7 @@ func (e *Entry) replaces(o *rollout.Outcome) bool {
 	compare := func(both, equal bool) { same, other = same || both && equal, other || both && !equal }
 	compare(e.resolved != nil && o.Resolved != nil, e.resolved != nil && o.Resolved != nil && *e.resolved == *o.Resolved)
 	compare(e.reward != nil && o.Reward != nil, e.reward != nil && o.Reward != nil && *e.reward == *o.Reward)
-	// A verdict beside a truth value says why.
+	// A verdict beside a boolean is only its reason.
 	compare(e.resolved == nil && e.verdict != rollout.VerdictUnknown && o.Verdict != rollout.VerdictUnknown, e.verdict == o.Verdict)
 	return other || !same
 }

@@ -1,6 +1,5 @@
-// Package places remembers what each rollout of a file took, its id and its place in its
-// group, so that a later reading can pass over its record. A million take some twenty
-// megabytes.
+// Package places stores the id and group index of each rollout in a file, so that a later
+// reading can skip its record. A million rollouts take about twenty megabytes.
 package places
 
 import (
@@ -10,25 +9,25 @@ import (
 	"github.com/turnpack/turnpack/internal/packed"
 )
 
-// List are the rollouts of a file in their order, by their line, which is 0 where lines are
-// no records. The zero value is empty.
+// List holds the places of the rollouts in a file, ordered by line; the line is 0 if lines
+// are not records. The zero value is empty.
 type List struct {
 	Last   int    // the line of the last rollout
-	Packed []byte // by Pack
+	Packed []byte // set by Pack
 
 	places []byte
-	line   int // of the rollout read before
+	line   int // line of the entry read last
 }
 
-// Add adds a rollout of a line no earlier than the last, or with nil says that the line
-// must be read again.
+// Add adds a rollout of a line, which must not be before the last one. A nil m means that
+// the line must be read again.
 func (f *List) Add(line int, m *Place) {
 	f.places = m.append(f.places, line-f.Last)
 	f.Last = line
 }
 
-// Of gives the rollouts of a line, nil for that it must be read again, and forgets all up to
-// there: lines are asked for in their order.
+// Of returns the rollouts of a line, with nil for a record that must be read again, and
+// drops all entries up to that line: lines must be asked for in order.
 func (f *List) Of(line int) (list []*Place) {
 	for m, at, ok := f.next(line); ok; m, at, ok = f.next(line) {
 		if at == line {
@@ -41,31 +40,31 @@ func (f *List) Of(line int) (list []*Place) {
 // Pack compresses the list into Packed.
 func (f *List) Pack() { f.Packed, f.places = packed.Bytes(f.places), nil }
 
-// Unpack is for a list that came as JSON; false says that it is damaged.
+// Unpack restores a list that was read from JSON, and returns false if it is damaged.
 func (f *List) Unpack() (ok bool) {
 	f.places, ok = packed.Read(f.Packed)
 	f.Packed = nil
 	return ok
 }
 
-// Place is what a rollout changes in a Reader for those after it.
+// Place is what a rollout changes in the registry of a Reader for later rollouts.
 type Place struct {
 	ID    string
 	Group string
 	Index int
-	Name  string // of its group in its data set, with Task
+	Name  string // name of the group in its data set; set with Task
 	Task  [16]byte
 }
 
-// What an entry is, in List.places.
+// The kinds of entries in List.places.
 const (
-	readAgain = iota // nothing but the line: its record must be read again
+	readAgain = iota // only a line: its record must be read again
 	readOne
 	readTask // with Name and Task
 )
 
-// append writes m as the rollout of a line so many after the one before, nil as a record
-// that must be read again.
+// append appends an entry for m, `after` lines after the previous entry. A nil m is a
+// record that must be read again.
 func (m *Place) append(dst []byte, after int) []byte {
 	dst = binary.AppendUvarint(dst, uint64(after))
 	text := func(s string) { dst = append(binary.AppendUvarint(dst, uint64(len(s))), s...) }
@@ -86,8 +85,8 @@ func (m *Place) append(dst []byte, after int) []byte {
 	return dst
 }
 
-// next reads what append wrote, where it is of a line up to the one given, and forgets it;
-// ok is false where there is none, or it is damaged.
+// next removes the next entry and returns it, if its line is at most upTo. ok is false if
+// there is no such entry or the list is damaged.
 func (f *List) next(upTo int) (m *Place, line int, ok bool) {
 	after, n := binary.Uvarint(f.places)
 	if n <= 0 || after > math.MaxInt32 || f.line+int(after) > upTo || len(f.places) == n {

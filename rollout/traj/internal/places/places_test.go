@@ -40,7 +40,7 @@ func TestList(t *testing.T) {
 
 	l = *read()
 	l.Pack()
-	for i := range l.Packed { // damage tells itself, or gives other places, and never panics
+	for i := range l.Packed { // damage is detected or gives other places; it never panics
 		damaged := places.List{Packed: append([]byte(nil), l.Packed...)}
 		damaged.Packed[i] ^= 0xff
 		if damaged.Unpack() {

@@ -11,37 +11,37 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// holdBytes is how much of a value is held in memory before its strings are set
-// aside.
+// holdBytes is how much of a value is held in memory before its strings are set aside.
 const holdBytes = 16 << 20
 
-// asideFrom is the shortest string or list of numbers that is set aside.
+// asideFrom is the minimum length of a string or list of numbers that is set aside.
 const asideFrom = 256
 
-// aside knows where the strings are that a long value is read without. A plain
-// file holds them itself; those of any other stream go to a temporary file.
+// aside records the strings that were set aside from a long value. If the stream is a plain
+// file, they are read from it; otherwise they go to a temporary file.
 type aside struct {
-	plain io.ReaderAt // the stream, when it is a plain file
+	plain io.ReaderAt // the stream, if it is a plain file
 
 	list  []jsonscan.Away
-	bytes int // in them
+	bytes int // total length of the strings
 
 	spill *os.File
 	out   *bufio.Writer
-	end   int64 // of what this value has in the temporary file
+	end   int64 // end of this value's strings in the temporary file
 }
 
-// reset forgets the strings of the value before.
+// reset drops the strings of the previous value.
 func (a *aside) reset() {
 	a.list, a.bytes = a.list[:0], 0
 	if a.end > 0 {
 		a.end = 0
-		_, _ = a.spill.Seek(0, io.SeekStart) // a failure shows at the next write
+		_, _ = a.spill.Seek(0, io.SeekStart) // an error recurs at the next write
 		a.out.Reset(a.spill)
 	}
 }
 
-// from is the offset in the store of what comes next, at an offset of the stream.
+// from returns the offset in the store of the next string, which is at the given offset of
+// the stream.
 func (a *aside) from(offset int64) int64 {
 	if a.plain != nil {
 		return offset
@@ -49,7 +49,7 @@ func (a *aside) from(offset int64) int64 {
 	return a.end
 }
 
-// put keeps bytes of the stream.
+// put stores bytes of the stream.
 func (a *aside) put(b []byte) error {
 	a.bytes += len(b)
 	if a.plain != nil {
@@ -60,7 +60,7 @@ func (a *aside) put(b []byte) error {
 		if err != nil {
 			return err
 		}
-		_ = os.Remove(f.Name()) // where that is allowed, a killed run leaves nothing; else close does it
+		_ = os.Remove(f.Name()) // if the system allows it, a killed run leaves no file; otherwise close removes it
 		a.spill, a.out = f, bufio.NewWriterSize(f, 256<<10)
 	}
 	n, err := a.out.Write(b)
@@ -68,7 +68,7 @@ func (a *aside) put(b []byte) error {
 	return err
 }
 
-// store is where the strings are read from.
+// store returns the reader of the strings set aside.
 func (a *aside) store() (io.ReaderAt, error) {
 	if a.plain != nil || a.spill == nil {
 		return a.plain, nil
@@ -92,7 +92,7 @@ func (a *aside) close() {
 	}
 }
 
-// sparse goes on with copy, but sets long strings aside.
+// sparse continues copy, setting long strings aside.
 func (v *Values) sparse(s *span) error {
 	for {
 		if _, err := v.r.Peek(1); err != nil {
@@ -125,9 +125,9 @@ func (v *Values) sparse(s *span) error {
 	}
 }
 
-// numbersAside reads a list of numbers, the opening bracket of which has been
-// read. A list of something else, a short one, and one longer than the buffer of
-// the stream is left.
+// numbersAside sets a list of numbers aside, whose opening bracket has been read, and
+// reports whether it did. It leaves other lists, short lists, and lists longer than the
+// buffer of the stream.
 func (v *Values) numbersAside() (taken bool, err error) {
 	for n := asideFrom; ; n *= 2 {
 		b, _ := v.r.Peek(min(n, v.r.Size()))
@@ -149,7 +149,7 @@ func (v *Values) numbersAside() (taken bool, err error) {
 	}
 }
 
-// keep sets the next bytes of the stream aside.
+// keep sets b, the next bytes of the stream, aside.
 func (v *Values) keep(b []byte) error {
 	if len(v.buf)+v.aside.bytes+len(b) > v.max {
 		return v.tooLong()
@@ -161,8 +161,8 @@ func (v *Values) keep(b []byte) error {
 	return nil
 }
 
-// setAside reads a string, the opening quote of which has been read. A short one
-// stays in the text.
+// setAside sets a string aside, whose opening quote has been read. A short string stays in
+// the text.
 func (v *Values) setAside() error {
 	at := len(v.buf) - 1
 	a := jsonscan.Away{At: at}
@@ -189,7 +189,7 @@ func (v *Values) setAside() error {
 			v.aside.list = append(v.aside.list, a)
 			return nil
 		}
-		// What is left is less than a character or an escape.
+		// The remaining bytes are an incomplete character or escape.
 		if _, err := v.r.Peek(left + 1); err != nil {
 			return err
 		}

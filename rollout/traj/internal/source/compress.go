@@ -39,7 +39,7 @@ func zipMagic(p string) (bool, error) {
 	return bytes.Equal(head[:n], magicZip) || bytes.Equal(head[:n], magicNone), nil
 }
 
-// begin is what the first read of a stream gives, enough to tell what it is. It
+// begin returns the bytes from the first read of a stream, enough to detect its kind. It
 // does not wait for more.
 func begin(r *bufio.Reader) ([]byte, error) {
 	_, err := r.Peek(len(magicZip))
@@ -47,7 +47,7 @@ func begin(r *bufio.Reader) ([]byte, error) {
 	return head, err
 }
 
-// noDump is why a file of a folder is not read, by its name.
+// noDump returns why a file in a folder is not read, judged by its name, or "".
 func noDump(name string) string {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".db", ".sqlite", ".sqlite3", ".vscdb":
@@ -56,8 +56,7 @@ func noDump(name string) string {
 	return "not a file name of a dump"
 }
 
-// otherFile is the error for a file that begins as one of another kind does which
-// people keep data in.
+// otherFile returns an error if the file starts like another common kind of data file.
 func otherFile(name string, head []byte) error {
 	for _, k := range []struct {
 		at               int
@@ -76,8 +75,8 @@ func otherFile(name string, head []byte) error {
 	return nil
 }
 
-// plain undoes one layer of gzip or zstd, told by content, and bounds the
-// result. It takes over r.
+// plain decompresses one layer of gzip or zstd, detected by content, and bounds the result.
+// It takes ownership of r.
 func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, error) {
 	in := &counter{r: r}
 	br := bufio.NewReaderSize(in, 64<<10)
@@ -121,7 +120,7 @@ func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, 
 		return bound, nil
 	}
 	inner := bufio.NewReaderSize(bound, 64<<10)
-	head, _ = begin(inner) // an error comes again with the first bytes read
+	head, _ = begin(inner) // the first read returns the error again
 	if bytes.HasPrefix(head, magicGzip) || bytes.HasPrefix(head, magicZstd) || bytes.HasPrefix(head, magicZip) {
 		bound.Close()
 		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: name}, "compressed more than once").WithFix("undo the outer layer first")
@@ -136,8 +135,8 @@ func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, 
 	}{inner, bound}, nil
 }
 
-// sound reads a compressed file to its end before anything of it is used, and
-// leaves it at its start. A checksum is told last, after the records.
+// sound reads a compressed file to its end before any of it is used, and returns to its
+// start: a wrong checksum is only detected after the last record.
 func (w *Walker) sound(file *os.File, open func() (io.ReadCloser, error)) error {
 	var head [4]byte
 	n, _ := file.ReadAt(head[:], 0)
@@ -153,13 +152,13 @@ func (w *Walker) sound(file *os.File, open func() (io.ReadCloser, error)) error 
 	return nil
 }
 
-// damage reads a compressed stream and returns the error of one whose bytes are not
-// those that were compressed. One that ends too early is none: what is there is what
-// was written, and reading it says the same.
+// damage reads a compressed stream and returns an error if its bytes are corrupt. A
+// truncated stream is no error here: its bytes are correct, and reading it reports the
+// truncation.
 func damage(open func() (io.ReadCloser, error)) error {
 	r, err := open()
 	if err != nil {
-		return nil // as it will be when it is read
+		return nil // reading it gives the same error
 	}
 	defer r.Close()
 	_, err = io.Copy(io.Discard, r)
@@ -181,21 +180,21 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bounded reads r and stops a stream that grows beyond the limits.
+// bounded reads r and stops with an error if the stream exceeds the limits.
 type bounded struct {
 	name   string
 	r      io.Reader
 	in     *counter
 	lim    Limits
 	packed string
-	file   io.ReaderAt // whose bytes these are, nil when they were unpacked or are no file
+	file   io.ReaderAt // the file with these bytes; nil if decompressed or not a file
 	out    int64
-	whole  *archiveSize // of the archive that a member is in
+	whole  *archiveSize // of the archive that contains this member
 	close  func() error
 }
 
-// archiveSize compares what all members of an archive unfold into with its size
-// on disk: members can share their bytes and lie about their sizes.
+// archiveSize compares the decompressed size of all members of an archive with its size on
+// disk: members can share bytes and lie about their sizes.
 type archiveSize struct {
 	name      string
 	disk, out int64
@@ -215,7 +214,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	case b.packed != "" && b.out > ratioFrom && b.out/b.lim.Ratio > b.in.n:
 		return 0, rollout.Errorf(rollout.KindLimit, rollout.Where{File: b.name}, "%d bytes of %s unfold into more than %d times as many", b.in.n, b.packed, b.lim.Ratio).WithFix("unpack it yourself if you trust it, or raise Limits.Ratio")
 	case err != nil && err != io.EOF && b.packed != "":
-		if b.packed == "zip" && errors.Is(err, io.ErrUnexpectedEOF) { // the directory after the members is there, so nothing was cut off
+		if b.packed == "zip" && errors.Is(err, io.ErrUnexpectedEOF) { // the directory at the end was read: not cut off
 			err = errors.New("a member ends before its size, or beyond it")
 		}
 		if _, ok := errors.AsType[*rollout.Error](err); !ok {
@@ -227,9 +226,9 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 func (b *bounded) Close() error { return b.close() }
 
-// members yields the members of a zip archive in lexical order. Names that
-// point outside the archive are refused although nothing is written to disk: a
-// member that lies about its name is not to be trusted.
+// members yields the members of a zip archive in lexical order. Names that point outside
+// the archive are errors, although nothing is written to disk: an archive with such a name
+// is not trustworthy.
 func (w *Walker) members(f *File, yield func(*File, error) bool) bool {
 	a, err := w.OpenArchive(f)
 	if err != nil {
@@ -269,7 +268,7 @@ func badName(name string) string {
 }
 
 func (w *Walker) member(name string, m *zip.File, size *archiveSize) (io.ReadCloser, error) {
-	once := *size // which is not counted twice
+	once := *size // a copy, so that bytes are not counted twice
 	if err := damage(func() (io.ReadCloser, error) { return w.unpack(name, m, &once) }); err != nil {
 		return nil, err
 	}
@@ -307,13 +306,13 @@ func (w *Walker) OpenArchive(f *File) (*Archive, error) {
 		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: p}, "not a zip archive: %w", err).
 			WithFix("fetch it again, whole: the list of members is at its end")
 	}
-	// Archives may also be packed with zstd, which newer evaluation logs are.
+	// Members may be compressed with zstd, as in newer evaluation logs.
 	z.RegisterDecompressor(zstd.ZipMethodWinZip, zstd.ZipDecompressor(zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20), zstd.WithDecoderLowmem(true)))
 	if len(z.File) > w.Limits.Members {
 		z.Close()
 		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{File: p}, "%d members, at most %d are read", len(z.File), w.Limits.Members)
 	}
-	// A member written again has two entries, of which the last holds.
+	// A rewritten member has two entries; the last one is valid.
 	latest := make(map[string]*zip.File, len(z.File))
 	for _, m := range z.File {
 		if strings.HasSuffix(m.Name, "/") {
@@ -328,7 +327,7 @@ func (w *Walker) OpenArchive(f *File) (*Archive, error) {
 	return &Archive{w: w, name: f.Name, z: z, files: files, size: &archiveSize{name: p, disk: info.Size()}}, nil
 }
 
-// Names lists the members in lexical order.
+// Names returns the member names in lexical order.
 func (a *Archive) Names() []string {
 	out := make([]string, len(a.files))
 	for i, f := range a.files {
@@ -337,8 +336,8 @@ func (a *Archive) Names() []string {
 	return out
 }
 
-// Open opens a member by its index in Names. Names may be odd: they are made of
-// what a data set calls its samples.
+// Open opens a member by its index in Names. Names are not checked: they contain the sample
+// names of a data set.
 func (a *Archive) Open(i int) (io.ReadCloser, error) {
 	m := a.files[i]
 	return a.w.member(a.name+"!"+m.Name, m, a.size)

@@ -15,16 +15,16 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Print identifies what is read from a path.
+// Print identifies the input read from a path.
 type Print struct {
 	Files  int
 	Bytes  int64
 	SHA256 string
 }
 
-// Fingerprint digests what Files would read from path: names below it and
-// bytes, compressed files as they lie. The folder except is left out; files
-// named by beside count where they stand beside a file that is read.
+// Fingerprint digests what Files would read from path: names relative to path, and
+// contents, without decompression. The folder except is left out. Files named by beside
+// count if they are beside a file that is read.
 func Fingerprint(path, except string, beside []string) (Print, error) {
 	found := []string{path}
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, "*?[") {
@@ -47,7 +47,7 @@ type printer struct {
 	sum     hash.Hash
 	except  string
 	beside  []string
-	folders map[string]bool // whose neighbours are in
+	folders map[string]bool // folders whose beside files are digested
 }
 
 func (p *printer) entry(root, path string, e fs.DirEntry, err error) error {
@@ -87,9 +87,9 @@ func (p *printer) entry(root, path string, e fs.DirEntry, err error) error {
 	return nil
 }
 
-// add digests a file and returns its size, −1 when there is no such file.
+// add digests a file and returns its size, −1 if there is no such file.
 func (p *printer) add(name, path string) (int64, error) {
-	info, err := os.Stat(path) // what a link leads to
+	info, err := os.Stat(path) // follows links
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return -1, nil
 	}
@@ -97,15 +97,14 @@ func (p *printer) add(name, path string) (int64, error) {
 		return 0, ioError(path, err)
 	}
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) { // a live journal has dropped it
+	if errors.Is(err, fs.ErrNotExist) { // a live journal has removed it
 		return -1, nil
 	}
 	if err != nil {
 		return 0, ioError(path, err)
 	}
 	defer f.Close()
-	// Lengths stand before what they measure, so that no two inputs give the same
-	// bytes.
+	// Each length precedes its data, so that different inputs never give the same bytes.
 	head := binary.LittleEndian.AppendUint64(nil, uint64(len(name)))
 	head = binary.LittleEndian.AppendUint64(append(head, name...), uint64(info.Size()))
 	_, _ = p.sum.Write(head)

@@ -8,26 +8,24 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// samplesKey is the member of a top-level object whose elements are records of
-// their own: an evaluation log keeps all its samples in one object, which can be
-// larger than memory.
+// samplesKey is the member of a top-level object whose elements are separate records: an
+// evaluation log keeps all its samples in one object, which can be larger than memory.
 const samplesKey = `"samples"`
 
-// headKeys must come before it, or the object is something else and is read
-// whole.
+// headKeys must come before samplesKey; any other object is read whole.
 var headKeys = [][]byte{[]byte(`"version"`), []byte(`"eval"`)}
 
-// object reads the top-level object at the start of the stream. It returns the
-// whole object, or, when it reaches the list of samples of a log, the object
-// read so far with an empty list in its place; the samples follow as elements.
+// object reads the top-level object at the start of the stream. It returns the whole
+// object. In a log, it stops at the list of samples and returns the object so far, with an
+// empty list in its place; the samples follow as elements.
 func (v *Values) object(out Value) (Value, error) {
 	v.skip(1)
 	v.buf = append(v.buf, '{')
 	return v.members(out)
 }
 
-// members reads the rest of the object in the buffer, which holds its opening
-// bracket and perhaps the first members.
+// members reads the rest of the object whose opening bracket, and perhaps first members,
+// are in the buffer.
 func (v *Values) members(out Value) (Value, error) {
 	for first := len(v.buf) == 1; ; first = false {
 		c, err := v.space()
@@ -42,7 +40,7 @@ func (v *Values) members(out Value) (Value, error) {
 		}
 		if !first {
 			if c != ',' {
-				return v.rest(out) // broken: the parser says how
+				return v.rest(out) // broken: the parser reports how
 			}
 			v.buf = append(v.buf, ',')
 			v.skip(1)
@@ -98,7 +96,8 @@ func (v *Values) copy() error {
 	return v.sparse(&s)
 }
 
-// take appends what of b belongs to the value and reports whether it ends there.
+// take appends the bytes of b that belong to the value, and reports whether the value ends
+// in b.
 func (v *Values) take(s *span, b []byte) (ended bool, err error) {
 	n := s.end(b)
 	if ended = n > 0; !ended {
@@ -108,7 +107,7 @@ func (v *Values) take(s *span, b []byte) (ended bool, err error) {
 		return false, v.tooLong()
 	}
 	if len(v.buf)+n > cap(v.buf) {
-		v.buf = slices.Grow(v.buf, max(n, min(len(v.buf), v.hold))) // append alone grows by a quarter
+		v.buf = slices.Grow(v.buf, max(n, min(len(v.buf), v.hold))) // append alone would grow by a quarter
 	}
 	v.buf = append(v.buf, b[:n]...)
 	v.skip(n)
@@ -119,7 +118,7 @@ func (v *Values) tooLong() error {
 	return v.fail(rollout.KindLimit, "one value is longer than %d bytes", v.max).WithFix("raise Limits.ValueBytes")
 }
 
-// cut is what an object that ends early gives: the text as far as it goes.
+// cut returns an object that ended early: its text so far.
 func (v *Values) cut(out Value, err error) (Value, error) {
 	if err != io.EOF {
 		return out, v.unreadable(err)
@@ -128,8 +127,8 @@ func (v *Values) cut(out Value, err error) (Value, error) {
 	return out, nil
 }
 
-// rest appends the remainder of a broken object, so that the parser can say
-// what is wrong where.
+// rest appends the remainder of a broken object, so that the parser can report the fault
+// and its place.
 func (v *Values) rest(out Value) (Value, error) {
 	for {
 		if _, err := v.r.Peek(1); err != nil {

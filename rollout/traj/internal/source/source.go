@@ -1,6 +1,5 @@
-// Package source finds files and gives their bytes: files, folders, globs and
-// standard input, decompressed by content, archive members one by one, all of
-// it bounded.
+// Package source finds files (in files, folders, globs and standard input) and returns
+// their bytes, decompressed by content, archives member by member, within limits.
 package source
 
 import (
@@ -16,19 +15,19 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Limits bounds what a file may unfold into.
+// Limits bounds the decompressed size of a file, and the number of members and folders.
 type Limits struct {
 	FileBytes int64 // decompressed bytes of one file or member
-	// Ratio is the greatest decompressed size as a multiple of the compressed one, once
-	// ratioFrom bytes are out. Dumps compress 5 to 60 times, bombs 1,000 times and more.
+	// Ratio is the greatest decompressed size as a multiple of the compressed size, applied
+	// after ratioFrom bytes. Dumps compress 5 to 60 times, bombs 1,000 times and more.
 	Ratio   int64
 	Members int // members of one archive
-	Depth   int // folders below a named one
+	Depth   int // depth of folders below a named one
 }
 
 const ratioFrom = 64 << 20
 
-// Most is how many bytes a file of the given size may unfold into.
+// Most returns how many bytes a file of the given size may decompress to.
 func (w *Walker) Most(size int64) int64 {
 	if size > w.Limits.FileBytes/w.Limits.Ratio {
 		return w.Limits.FileBytes
@@ -36,19 +35,19 @@ func (w *Walker) Most(size int64) int64 {
 	return min(w.Limits.FileBytes, max(ratioFrom, size*w.Limits.Ratio))
 }
 
-// File is one readable thing: a file, or a member of an archive.
+// File is one readable file or member of an archive.
 type File struct {
 	Name  string // path as given; a member is "archive!member"
 	Path  string // path of the file on disk, "" for standard input
-	Rel   string // Name below the folder the caller named, its last element otherwise
-	Named bool   // the caller named it, so it must be readable and known
+	Rel   string // Name relative to the folder that the caller named, otherwise the last element of Name
+	Named bool   // named by the caller, so it must be readable and of a known format
 	open  func() (io.ReadCloser, error)
 }
 
-// Open returns the plain bytes of the file.
+// Open returns the decompressed bytes of the file.
 func (f *File) Open() (io.ReadCloser, error) { return f.open() }
 
-// Ext is the lower-case extension below those of compression.
+// Ext returns the lower-case extension, ignoring extensions of compression.
 func (f *File) Ext() string {
 	name := strings.ToLower(f.Name)
 	for _, z := range []string{".gz", ".zst", ".zstd"} {
@@ -57,25 +56,25 @@ func (f *File) Ext() string {
 	return filepath.Ext(name)
 }
 
-// Stdin is the name that stands for standard input.
+// Stdin is the path of standard input.
 const Stdin = "-"
 
-// known are the extensions looked at in folders.
+// known are the extensions that are read in folders.
 var known = map[string]bool{".json": true, ".jsonl": true, ".ndjson": true, ".traj": true, ".eval": true, ".tpj": true, ".zip": true, ".parquet": true, ".arrow": true, ".pt": true, ".pkl": true}
 
 // Walker enumerates files.
 type Walker struct {
 	Limits Limits
 	Stdin  io.Reader
-	// Ignored is told about files and folders that are passed over, and why.
+	// Ignored is called for files and folders that are not read, with the reason.
 	Ignored func(path, why string)
 
-	taken map[[16]byte]struct{} // digests of the paths of files
+	taken map[[16]byte]struct{} // digests of the paths of files already yielded
 }
 
-// Files yields the files that paths name, in the order given, folders in lexical
-// order. A file that several of them lead to, or a link beside it, comes once. An
-// error is about the path it names; the walk goes on after it.
+// Files yields the files that paths name, in the given order; folders are walked in lexical
+// order. A file is yielded once, even if several paths or links lead to it. An error is
+// about one path; the walk continues after it.
 func (w *Walker) Files(paths []string) iter.Seq2[*File, error] {
 	return func(yield func(*File, error) bool) {
 		w.taken = map[[16]byte]struct{}{}
@@ -87,7 +86,7 @@ func (w *Walker) Files(paths []string) iter.Seq2[*File, error] {
 	}
 }
 
-// path yields the files that p names; false ends the walk, here and below.
+// path yields the files that p names. It returns false if the whole walk must end.
 func (w *Walker) path(p string, yield func(*File, error) bool) bool {
 	if p == Stdin {
 		return yield(w.Reader(Stdin, w.Stdin), nil)
@@ -151,8 +150,8 @@ func (w *Walker) folder(root, p string, depth int, yield func(*File, error) bool
 			w.ignore(q, "hidden")
 			continue
 		}
-		if e.Type().IsRegular() && filepath.Ext(q) == ".tpj" { // its journal is read whole, and may have dropped it by then
-			rel, _ := filepath.Rel(root, q) // q lies below root
+		if e.Type().IsRegular() && filepath.Ext(q) == ".tpj" { // no os.Stat: a live journal may have removed it
+			rel, _ := filepath.Rel(root, q) // q is below root
 			if !w.again(q) && !yield(&File{Name: q, Path: q, Rel: filepath.ToSlash(rel)}, nil) {
 				return false
 			}
@@ -195,7 +194,7 @@ func (w *Walker) ignore(path, why string) {
 	}
 }
 
-// again reports whether the file came before, by any name.
+// again reports whether the file was yielded before, under any name.
 func (w *Walker) again(p string) bool {
 	full, err := filepath.EvalSymlinks(p)
 	if err != nil {
@@ -238,7 +237,7 @@ func (w *Walker) file(p, rel string, named bool, yield func(*File, error) bool) 
 	return yield(f, nil)
 }
 
-// Reader gives a stream the treatment of a named file.
+// Reader returns a stream as a named file.
 func (w *Walker) Reader(name string, r io.Reader) *File {
 	return &File{Name: name, Rel: filepath.Base(name), Named: true, open: func() (io.ReadCloser, error) {
 		return w.plain(name, io.NopCloser(r), 0)

@@ -12,22 +12,22 @@ import (
 	"github.com/turnpack/turnpack/rollout/internal/lines"
 )
 
-// Value is the text of one JSON value of a stream.
+// Value is the text of one JSON value in a stream.
 type Value struct {
 	Text   []byte // valid until the next call
 	Line   int    // 1-based line on which it begins
 	Offset int64  // byte offset in the stream
-	InList bool   // an element of a list the stream consists of
-	Begins bool   // a list began or ended before it: it belongs to no value before
-	Ended  bool   // it is followed by something: not cut off at the end
+	InList bool   // an element of the list that the stream consists of
+	Begins bool   // a list began or ended before it, so it does not continue the previous values
+	Ended  bool   // bytes follow it, so it is not cut off
 
-	// Away are the strings and lists of numbers that Text is without, since the
-	// value is long; Store holds them until the next call.
+	// Away lists the strings and lists of numbers that were taken out of the Text of a long
+	// value; Store holds them until the next call.
 	Away  []jsonscan.Away
 	Store io.ReaderAt
 }
 
-// At is the offset in the stream of an offset in Text.
+// At returns the offset in the stream for an offset in Text.
 func (v Value) At(offset int) int64 {
 	out := v.Offset + int64(offset)
 	for _, a := range v.Away {
@@ -38,18 +38,18 @@ func (v Value) At(offset int) int64 {
 	return out
 }
 
-// EndsList reports whether the stream ends inside v, an element of its list: what is
-// wrong with v is then all that is wrong with the rest.
+// EndsList reports whether the stream ends inside v, a list element. An error in v is then
+// the only error of the rest.
 func (v Value) EndsList() bool {
 	return v.InList && !v.Ended && len(v.Text) > 0 && (v.Text[0] == '{' || v.Text[0] == '[' || v.Text[0] == '"')
 }
 
-// Values splits a stream into JSON values without parsing them: the lines of
-// JSONL, the elements of one big list, or one value over many lines. A value is
-// held in memory, the stream is not; of a value over 16 MiB that is no line, long
-// strings and lists of numbers stay in the file.
+// Values splits a stream into JSON values without parsing them: the lines of JSONL, the
+// elements of one big list, or one value over many lines. One value is in memory at a time.
+// If a value that is not a line is over 16 MiB, its long strings and lists of numbers stay
+// in the file.
 type Values struct {
-	Empty bool // the stream has no byte
+	Empty bool // the stream has no bytes
 
 	r     *bufio.Reader
 	max   int
@@ -68,10 +68,9 @@ type Values struct {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// NewValues looks at the start of r and picks the mode. lined says that the
-// name promises JSONL, which is believed unless the first line shows otherwise.
-// A value has at most max bytes, of which about hold are in memory; 0 is 1 GiB
-// and 16 MiB.
+// NewValues examines the start of r and picks the mode. lined means that the file name
+// promises JSONL, which is believed unless the first line shows otherwise. A value may have
+// at most max bytes, of which about hold are kept in memory; 0 means 1 GiB and 16 MiB.
 func NewValues(r io.Reader, lined bool, max, hold int) (*Values, error) {
 	v := &Values{r: bufio.NewReaderSize(r, 256<<10), max: cmp.Or(max, lines.DefaultBytes), hold: cmp.Or(hold, holdBytes), line: 1}
 	if b, ok := r.(*bounded); ok {
@@ -92,12 +91,12 @@ func NewValues(r io.Reader, lined bool, max, hold int) (*Values, error) {
 	return v, nil
 }
 
-// Lined reports whether each line is a value of its own, so that reading can go
-// on after a broken one.
+// Lined reports whether each line is a value, so that reading can continue after a broken
+// one.
 func (v *Values) Lined() bool { return v.lines != nil }
 
-// opensBare reports whether the first line holds opening brackets and nothing
-// else, as pretty-printed JSON begins and JSONL cannot.
+// opensBare reports whether the first line has only opening brackets, as in pretty-printed
+// JSON and never in JSONL.
 func (v *Values) opensBare() bool {
 	b, _ := v.r.Peek(4 << 10)
 	b = bytes.TrimLeft(bytes.TrimPrefix(b, byteOrderMark), " \t\r\n")
@@ -106,15 +105,15 @@ func (v *Values) opensBare() bool {
 	return ended && len(line) > 0 && len(bytes.Trim(line, "[{ \t")) == 0
 }
 
-// lineLook is how far the end of a first line that begins an object is looked
-// for. One that is longer is read as an object, which does for a line too, but
-// cannot go on after one that is broken.
+// lineLook is how far the end of a first line that begins an object is searched. A longer
+// line is read as an object, which gives the same value, but reading cannot continue after
+// a broken one.
 const lineLook = 16 << 20
 
-// firstLineIsWhole decides between JSONL and one value over many lines: the
-// brackets of the first line balance, or it is not the start of an object or
-// list at all. A list is taken for a line only when another one follows on the
-// next, since a file that is one list can be one very long line.
+// firstLineIsWhole reports whether the stream is JSONL and not one value over many lines:
+// the brackets of the first line balance, or the line does not start an object or list. A
+// list counts as a line only if another list follows on the next line, since a file with a
+// single list can be one very long line.
 func (v *Values) firstLineIsWhole() bool {
 	for n := 4 << 10; ; n *= 2 {
 		b, err := v.r.Peek(n)
@@ -130,7 +129,7 @@ func (v *Values) firstLineIsWhole() bool {
 			if ended && len(rest) > 0 || full {
 				return bytes.HasPrefix(rest, []byte{'['}) && new(span).end(line) > 0
 			}
-		case b[0] != '{' || err != nil && !ended: // no object, or one line altogether
+		case b[0] != '{' || err != nil && !ended: // not an object, or the file is a single line
 			return true
 		case ended:
 			return new(span).end(line) > 0
@@ -149,7 +148,7 @@ func (v *Values) skip(n int) {
 	v.offset += int64(n)
 }
 
-// space skips white space and returns the next byte without reading it.
+// space skips white space and returns the next byte without consuming it.
 func (v *Values) space() (byte, error) {
 	for {
 		b, err := v.r.Peek(1)
@@ -166,7 +165,7 @@ func (v *Values) space() (byte, error) {
 	}
 }
 
-// Failed reports whether no value can follow an error.
+// Failed reports whether no value can follow the last error.
 func (v *Values) Failed() bool {
 	if v.lines != nil {
 		return v.lines.Failed()
@@ -174,8 +173,8 @@ func (v *Values) Failed() bool {
 	return v.err != nil && v.err != io.EOF
 }
 
-// Next returns the next value, io.EOF at the end. In line mode other errors are
-// about one line and the next call goes on; else they are final.
+// Next returns the next value, or io.EOF at the end. In line mode other errors are about
+// one line and the next call continues; otherwise they are final.
 func (v *Values) Next() (Value, error) {
 	if v.err != nil {
 		return Value{}, v.err
@@ -204,7 +203,8 @@ func (v *Values) fail(kind rollout.Kind, format string, args ...any) *rollout.Er
 	return rollout.Errorf(kind, rollout.Where{Line: v.line, Byte: rollout.At(int(v.offset))}, format, args...)
 }
 
-// unreadable passes on an error of the stream that says its own kind and place.
+// unreadable returns a stream error with a kind and a place; an Error is returned
+// unchanged.
 func (v *Values) unreadable(err error) error {
 	if _, ok := errors.AsType[*rollout.Error](err); ok {
 		return err
@@ -212,7 +212,7 @@ func (v *Values) unreadable(err error) error {
 	return v.fail(rollout.KindInput, "cannot be read: %w", err)
 }
 
-// Close drops what was set aside.
+// Close removes the strings set aside.
 func (v *Values) Close() { v.aside.close() }
 
 func (v *Values) next() (Value, error) {
@@ -257,14 +257,13 @@ func (v *Values) next() (Value, error) {
 	return out, nil
 }
 
-// begin empties the buffer for a value.
+// begin clears the buffer for a new value.
 func (v *Values) begin() {
 	v.buf = v.buf[:0]
 	v.aside.reset()
 }
 
-// skipTail passes over the members after the samples, or says what is wrong
-// with them.
+// skipTail skips the members after the samples, or returns their error.
 func (v *Values) skipTail() error {
 	v.tail = false
 	v.begin()
@@ -284,9 +283,9 @@ type span struct {
 	scalar bool
 }
 
-// end returns the length of the value's rest in b, 0 when it goes on after b.
+// end returns how many bytes of b belong to the value, 0 if it continues after b.
 func (s *span) end(b []byte) int {
-	quote := -1 // next quotation mark at or after i, kept so that no byte is searched twice
+	quote := -1 // next quotation mark at or after i, so that no byte is searched twice
 	for i := 0; i < len(b); i++ {
 		if s.quoted {
 			if s.escape {

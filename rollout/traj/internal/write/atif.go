@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// atifVersion is what AppendATIF writes: the first version with all it uses.
+// atifVersion is the version that ATIF writes: the first one with all the features used.
 const atifVersion = "ATIF-v1.7"
 
 // ATIF appends r as one ATIF trajectory on one line, without the newline.
@@ -71,7 +71,7 @@ type atifWriter struct {
 	r       *rollout.Rollout
 	turn    map[int]int // message → turn
 	steps   [][]byte
-	step    *format.Object // the step that takes results
+	step    *format.Object // the step that receives tool results
 	results [][]byte
 	lost    []rollout.Note
 }
@@ -120,7 +120,7 @@ func (w *atifWriter) message(i int) error {
 	return nil
 }
 
-// content is the message body; an absent one is null only where ATIF allows it.
+// content returns the message body; an absent content is null only where ATIF allows it.
 func (w *atifWriter) content(i int) []byte {
 	m := &w.r.Messages[i]
 	if m.NoContent && m.Role != rollout.RoleTool {
@@ -141,7 +141,7 @@ func (w *atifWriter) assistant(i int) error {
 			call.Text("tool_call_id", cmp.Or(c.ID, fmt.Sprintf("call_%d_%d", i, k)))
 			call.Text("function_name", c.Name)
 			arguments := []byte(c.Arguments)
-			if c.Arguments == "" || c.Arguments == "null" { // a call without any
+			if c.Arguments == "" || c.Arguments == "null" { // a call without arguments
 				arguments = []byte("{}")
 			}
 			var d jsonscan.Doc

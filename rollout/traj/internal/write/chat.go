@@ -8,14 +8,14 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// lossNote says what a written form cannot hold.
+// lossNote returns a note about something that a written format cannot hold.
 func lossNote(code string, m rollout.Index, format string, args ...any) rollout.Note {
 	return rollout.Note{Code: code, Message: m, Text: fmt.Sprintf(format, args...)}
 }
 
-// Chat appends r as one line of OpenAI chat JSONL, without the newline:
-// messages, tools, template variables, ids and outcome. The notes name what that form cannot hold:
-// token ids, contexts, exit messages and sampled marks.
+// Chat appends r as one line of OpenAI chat JSONL, without the newline: messages, tools,
+// template variables, ids and outcome. The notes name what this format cannot hold: token
+// ids, contexts, exit messages and sampled marks.
 func Chat(dst []byte, r *rollout.Rollout) ([]byte, []rollout.Note, error) {
 	if r == nil {
 		return dst, nil, r.Validate()
@@ -135,7 +135,7 @@ func contentJSON(m *rollout.Message) []byte {
 	return format.Quote(m.Content)
 }
 
-// oneLine is JSON without line breaks, its literals untouched.
+// oneLine returns JSON without line breaks; literals stay as they are.
 func oneLine(b []byte) []byte {
 	return bytes.Map(func(r rune) rune {
 		if r == '\n' || r == '\r' {

@@ -1,3 +1,3 @@
-// Package write makes lines of other programs' formats from rollouts: OpenAI chat JSONL
-// ([Chat]) and ATIF ([ATIF]). Each comes with notes of what its form cannot hold.
+// Package write writes rollouts as lines of other programs' formats: OpenAI chat JSONL
+// ([Chat]) and ATIF ([ATIF]). Each returns notes about what the format cannot hold.
 package write

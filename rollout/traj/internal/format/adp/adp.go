@@ -113,7 +113,7 @@ func message(in *format.File, x format.Value, i int) (rollout.Message, error) {
 	return m, in.Content(&m, body, i)
 }
 
-// setRole gives an observation its role.
+// setRole sets the role of an observation from its source.
 func setRole(in *format.File, m *rollout.Message, x format.Value) {
 	switch x.Get("source").String() {
 	case "user":

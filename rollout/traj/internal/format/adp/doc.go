@@ -1,5 +1,5 @@
 // Package adp reads trajectories of the Agent Data Protocol: a list of observations and
-// actions, told by class_.
+// actions, distinguished by class_.
 //
 //	{"id": "t1", "details": {}, "content": [
 //	  {"class_": "text_observation", "source": "user", "content": "fix it"},
@@ -7,7 +7,7 @@
 //	  {"class_": "text_observation", "source": "environment", "content": "a.go"},
 //	  {"class_": "message_action", "content": "done"}]}
 //
-// Actions are replies of the policy; observations of source agent are another agent's.
-// Schema 1.3 and later link calls and results by tool_call_id and keep reasoning apart.
-// System prompts, parallel calls and outcomes are not in the data.
+// Actions are replies of the policy; observations with source agent come from another
+// agent. Schema 1.3 and later link calls and results by tool_call_id and store reasoning
+// separately. The data has no system prompts, parallel calls or outcomes.
 package adp

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Importer reads a trajectory and those embedded in it.
+// Importer reads a trajectory and the trajectories embedded in it.
 func Importer() format.Importer {
 	return format.Importer{Name: "atif", Match: match, Read: read}
 }
@@ -34,8 +34,8 @@ func read(in *format.File, v format.Value) error {
 // maxSubagents bounds the nesting of embedded trajectories.
 const maxSubagents = 16
 
-// readTrajectory reads one trajectory and then those embedded in it; parent is the id of
-// the one it is embedded in.
+// readTrajectory reads one trajectory and then its embedded ones; parent is the id of the
+// trajectory that contains it, "" for none.
 func readTrajectory(in *format.File, v format.Value, parent string, depth int) error {
 	if depth > maxSubagents {
 		return in.Fail(0, "/subagent_trajectories", "sub-agents nested deeper than %d", maxSubagents)
@@ -92,8 +92,8 @@ func readTrajectory(in *format.File, v format.Value, parent string, depth int) e
 type trajectory struct {
 	in *format.File
 	r  *rollout.Rollout
-	// reset is true once a sub-agent summarised the history: what the next calls saw
-	// is then not the steps before them.
+	// reset is true once a sub-agent has summarized the history: later calls did not see
+	// the earlier steps then.
 	reset bool
 }
 

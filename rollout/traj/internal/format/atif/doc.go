@@ -9,7 +9,7 @@
 //	   "observation": {"results": [{"source_call_id": "c", "content": "a.go"}]},
 //	   "metrics": {"prompt_token_ids": [1], "completion_token_ids": [2], "logprobs": [-0.1]}}]}
 //
-// Steps of source agent are sampled, but for copied context and steps of no model call.
+// Steps of source agent are sampled, except copied context and steps without a model call.
 // Each embedded sub-agent is a rollout of its own. The outcome is not in the file: harbor
-// keeps a trial as a folder, with what the verifier gave beside agent/trajectory.json.
+// keeps a trial as a folder, with the verifier's results beside agent/trajectory.json.
 package atif

@@ -9,9 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// joinTrial joins what the folder of a trial tells about its trajectory.
-// Continuations and sub-agents lie beside it and share its reward, so they get
-// none: it would count twice.
+// joinTrial adds the results in the folder of a trial to its trajectory. Continuations and
+// sub-agents beside it share its reward but do not get it: it would count twice.
 func joinTrial(in *format.File, r *rollout.Rollout) error {
 	path := filepath.ToSlash(in.Path)
 	if in.Settings.Alone || !strings.HasSuffix(path, "agent/trajectory.json") {
@@ -54,7 +53,7 @@ func joinTrial(in *format.File, r *rollout.Rollout) error {
 	return nil
 }
 
-// harborReward is the reward of that name, or the only one.
+// harborReward returns the reward named reward, or the only one; nil if there is neither.
 func harborReward(v format.Value) *float64 {
 	if f := format.Number(v.Get("reward")); f != nil || v.Len() != 1 {
 		return f
@@ -65,9 +64,8 @@ func harborReward(v format.Value) *float64 {
 	return format.Number(v)
 }
 
-// exception says how a trial ended that ended by an exception. Harbor judges what an
-// agent left that crashed: a reward that it earned all the same counts, but that it earned
-// none may be the crash's doing.
+// exception reads the exception that ended a trial. Harbor grades a trial even if the agent
+// crashed: a positive reward counts, but a reward of 0 may be caused by the crash.
 func exception(in *format.File, r *rollout.Rollout, v format.Value) {
 	kind := v.Get("exception_type").String()
 	if kind == "" {

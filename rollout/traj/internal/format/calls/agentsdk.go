@@ -32,7 +32,7 @@ func readRunState(in *format.File, v format.Value) error {
 	default:
 		return in.Want(given, 0, "/original_input", "a text or a list of items")
 	}
-	items := v.Get("session_items") // all of them; those generated may be what a handoff left
+	items := v.Get("session_items") // all items; generated_items may omit some after a handoff
 	if items.Len() == 0 {
 		items = v.Get("generated_items")
 	}
@@ -59,12 +59,12 @@ func readRunState(in *format.File, v format.Value) error {
 	return in.Emit(r)
 }
 
-// runItems adds the items of a run. Of several agents the first is the policy.
+// runItems adds the items of a run. If there are several agents, the first is the policy.
 func runItems(x *format.Items, items format.Value) error {
 	first := ""
 	for _, item := range items.Items() {
 		kind, raw := item.Get("type").Word(), item.Get("raw_item")
-		if kind == "tool_approval_item" { // a call that waits, which stands in the list already
+		if kind == "tool_approval_item" { // a pending call, which is already in the list
 			continue
 		}
 		if raw.Kind() != jsonscan.Object {
@@ -91,8 +91,8 @@ func runItems(x *format.Items, items format.Value) error {
 	return nil
 }
 
-// AgentsSpan reads spans as the Agents SDK exports them: of type generation, each a call of
-// chat completions. Others hold no messages.
+// AgentsSpan reads spans exported by the Agents SDK. Spans of type generation are calls of
+// chat completions; others hold no messages.
 func AgentsSpan() format.Importer {
 	return format.Importer{Name: "openai-agents", Match: isAgentsSpan, Read: readAgentsSpan, Call: true, Stateless: true}
 }
@@ -119,7 +119,7 @@ func readAgentsSpan(in *format.File, v format.Value) error {
 		return in.Fail(rollout.At(i), "/span_data/output", "found %d replies, expected one", len(replies))
 	}
 	var m rollout.Message
-	if items := replies[0].Get("output"); items.Kind() == jsonscan.Array { // of a call that streamed
+	if items := replies[0].Get("output"); items.Kind() == jsonscan.Array { // a streamed call
 		m, err = in.ResponseMessage(items, i)
 		m.Role = rollout.RoleAssistant
 	} else {

@@ -7,8 +7,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Batch reads what the batch APIs of OpenAI and Anthropic are given and return. A result
-// names its request by custom_id alone, so that the requests must be read before.
+// Batch reads the inputs and results of the batch APIs of OpenAI and Anthropic. A result
+// refers to its request by custom_id alone, so the requests must be read first.
 func Batch() format.Importer {
 	return format.Importer{Name: "batch", Match: isBatch, Read: readBatch, Call: true}
 }
@@ -26,7 +26,7 @@ func isBatchRequest(v format.Value) bool {
 	return v.Get("body").Kind() == jsonscan.Object || v.Get("params").Kind() == jsonscan.Object
 }
 
-// batchRequests are the requests of a reading by custom_id that no result has taken.
+// batchRequests holds the requests read so far, by custom_id, until a result takes them.
 type batchRequests struct{ byID map[string][]byte }
 
 func readBatch(in *format.File, v format.Value) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// CompletionLog reads the files that clients write of a call, one each.
+// CompletionLog reads the log files of clients, one call per file.
 func CompletionLog() format.Importer {
 	return format.Importer{Name: "llm-completion-log", Match: isCompletionLog, Read: readCompletionLog, Call: true}
 }
@@ -29,12 +29,12 @@ func isOpenAIWire(v format.Value, _ *format.File) bool {
 		isResponsesCall(v.Get("request"), v.Get("response"))
 }
 
-// isResponsesCall knows a call of the Responses API.
+// isResponsesCall reports whether a pair is a call of the Responses API.
 func isResponsesCall(request, response format.Value) bool {
 	return !request.Get("input").IsNull() && response.Get("output").Kind() == jsonscan.Array
 }
 
-// refused reports whether a call was answered by an error instead of a reply.
+// refused reports whether the response to a call is an error.
 func refused(v format.Value) bool { return v.Path("response", "error").Kind() == jsonscan.Object }
 
 // Anthropic reads pairs of request and response of the Messages API.
@@ -57,7 +57,7 @@ func readCompletionLog(in *format.File, v format.Value) error {
 	}
 	defs := v.Get("tools")
 	if defs.IsNull() {
-		defs = v.Path("kwargs", "tools") // of V0
+		defs = v.Path("kwargs", "tools") // V0
 	}
 	return readCompletion(in, "", v.Get("messages"), defs, v.Get("kwargs"), v.Get("response"))
 }
@@ -74,10 +74,10 @@ func readOpenAIWire(in *format.File, v format.Value) error {
 	return readCompletion(in, "", q.Get("messages"), q.Get("tools"), q, v.Get("response"))
 }
 
-// readCompletion makes a rollout of each choice of one chat completion: replies to one
-// prompt, which is a group. A run of joined calls went on from one of them, the first
-// as nearly all clients have it, and its outcome says nothing of the others.
-// id is the record's where it has another than the response.
+// readCompletion makes a rollout of each choice of a chat completion; the choices form a
+// group, since they share the prompt. When calls are joined, only one choice is read: a run
+// continues from one reply, the first in nearly all clients, and its outcome does not apply
+// to the others. id is the record's id if it differs from the response's.
 func readCompletion(in *format.File, id string, list, defs, params, response format.Value) error {
 	messages, err := in.ChatMessages(list, "/messages")
 	if err != nil {
@@ -109,14 +109,14 @@ func readCompletion(in *format.File, id string, list, defs, params, response for
 	return nil
 }
 
-// completion is what the choices of a chat completion share.
+// completion holds what the choices of a chat completion share.
 type completion struct {
 	id, group              string
 	messages               []rollout.Message
 	defs, params, response format.Value
 }
 
-// readChoice makes the rollout of choice k.
+// readChoice returns the rollout of choice k.
 func readChoice(in *format.File, c *completion, choice format.Value, k int) (*rollout.Rollout, error) {
 	i := len(c.messages)
 	if choice.Get("message").IsNull() {
@@ -127,7 +127,7 @@ func readChoice(in *format.File, c *completion, choice format.Value, k int) (*ro
 		r.ID += "/" + strconv.Itoa(k)
 	}
 	if c.defs.IsNull() {
-		r.Tools = format.FunctionTools(c.params.Get("functions")) // as they were called before tools
+		r.Tools = format.FunctionTools(c.params.Get("functions")) // the older name of tools
 	}
 	if err := requestKwargs(in, r, c.params); err != nil {
 		return nil, err
@@ -148,11 +148,11 @@ func readChoice(in *format.File, c *completion, choice format.Value, k int) (*ro
 	return r, emit(in, r, c.response)
 }
 
-// emit takes what a record says of a call beside its request and its response, and hands
-// the rollout on.
+// emit reads what a record says about a call besides request and response, and emits the
+// rollout.
 func emit(in *format.File, r *rollout.Rollout, response format.Value) error {
 	format.KeepAny(&r.Metadata, "model", response.Get("model"))
-	if v := in.Record; !v.Get("object").Is("response") { // else it is one by itself
+	if v := in.Record; !v.Get("object").Is("response") { // else the record is the response itself
 		r.Outcome = in.Outcome(v)
 		if r.Instance == "" {
 			r.Instance = format.FirstID(v, "instance_id", "task_id")
@@ -165,9 +165,9 @@ func emit(in *format.File, r *rollout.Rollout, response format.Value) error {
 	return in.Emit(r)
 }
 
-// requestKwargs takes over the variables of a request as it was sent: engines give
-// the template its effort, too. Of agents' configurations only the call knows
-// whether they send theirs.
+// requestKwargs copies the template variables of a request as it was sent, including the
+// reasoning effort, which engines pass to the template. For configurations of agents, the
+// caller must know whether they are sent.
 func requestKwargs(in *format.File, r *rollout.Rollout, request format.Value) error {
 	if err := in.TemplateKwargs(r, request); err != nil {
 		return err
@@ -181,8 +181,8 @@ func requestKwargs(in *format.File, r *rollout.Rollout, request format.Value) er
 	return nil
 }
 
-// readResponses makes a rollout of one call of the Responses API: all items of
-// its output are one reply.
+// readResponses makes a rollout of one call of the Responses API: all items of its output
+// form one reply.
 func readResponses(in *format.File, id string, params, settings, response format.Value) error {
 	r := &rollout.Rollout{ID: cmp.Or(id, format.Identifier(response.Get("id"))), Index: format.NoIndex, Tools: format.FunctionTools(params.Get("tools")), Temperature: format.Temperature(settings.Get("temperature"))}
 	x := format.Items{File: in, Rollout: r, Sampled: rollout.SampledPrefilled}
@@ -248,15 +248,15 @@ func readMessages(in *format.File, id string, q, a format.Value) error {
 	t := rollout.Turn{ID: r.ID, Message: i, FinishReason: r.ExitStatus, StopString: a.Get("stop_sequence").String(), Sampling: format.SamplingOf(q)}
 	in.Capture(&t, a, i)
 	if i > 0 {
-		in.ContinuesPrefill(&t, r.Messages[i-1].Role == rollout.RoleAssistant) // always so in this API
+		in.ContinuesPrefill(&t, r.Messages[i-1].Role == rollout.RoleAssistant) // always the case in this API
 	}
 	r.Turns = []rollout.Turn{t}
 	return emit(in, r, a)
 }
 
-// addMessage adds one Messages-API message: tool results first, one tool
-// message each, then what else a user said; thinking becomes reasoning,
-// tool_use a call whose arguments are an object.
+// addMessage adds one message of the Messages API: first the tool results, each as a tool
+// message, then the rest of the user's content. thinking becomes reasoning; tool_use
+// becomes a call whose arguments are an object.
 func addMessage(in *format.File, r *rollout.Rollout, v format.Value) error {
 	m := rollout.Message{Role: rollout.Role(v.Get("role").Word())}
 	if m.Role == "" {

@@ -6,7 +6,7 @@
 //	{"request": {"system": "…", "messages": […]}, "response": {"content": […]}}     Messages API
 //	{"messages": […], "kwargs": {…}, "response": {"choices": […]}}                  completion log
 //
-// A call is a rollout of one turn, which saw exactly its request; the choices of one call
-// are a group. traj.Options.JoinCalls makes a run of the calls of one. A response that is an error
-// has no reply, so its record is a bad one.
+// A call is a rollout of one turn whose context is exactly its request; the choices of one
+// call form a group. traj.Options.JoinCalls joins the calls of a run to one rollout. A
+// record whose response is an error holds no reply and is an error.
 package calls

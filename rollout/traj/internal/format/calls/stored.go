@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Stored reads responses as the API keeps them: a response by itself, which does not hold
-// what it answered, or beside its input_items.
+// Stored reads responses in the form in which the API stores them: alone, without the
+// request, or beside its input_items.
 func Stored() format.Importer {
 	return format.Importer{Name: "stored-response", Match: isStored, Read: readStored, Call: true, Stateless: true}
 }
@@ -79,8 +79,9 @@ func readStored(in *format.File, v format.Value) error {
 	return readResponses(in, "", params, response, response)
 }
 
-// inOrder is a list of items from the oldest on. The API lists them from the newest unless
-// it was asked otherwise: calls and their results, and where the instructions stand, tell.
+// inOrder returns the items oldest first. The API lists the newest first unless asked
+// otherwise; the order is determined from calls and their results, and from the place of
+// the instructions. known is false if it cannot be determined.
 func inOrder(items []format.Value) (list []format.Value, known bool) {
 	if len(items) < 2 {
 		return items, true

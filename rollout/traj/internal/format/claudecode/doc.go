@@ -1,15 +1,14 @@
-// Package claudecode reads the sessions of Claude Code: what it keeps in
-// ~/.claude/projects, and what claude -p --output-format stream-json (or json --verbose)
-// prints.
+// Package claudecode reads the sessions of Claude Code: the files in ~/.claude/projects,
+// and the output of claude -p --output-format stream-json (or json --verbose).
 //
 //	{"type": "user", "uuid": "u1", "parentUuid": null, "sessionId": "s", "message": {"role": "user", "content": "q"}}
 //	{"type": "assistant", "uuid": "a1", "parentUuid": "u1", "sessionId": "s", "message": {"id": "msg_1", "content": [{"type": "text", "text": "a"}]}}
 //	{"type": "system", "subtype": "compact_boundary", "uuid": "b", "parentUuid": null, "sessionId": "s"}
 //
-// One model response is one reply, however many records its blocks are in: they share
-// message.id. A record goes on from its parentUuid, so that a reply saw the chain of
-// records above it: after a compaction the summary and what was kept, after a rewind not
-// what was taken back. Results of parallel calls may hang on any record of the reply that
-// called. Sub-agents (isSidechain, agentId, or parent_tool_use_id) are rollouts of their
-// own. The system prompt and the definitions of tools are in no session.
+// One model response is one reply, however many records hold its blocks: they share
+// message.id. A record continues from its parentUuid, so a reply saw the chain of its
+// ancestors: after a compaction the summary and the kept messages, after a rewind not the
+// messages taken back. The parent of a parallel call's result may be any record of the
+// reply with the call. Sub-agents (isSidechain, agentId, or parent_tool_use_id) are
+// rollouts of their own. Sessions hold neither the system prompt nor the tool definitions.
 package claudecode

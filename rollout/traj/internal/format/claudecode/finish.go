@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Finish makes a rollout of each thread that has replies.
+// Finish emits a rollout for each thread that has replies.
 func (x *run) Finish() error {
 	session := cmp.Or(x.about["session"], x.about["session_id"])
 	for _, t := range x.threads {
@@ -51,7 +51,7 @@ func (x *run) Finish() error {
 	return nil
 }
 
-// turns builds the replies of a thread from their blocks, and the turns.
+// turns builds the replies of a thread from their blocks, and its turns.
 func (x *run) turns(t *thread) error {
 	r := t.r
 	var doc jsonscan.Doc
@@ -109,7 +109,7 @@ func (x *run) turns(t *thread) error {
 	return nil
 }
 
-// hidden reports thinking whose text is not in the record.
+// hidden reports whether a reply has thinking without text.
 func hidden(body format.Value) bool {
 	for _, b := range body.Items() {
 		if b.Get("type").Is("thinking") && b.Get("thinking").Is("") {
@@ -119,8 +119,8 @@ func hidden(body format.Value) bool {
 	return false
 }
 
-// A view is the messages that a reply saw, in order: the first so many of its thread, and
-// others.
+// view lists the messages that a reply saw, in order: the first `plain` messages of its
+// thread, then rest.
 type view struct {
 	plain int
 	rest  []int
@@ -134,7 +134,7 @@ func (v *view) add(k int) {
 	v.rest = append(v.rest, k)
 }
 
-// parts is the view as a context; nil is the plain history of the message at.
+// parts returns the view as the context of message at; nil is the plain history.
 func (v *view) parts(at int) []rollout.ContextPart {
 	if len(v.rest) == 0 && v.plain == at {
 		return nil
@@ -149,14 +149,15 @@ func (v *view) parts(at int) []rollout.ContextPart {
 	return out
 }
 
-// context is what a reply saw: the messages of the records above it, and all results of
-// the calls among them, wherever they hang.
+// context returns what a reply saw: the messages of its ancestor records, and the results
+// of all calls among them, whatever the parents of the results.
 func (x *run) context(t *thread, p *reply) (parts []rollout.ContextPart, known bool) {
 	p.saw, p.known = x.goesOn(t, p)
 	return p.saw.parts(p.at), p.known
 }
 
-// goesOn is the view of the reply that a reply goes on from, and what came after it.
+// goesOn returns the view of a reply: that of the previous reply in its chain, extended by
+// the messages since.
 func (x *run) goesOn(t *thread, p *reply) (out view, known bool) {
 	q, between := x.before(p)
 	if q == nil {
@@ -172,8 +173,8 @@ func (x *run) goesOn(t *thread, p *reply) (out view, known bool) {
 	return out, true
 }
 
-// before is the reply above a reply whose view is known to hold for it, and the messages
-// between them; nil where there is none.
+// before returns the closest reply among the ancestors of p, and the messages between the
+// two. q is nil if there is none or if its view cannot be extended.
 func (x *run) before(p *reply) (q *reply, between []int) {
 	if !x.linked || p.first.root {
 		return nil, nil
@@ -198,8 +199,8 @@ func (x *run) before(p *reply) (q *reply, between []int) {
 	return nil, nil
 }
 
-// addAll adds messages to a view, after each reply the results of its calls that are not
-// among them.
+// addAll adds messages to a view and, after each reply, the results of its calls that are
+// not in the list.
 func (x *run) addAll(t *thread, p *reply, out *view, list []int) {
 	in := make(map[int]bool, len(list))
 	for _, k := range list {
@@ -227,10 +228,10 @@ func (x *run) addAll(t *thread, p *reply, out *view, list []int) {
 	}
 }
 
-// above lists the messages of the records that a reply goes on from, oldest first.
+// above lists the messages of the ancestor records of a reply, oldest first.
 func (x *run) above(p *reply) (list []int, known bool) {
 	rec := p.first
-	if !x.linked || rec.root && rec.before != nil { // no reply goes on from nothing
+	if !x.linked || rec.root && rec.before != nil { // a reply always has a prompt
 		for k := range p.at {
 			list = append(list, k)
 		}
@@ -246,7 +247,7 @@ func (x *run) above(p *reply) (list []int, known bool) {
 			list = append(list, k)
 		}
 	}
-	var kept []string // after the summary of a compaction, so passed over elsewhere
+	var kept []string // kept messages follow the summary of a compaction, so they are skipped elsewhere
 	var anchor string
 	steps := 0
 	for uuid := rec.parent; ; {
@@ -260,7 +261,8 @@ func (x *run) above(p *reply) (list []int, known bool) {
 		if r != nil && r.thread != p.first.thread {
 			break // a sub-agent begins with its task
 		}
-		// A record that a compaction linked anew says no more what it went on from.
+		// A compaction overwrote the parent of relinked records: what they continued from
+		// is lost.
 		if steps++; r == nil || r.lost || r.seq > p.first.seq || steps > len(x.records) {
 			return nil, false
 		}
@@ -277,7 +279,7 @@ func (x *run) above(p *reply) (list []int, known bool) {
 	return x.preserved(list, kept, anchor)
 }
 
-// parent is what a record goes on from for a reply: the summary, where a compaction
+// parent returns the parent of a record as seen by a reply: the summary, if a compaction
 // before the reply kept records from this one on.
 func (x *run) parent(r *record, uuid string, reply int) string {
 	for i := len(x.cuts) - 1; i >= 0; i-- {
@@ -288,7 +290,7 @@ func (x *run) parent(r *record, uuid string, reply int) string {
 	return r.parent
 }
 
-// preserved puts the messages that a compaction kept after its summary.
+// preserved moves the messages that a compaction kept to the place after its summary.
 func (x *run) preserved(list []int, kept []string, anchor string) ([]int, bool) {
 	var stay []int
 	for _, u := range kept {

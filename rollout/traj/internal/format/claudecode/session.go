@@ -15,7 +15,8 @@ func Session() format.Importer {
 	return format.Importer{Name: "claude-code", Match: isSession, Fold: func(in *format.File) format.Folder { return newRun(in, false) }}
 }
 
-// isSession knows records of a session; some say only what they are about.
+// isSession reports whether v is a record of a session; some kinds are recognized by their
+// type alone.
 func isSession(v format.Value, _ *format.File) bool {
 	kind, ok := v.Get("type").Text()
 	if !ok || v.Get("method").Kind() != jsonscan.Absent {
@@ -32,7 +33,7 @@ func isSession(v format.Value, _ *format.File) bool {
 	return slices.Contains(asides, kind) && v.Get("sessionId").Kind() == jsonscan.String
 }
 
-// Stream reads what --output-format stream-json prints.
+// Stream reads the output of --output-format stream-json.
 func Stream() format.Importer {
 	return format.Importer{Name: "claude-code", Match: isStream, Fold: func(in *format.File) format.Folder { return newRun(in, true) }}
 }
@@ -54,34 +55,34 @@ func isStream(v format.Value, _ *format.File) bool {
 	return false
 }
 
-// asides are records about a session that no model is shown.
+// asides are types of records about a session that are not shown to the model.
 var asides = []string{
 	"summary", "file-history-snapshot", "queue-operation", "progress", "custom-title", "ai-title", "agent-name", "agent-setting", "agent-color", "last-prompt", "tag",
 	"mode", "permission-mode", "pr-link", "worktree-state", "attribution-snapshot", "content-replacement", "speculation-accept", "task-summary",
 	"result", "stream_event", "rate_limit_event", "tool_progress", "tool_use_summary", "auth_status", "keep_alive", "control_request", "control_response", "control_cancel_request", "prompt_suggestion", "streamlined_text", "streamlined_tool_use_summary",
 }
 
-// A record is one line, of which some hold messages.
+// record is one line; some records hold messages.
 type record struct {
 	parent string
-	root   bool // its parent is said to be none
+	root   bool // the record says that it has no parent
 	seq    int
-	from   int // its messages in the thread
+	from   int // its messages in the thread are [from, to)
 	to     int
-	before *record // the one before it in the thread
+	before *record // previous record of the thread
 	thread *thread
-	kept   []string // of a compaction: uuids that stay after the summary
-	anchor string   // of a compaction: the summary that they come after
-	lost   bool     // what is shown from here on is not recorded
-	head   string   // of a compaction: the first record that stays
-	reply  *reply   // that it is a part of
+	kept   []string // of a compaction: uuids kept after the summary
+	anchor string   // of a compaction: the summary before the kept records
+	lost   bool     // the context from here on is not recorded
+	head   string   // of a compaction: the first record kept
+	reply  *reply   // the reply that it is part of
 }
 
-// A run is a file: the main thread and those of sub-agents.
+// run is a file: the main thread and the threads of sub-agents.
 type run struct {
 	in      *format.File
 	stream  bool
-	linked  bool // records say what they go on from
+	linked  bool // records have parents
 	records map[string]*record
 	threads []*thread
 	byAgent map[string]*thread
@@ -89,30 +90,30 @@ type run struct {
 	unknown map[string]bool // kinds of records that were not understood
 	status  rollout.Status
 	exit    string
-	about   map[string]string // facts for the metadata
+	about   map[string]string // values for the metadata
 }
 
-// A thread is the messages of one agent.
+// thread holds the messages of one agent.
 type thread struct {
 	r           *rollout.Rollout
 	agent       string
 	replies     map[string]*reply // by message id
 	order       []*reply
-	answers     map[string]int // message that answers a call
+	answers     map[string]int // call id → index of the message with its result
 	last        *record
 	attachments int
 }
 
-// A reply is a model response, whose blocks come one record each.
+// reply is a model response; each of its blocks has a record of its own.
 type reply struct {
-	at        int // message
+	at        int // index of the message
 	id        string
 	first     *record
 	blocks    [][]byte
 	why       rollout.Sampled
 	finish    string
 	interrupt bool
-	seen      bool // what it saw is known, or known to be lost
+	seen      bool // its context has been determined, perhaps as lost
 	known     bool
 	saw       view
 }
@@ -131,8 +132,8 @@ func (x *run) thread(agent string) *thread {
 	return t
 }
 
-// threadOf is the thread of a record: that of its agent or, in sessions of the time
-// before agents had ids, of the side chain that it goes on from.
+// threadOf returns the thread of a record: that of its agent or, in sessions from before
+// agents had ids, of the side chain that it continues.
 func (x *run) threadOf(v format.Value, uuid, parent string) *thread {
 	if v.Get("isSidechain").True() {
 		if id := v.Get("agentId").String(); id != "" {
@@ -158,7 +159,7 @@ func (x *run) Add(v format.Value) error {
 	}
 	uuid, parent := v.Get("uuid").String(), v.Get("parentUuid").String()
 	if uuid != "" && x.records[uuid] != nil {
-		return nil // sessions that were resumed repeat records
+		return nil // resumed sessions repeat records
 	}
 	t := x.threadOf(v, uuid, parent)
 	rec := &record{parent: parent, root: v.Get("parentUuid").Kind() == jsonscan.Null, from: len(t.r.Messages), thread: t, before: t.last, seq: len(x.records)}
@@ -215,12 +216,12 @@ func (x *run) take(v format.Value, kind string, t *thread, rec *record) error {
 	return nil
 }
 
-// clears tells the command that empties the conversation.
+// clears reports whether a message is the command that empties the conversation.
 func clears(m rollout.Message) bool {
 	return strings.HasPrefix(m.Content, "<command-") && strings.Contains(m.Content, "<command-name>/clear</command-name>")
 }
 
-// interrupted begins what Claude Code writes for a user who stopped a reply.
+// interrupted starts the message that Claude Code writes after a user stopped a reply.
 const interrupted = "[Request interrupted by user]"
 
 func (x *run) user(m format.Value, t *thread) error {
@@ -251,7 +252,7 @@ func (x *run) user(m format.Value, t *thread) error {
 	return nil
 }
 
-// assistant takes the blocks of a response that one record holds.
+// assistant reads the blocks of a response in one record.
 func (x *run) assistant(v format.Value, t *thread, rec *record) error {
 	m, i := v.Get("message"), len(t.r.Messages)
 	if m.Kind() != jsonscan.Object {
@@ -297,7 +298,7 @@ func (x *run) assistant(v format.Value, t *thread, rec *record) error {
 	return nil
 }
 
-// add takes a block, unless an earlier record of the response has it.
+// add adds a block unless an earlier record of the response had it.
 func (p *reply) add(raw []byte) {
 	for _, b := range p.blocks {
 		if string(b) == string(raw) {
@@ -319,7 +320,7 @@ func (x *run) system(v format.Value, t *thread, rec *record) {
 		}
 	case "compact_boundary":
 		rec.lost = x.stream             // the summary is not printed
-		rec.parent, rec.root = "", true // what stands before is shown no more, whatever it names
+		rec.parent, rec.root = "", true // earlier records are not shown any more, whatever the parent says
 		meta := v.Get("compactMetadata")
 		kept := meta.Get("preservedMessages")
 		rec.anchor = kept.Get("anchorUuid").String()
@@ -340,7 +341,7 @@ func (x *run) system(v format.Value, t *thread, rec *record) {
 	}
 }
 
-// segment lists the records from head to tail, nil where they are no chain.
+// segment lists the records from head to tail, nil if they are not a chain.
 func (x *run) segment(head, tail string) []string {
 	out := []string{tail}
 	for tail != head {

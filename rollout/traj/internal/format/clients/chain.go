@@ -8,36 +8,36 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
-// maxSteps bounds how often the records above a branch are gone through, and the parts of
-// all contexts: sessions of people have a few branches.
+// maxSteps bounds the work for a session: the ancestors visited and the context parts
+// stored. Real sessions have a few branches.
 const maxSteps = 1 << 22
 
-// A chain is a session whose records say what they go on from: a reply saw the messages of
-// the records above it.
+// chain is a session whose records name their parents: a reply saw the messages of its
+// ancestors.
 type chain struct {
 	t     *thread.Thread
 	links map[string]*link
-	leaf  string // the record that shown is of
+	leaf  string // the record at which shown ends
 	shown []rollout.ContextPart
 	lost  string
 	steps int
-	parts map[int][]rollout.ContextPart // contexts by message
+	parts map[int][]rollout.ContextPart // contexts by message index
 }
 
-// A link is a record in the chain.
+// link is a record in the chain.
 type link struct {
 	parent   string
 	from, to int    // its messages
-	resets   bool   // what was above it is not shown any more
+	resets   bool   // earlier messages are not shown after it
 	hidden   bool   // its messages are not shown
-	lost     string // why what is shown from here on is not known
+	lost     string // why the context from here on is unknown
 }
 
 func newChain(in *format.File) *chain {
 	return &chain{t: thread.New(in), links: map[string]*link{}, parts: map[int][]rollout.ContextPart{}}
 }
 
-// goOn makes the records down to parent what is shown.
+// goOn sets shown to the messages of the records up to parent.
 func (c *chain) goOn(parent string) error {
 	if parent == c.leaf {
 		return nil
@@ -67,7 +67,7 @@ func (c *chain) goOn(parent string) error {
 	return nil
 }
 
-// show adds a link to what is shown.
+// show appends the messages of a link to shown.
 func (c *chain) show(l *link) {
 	if l.resets {
 		c.shown, c.lost = nil, ""
@@ -84,7 +84,7 @@ func (c *chain) show(l *link) {
 	}
 }
 
-// add takes a record: it goes on from parent, and say adds its messages.
+// add adds a record with the given parent; say adds its messages.
 func (c *chain) add(id, parent string, l *link, say func() error) error {
 	if err := c.goOn(parent); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (c *chain) add(id, parent string, l *link, say func() error) error {
 	for k := l.from; k < l.to; k++ {
 		if m := &c.t.Rollout.Messages[k]; m.Role == rollout.RoleAssistant && m.Sampled == rollout.SampledByPolicy {
 			c.saw(k, l.from)
-			break // the messages after it in the record are results of its calls
+			break // later messages of the record are results of this reply's calls
 		}
 	}
 	c.show(l)
@@ -109,7 +109,7 @@ func (c *chain) add(id, parent string, l *link, say func() error) error {
 	return err
 }
 
-// saw keeps what reply k saw, whose record begins at message from.
+// saw stores the context of reply k.
 func (c *chain) saw(k, from int) {
 	if c.lost != "" {
 		c.t.Unseen[k] = true
@@ -127,7 +127,7 @@ func (c *chain) saw(k, from int) {
 	}
 }
 
-// finish completes the rollout.
+// finish emits the rollout.
 func (c *chain) finish() error {
 	c.t.Lost = ""
 	return c.t.EmitWith(true, c.parts)

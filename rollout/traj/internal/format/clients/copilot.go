@@ -11,15 +11,15 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
-// copilot reads the events of Copilot CLI, ~/.copilot/session-state/*/events.jsonl, and
-// those that copilot --output-format json prints.
+// copilot reads the events of Copilot CLI: ~/.copilot/session-state/*/events.jsonl, and the
+// output of copilot --output-format json.
 func copilot() format.Importer {
 	return format.Importer{Name: "copilot-cli", Match: isCopilot, Fold: func(in *format.File) format.Folder {
 		return &copilotSession{t: thread.New(in), agents: map[string]*thread.Thread{}, open: map[*thread.Thread]map[string]bool{}, unknown: map[string]bool{}}
 	}}
 }
 
-// copilotAreas begin the types of events that no model is shown.
+// copilotAreas are prefixes of event types that are not shown to the model.
 var copilotAreas = []string{
 	"session.", "assistant.", "tool.", "permission.", "hook.", "mcp.", "subagent.", "command.", "commands.", "capabilities.", "user_input.", "elicitation.", "sampling.",
 	"external_tool.", "skills.", "custom_agents.", "extensions.", "canvas.", "binary_asset", "pending_messages.", "auto_mode", "exit_plan_mode.", "model_call", "model.",
@@ -37,13 +37,13 @@ func isCopilot(v format.Value, _ *format.File) bool {
 
 type copilotSession struct {
 	t       *thread.Thread
-	order   []string // of sub-agents
+	order   []string // names of sub-agents
 	agents  map[string]*thread.Thread
-	open    map[*thread.Thread]map[string]bool // calls that wait for their results
+	open    map[*thread.Thread]map[string]bool // calls without results so far
 	unknown map[string]bool
 }
 
-// of is the thread that an event belongs to: sub-agents have their own.
+// of returns the thread of an event; each sub-agent has its own.
 func (s *copilotSession) of(v format.Value) *thread.Thread {
 	name := cmp.Or(v.Get("agentId").String(), v.Path("data", "parentToolCallId").String())
 	if name == "" {

@@ -9,9 +9,9 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
-// copilotChat reads chats of Copilot in VS Code, as "Export Chat" writes them and
-// chatSessions keeps them. What was said stands in the metadata of a request's result, in
-// rounds of a reply and its calls; the response beside it is what was shown.
+// copilotChat reads chats of Copilot in VS Code, from "Export Chat" or chatSessions. The
+// model's texts are in the metadata of a request's result, in rounds of a reply and its
+// calls; the response beside it is what the user was shown.
 func copilotChat() format.Importer {
 	return format.Importer{Name: "copilot-chat", Stateless: true, Match: func(v format.Value, _ *format.File) bool {
 		return v.Get("requests").Kind() == jsonscan.Array && (v.Get("responderUsername").Kind() == jsonscan.String || v.Get("requesterUsername").Kind() == jsonscan.String)
@@ -116,7 +116,8 @@ func copilotRound(t *thread.Thread, round, results format.Value, cut bool) error
 	return nil
 }
 
-// renderedText is the text of parts as they were sent: of type 1.
+// renderedText returns the text of rendered parts (type 1). exact is false if there are
+// other parts.
 func renderedText(v format.Value) (text string, exact bool) {
 	if s, ok := v.Text(); ok {
 		return s, true
@@ -125,7 +126,7 @@ func renderedText(v format.Value) (text string, exact bool) {
 	for _, p := range v.Items() {
 		s, ok := p.Get("text").Text()
 		if n, _ := p.Get("type").Int(); !ok || n != 1 {
-			if n == 3 { // where a cache may end
+			if n == 3 { // a cache breakpoint
 				continue
 			}
 			return "", false
@@ -135,7 +136,8 @@ func renderedText(v format.Value) (text string, exact bool) {
 	return b.String(), v.Len() > 0
 }
 
-// resultText is what the texts of a result say. Others are trees of what is rendered.
+// resultText returns the texts of a result. exact is false if the result has other parts,
+// which are render trees.
 func resultText(v format.Value) (text string, exact bool) {
 	var texts []string
 	exact = true
@@ -150,8 +152,8 @@ func resultText(v format.Value) (text string, exact bool) {
 	return strings.Join(texts, ""), exact && v.Get("content").Kind() == jsonscan.Array
 }
 
-// copilotShown adds the reply of a request without rounds from what was shown, which is
-// what was said only where it is nothing but text.
+// copilotShown adds the reply of a request without rounds from the response shown to the
+// user. It equals what the model wrote only if it is nothing but text.
 func copilotShown(t *thread.Thread, response format.Value, cut bool) {
 	var text strings.Builder
 	why := ""

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// copilotLog reads chatSessions/*.jsonl of VS Code: a session, and the changes to it.
+// copilotLog reads chatSessions/*.jsonl of VS Code: a session, then changes to it.
 func copilotLog() format.Importer {
 	return format.Importer{Name: "copilot-chat", Match: func(v format.Value, _ *format.File) bool {
 		switch kind, ok := v.Get("kind").Int(); {
@@ -22,18 +22,18 @@ func copilotLog() format.Importer {
 	}, Fold: func(in *format.File) format.Folder { return &copilotChanges{in: in} }}
 }
 
-// The kinds of a line.
+// The kinds of lines.
 const (
-	logInitial = iota // the whole session, first of all
-	logSet            // of a member or an element
-	logPush           // onto a list, which is cut to i elements first
-	logDelete         // of a member
+	logInitial = iota // the whole session; the first line
+	logSet            // sets a member or an element
+	logPush           // appends to a list, which is first cut to i elements
+	logDelete         // deletes a member
 )
 
 type copilotChanges struct {
 	in    *format.File
 	state any
-	err   error // the first fault, after which the session is not known
+	err   error // the first fault; the session is unknown after it
 }
 
 func (s *copilotChanges) Add(v format.Value) error {
@@ -77,7 +77,7 @@ func (s *copilotChanges) Add(v format.Value) error {
 	return err
 }
 
-// change replaces what is at a place.
+// change replaces the value at path in x by the result of with.
 func change(x any, path []any, with func(any) (any, bool)) (any, bool) {
 	if len(path) == 0 {
 		return with(x)

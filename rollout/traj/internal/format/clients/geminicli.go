@@ -9,8 +9,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
-// geminiCLI reads the sessions of Gemini CLI, ~/.gemini/tmp/*/chats/session-*: whole as
-// JSON, or a record a line.
+// geminiCLI reads the sessions of Gemini CLI, ~/.gemini/tmp/*/chats/session-*: one JSON
+// object, or one record per line.
 func geminiCLI() []format.Importer {
 	isSession := func(v format.Value) bool {
 		return v.Get("sessionId").Kind() == jsonscan.String && v.Get("projectHash").Kind() == jsonscan.String
@@ -31,14 +31,14 @@ func geminiCLI() []format.Importer {
 	}
 }
 
-// A geminiSession is the records of a session by id: a later one replaces an earlier one
-// of the same id.
+// geminiSession holds the records of a session by id: a later record replaces an earlier
+// one with the same id.
 type geminiSession struct {
 	t     *thread.Thread
 	order []string
 	byID  map[string][]byte
-	// rewritten is how many of the records are what a compression, or results that were
-	// cut, left of those before: the replies among them saw something else.
+	// rewritten is the number of leading records that remained after a compression, or
+	// after results were cut: replies among them saw something else.
 	rewritten int
 }
 
@@ -55,9 +55,9 @@ func (s *geminiSession) Add(v format.Value) error {
 		v = set
 	}
 	id := v.Get("id")
-	if id.Kind() != jsonscan.String || v.Get("type").Kind() != jsonscan.String { // of the session
+	if id.Kind() != jsonscan.String || v.Get("type").Kind() != jsonscan.String { // about the session
 		s.t.Rollout.ID = cmp.Or(v.Get("sessionId").String(), s.t.Rollout.ID)
-		if list := v.Get("messages"); list.Kind() == jsonscan.Array { // takes the place of what there was
+		if list := v.Get("messages"); list.Kind() == jsonscan.Array { // replaces all records so far
 			if len(s.order) > 0 {
 				s.rewritten = list.Len()
 			}
@@ -79,7 +79,7 @@ func (s *geminiSession) keep(id string, v format.Value) {
 	s.byID[id] = v.Clone()
 }
 
-// rewind takes a record and those after it back, all where it is not there.
+// rewind removes a record and those after it, or all records if it is not found.
 func (s *geminiSession) rewind(id string) {
 	at := 0
 	for i, x := range s.order {
@@ -102,7 +102,7 @@ func (s *geminiSession) Finish() error {
 	}
 	for i, id := range s.order {
 		if i == s.rewritten {
-			s.t.Lost = "" // what came after it saw what there is
+			s.t.Lost = "" // later replies saw the records as they are
 		}
 		var d jsonscan.Doc
 		v, err := d.Parse(s.byID[id], jsonscan.Options{NonFinite: true})
@@ -116,7 +116,7 @@ func (s *geminiSession) Finish() error {
 	return s.t.Emit(true)
 }
 
-// message adds a record. Notices of the client are not shown to the model.
+// message adds a record. Notices of the client are not shown to the model and are skipped.
 func (s *geminiSession) message(v format.Value) error {
 	t, body := s.t, v.Get("content")
 	switch kind := v.Get("type").Word(); kind {
@@ -129,7 +129,7 @@ func (s *geminiSession) message(v format.Value) error {
 		for _, c := range v.Get("toolCalls").Items() {
 			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
 		}
-		if v.Get("thoughts").Len() > 0 { // summaries of what is hidden
+		if v.Get("thoughts").Len() > 0 { // summaries of hidden thinking
 			format.Keep(&m.Extra, "thoughts", v.Get("thoughts"))
 			t.In.NoteRedacted(len(t.Rollout.Messages))
 		}
@@ -154,7 +154,7 @@ func (s *geminiSession) message(v format.Value) error {
 	}
 }
 
-// listed adds a message whose content is a text, a part or a list of those.
+// listed adds a message whose content is a text, a part or a list of these.
 func listed(t *thread.Thread, m rollout.Message, body format.Value) error {
 	if s, ok := body.Text(); ok {
 		m.Content = s

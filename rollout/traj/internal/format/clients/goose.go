@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
-// goose reads the sessions of goose: a message a line after one about the session, or
-// what goose session export prints.
+// goose reads the sessions of goose: a header line and one message per line, or the output
+// of goose session export.
 func goose() []format.Importer {
 	d := thread.Dialect{Name: "goose", Is: isGoose, Add: addGoose, List: "conversation", Session: true}
 	all := d.Importers()
@@ -22,7 +22,7 @@ func goose() []format.Importer {
 	return all
 }
 
-// isGoose knows a message: created is a number, and contents have types.
+// isGoose reports whether v is a message: created is a number, and contents have types.
 func isGoose(v format.Value) bool {
 	if v.Get("role").Kind() != jsonscan.String || v.Get("created").Kind() != jsonscan.Number {
 		return false
@@ -32,7 +32,7 @@ func isGoose(v format.Value) bool {
 }
 
 func addGoose(t *thread.Thread, v format.Value) error {
-	if v.Get("working_dir").Kind() == jsonscan.String { // the first line
+	if v.Get("working_dir").Kind() == jsonscan.String { // the header line
 		t.Rollout.ID = format.FirstID(v, "id")
 		return nil
 	}
@@ -107,7 +107,7 @@ func gooseResult(t *thread.Thread, c format.Value) error {
 		if !x.Get("type").Is("text") {
 			return t.Unknown("/content/toolResult", x.Get("type").String())
 		}
-		// What is for the user alone is not sent.
+		// Content for the user alone is not sent to the model.
 		if audience := x.Path("annotations", "audience"); audience.Len() > 0 && !strings.Contains(string(audience.Raw()), "assistant") {
 			continue
 		}
@@ -121,8 +121,8 @@ func gooseResult(t *thread.Thread, c format.Value) error {
 	return nil
 }
 
-// cline reads the api_conversation_history.json of cline and its relatives: the messages
-// of the Messages API, without prompt and tools.
+// cline reads api_conversation_history.json of cline and its forks: messages of the
+// Messages API, without system prompt and tools.
 func cline() format.Importer {
 	return format.Importer{Name: "cline", Match: func(v format.Value, in *format.File) bool {
 		return in.InList && filepath.Base(in.Name) == "api_conversation_history.json" && v.Get("role").Kind() == jsonscan.String
@@ -151,8 +151,8 @@ func addCline(t *thread.Thread, v format.Value) error {
 	return t.In.Blocks(t.Rollout, m, v.Get("content"))
 }
 
-// clineCut reports whether the client says, beside the messages, that it left some out of
-// what it sent.
+// clineCut reports whether, according to ui_messages.json, the client left messages out of
+// its requests.
 func clineCut(in *format.File) bool {
 	shown, err := in.Neighbour("ui_messages.json")
 	if err != nil || bytes.Contains(shown, []byte(`"conversationHistoryDeletedRange":[`)) || bytes.Contains(shown, []byte(`"conversationHistoryDeletedRange": [`)) {

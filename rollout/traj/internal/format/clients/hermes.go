@@ -11,13 +11,13 @@ import (
 )
 
 // hermes reads trajectories of Hermes Agent. They look like ShareGPT, but the agent wrote
-// them: the system prompt is one that no model saw, each reply begins with a block of
-// thoughts, also an empty one, and calls and results are put into tags.
+// them: no model saw the system prompt, each reply begins with a block of thoughts, even an
+// empty one, and calls and results are in tags.
 func hermes() format.Importer {
 	return format.Importer{Name: "hermes-agent", Stateless: true, Match: isHermes, Read: readHermes}
 }
 
-// hermesPrompt begins the system prompt of each, which holds the tools.
+// hermesPrompt starts every system prompt of the format, which holds the tools.
 const hermesPrompt = "You are a function calling AI model. You are provided with function signatures within <tools>"
 
 func isHermes(v format.Value, _ *format.File) bool {
@@ -73,7 +73,7 @@ func readHermes(in *format.File, v format.Value) error {
 }
 
 func hermesTools(t *thread.Thread, text string) error {
-	_, rest, _ := strings.Cut(text, "<tools>\n") // the first names the tag alone
+	_, rest, _ := strings.Cut(text, "<tools>\n") // the first occurrence only mentions the tag
 	defs, _, ok := strings.Cut(rest, "\n</tools>")
 	if !ok {
 		return nil
@@ -85,7 +85,7 @@ func hermesTools(t *thread.Thread, text string) error {
 	return t.Tools(list)
 }
 
-// inTags parses JSON that stands between tags.
+// inTags parses the JSON between tags.
 func inTags(t *thread.Thread, text string) (format.Value, error) {
 	v, err := t.In.Parse([]byte(text))
 	if err != nil {
@@ -94,8 +94,8 @@ func inTags(t *thread.Thread, text string) (format.Value, error) {
 	return v, nil
 }
 
-// hermesReply takes a reply apart again. Where no results follow, what looks like a call is
-// what the model said.
+// hermesReply splits a reply into thoughts, text and calls. If no results follow (called is
+// false), text that looks like a call is plain text of the model.
 func hermesReply(t *thread.Thread, text string, called bool) error {
 	m := rollout.Message{Role: rollout.RoleAssistant}
 	if rest, ok := strings.CutPrefix(text, "<think>\n"); ok {
@@ -121,7 +121,8 @@ func hermesReply(t *thread.Thread, text string, called bool) error {
 	return nil
 }
 
-// hermesResults adds the results of the calls of the reply before, which name their ids.
+// hermesResults adds the results of the previous reply's calls and sets the ids of the
+// calls.
 func hermesResults(t *thread.Thread, text string) error {
 	reply := len(t.Rollout.Messages) - 1
 	for k := 0; text != ""; k++ {

@@ -11,8 +11,8 @@ import (
 )
 
 // kimi reads the contexts of Kimi CLI, ~/.kimi/sessions/*/*/context*.jsonl: the messages as
-// they are sent, the system prompt, and marks between them. Kimi begins a new file where
-// it compacts or takes back, so that a file holds what the last reply saw.
+// sent, the system prompt, and marks between them. Kimi starts a new file when it compacts
+// or takes messages back, so a file holds what the last reply saw.
 func kimi() format.Importer {
 	return format.Importer{Name: "kimi-cli", Match: isKimi, Fold: func(in *format.File) format.Folder {
 		return &kimiContext{t: thread.New(in)}
@@ -35,11 +35,11 @@ func isKimi(v format.Value, in *format.File) bool {
 
 type kimiContext struct {
 	t    *thread.Thread
-	kept bool // what follows a compaction was said before it
+	kept bool // after a compaction: the following messages are older
 }
 
-// kimiSummary begins the message that a compaction leaves, of which the messages up to the
-// next mark were kept.
+// kimiSummary starts the message that a compaction writes; the messages after it, up to the
+// next mark, were kept.
 const kimiSummary = "<system>Previous context has been compacted"
 
 func (k *kimiContext) Add(v format.Value) error { return k.t.OrLose(k.add(v)) }
@@ -116,7 +116,7 @@ func (k *kimiContext) add(v format.Value) error {
 	if v.Get("partial").True() && r == rollout.RoleAssistant {
 		t.Cut[len(t.Rollout.Messages)] = "the reply is partial"
 	}
-	// Newer versions send user messages that stand next to each other as one.
+	// Newer versions send adjacent user messages as one.
 	if n := len(t.Rollout.Messages) - 1; r == rollout.RoleUser && n >= 0 && t.Rollout.Messages[n].Role == r && !kimiNotice(t.Rollout.Messages[n]) && !kimiNotice(m) {
 		format.AddText(&t.Rollout.Messages[n], m.Content)
 		return nil
@@ -127,6 +127,5 @@ func (k *kimiContext) add(v format.Value) error {
 
 func kimiNotice(m rollout.Message) bool { return strings.HasPrefix(m.Content, "<notification ") }
 
-// Finish emits the messages. The system prompt stands in the file where the version wrote
-// it.
+// Finish emits the messages. Some versions write the system prompt to the file.
 func (k *kimiContext) Finish() error { return k.t.Emit(true) }

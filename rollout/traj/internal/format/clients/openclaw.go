@@ -18,7 +18,7 @@ func openClaw() format.Importer {
 	}}
 }
 
-// openClawAsides are records about a session that no model is shown.
+// openClawAsides are types of records about a session that are not shown to the model.
 var openClawAsides = []string{"model_change", "thinking_level_change", "custom", "label", "session_info"}
 
 func isOpenClaw(v format.Value, _ *format.File) bool {
@@ -51,7 +51,7 @@ func (s *openClawSession) Add(v format.Value) error {
 		return nil
 	}
 	id, parent := v.Get("id").String(), v.Get("parentId").String()
-	if id == "" { // of the first version, whose records go on from the one before
+	if id == "" { // first version: a record continues from the previous one
 		parent = s.leaf
 	}
 	l := &link{}
@@ -59,7 +59,7 @@ func (s *openClawSession) Add(v format.Value) error {
 		switch kind {
 		case "message":
 			return s.message(v.Get("message"), l)
-		case "custom_message": // said by an extension in the place of the user
+		case "custom_message": // written by an extension in place of the user
 			return openClawContent(t, rollout.Message{Role: rollout.RoleUser}, v.Get("content"))
 		case "compaction":
 			l.lost = "the session was compacted, and the words around the summary are the client's"
@@ -119,17 +119,18 @@ func (s *openClawSession) unanswered() bool {
 	return false
 }
 
-// sent is when a reply was made, 0 where that is not told.
+// sent returns the time of a reply, 0 if unknown.
 func sent(v format.Value) float64 {
 	f, _ := v.Get("timestamp").Float()
 	return f
 }
 
-// unsentSince is when pi's of a month before did not send replies any more that failed or
-// were stopped, in milliseconds.
+// unsentSince is a time in milliseconds from which pi does not send replies that failed or
+// were stopped: a month after the version that changed this.
 const unsentSince = 1772323200000
 
-// openClawReply adds a reply. One that failed before it said anything was not sent on.
+// openClawReply adds a reply. A reply that failed before it produced anything was not sent
+// later and is skipped.
 func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 	m := rollout.Message{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy}
 	var thoughts []string
@@ -164,7 +165,7 @@ func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 		if m.Content == "" && m.Reasoning == "" && m.ToolCalls == nil {
 			return nil
 		}
-		// Earlier versions sent what there was of such a reply to some providers.
+		// Earlier versions sent the part received of such a reply to some providers.
 		if l.hidden = sent(v) >= unsentSince; !l.hidden {
 			l.lost = "a reply failed or was stopped, and whether later ones saw it depends on the version of the client"
 		}
@@ -174,7 +175,7 @@ func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 	default:
 		t.End(why)
 	}
-	if p := v.Get("provider"); p.Is("openclaw") { // notices of the gateway
+	if p := v.Get("provider"); p.Is("openclaw") { // a notice of the gateway
 		m.Sampled = rollout.SampledScripted
 		delete(t.Cut, at)
 	}
@@ -182,7 +183,7 @@ func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 	return nil
 }
 
-// openClawContent adds a message of texts.
+// openClawContent adds a message whose content is text.
 func openClawContent(t *thread.Thread, m rollout.Message, body format.Value) error {
 	if s, ok := body.Text(); ok {
 		m.Content = s

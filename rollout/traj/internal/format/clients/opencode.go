@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
-// openCode reads what opencode export prints: a session with its messages.
+// openCode reads the output of opencode export: a session with its messages.
 func openCode() format.Importer {
 	return format.Importer{Name: "opencode", Match: isOpenCode, Read: readOpenCode, Stateless: true}
 }
@@ -53,7 +53,7 @@ func openCodePrompt(t *thread.Thread, v format.Value) error {
 			if !p.Get("ignored").True() && s != "" {
 				texts = append(texts, s)
 			}
-		case "file": // texts and folders are shown by parts of their own
+		case "file": // parts of their own show texts and folders
 			if mime := p.Get("mime"); !mime.Is("text/plain") && !mime.Is("application/x-directory") {
 				return t.Unknown("/parts/mime", mime.String())
 			}
@@ -126,7 +126,7 @@ func openCodeReply(t *thread.Thread, v format.Value) error {
 			return t.Unknown("/parts", kind)
 		}
 	}
-	if failed { // a reply that failed is not sent again, one that was stopped is
+	if failed { // a failed reply is not sent again, a stopped one is
 		if s.Message.ToolCalls == nil {
 			s.Cut = "the reply failed or was stopped"
 		}

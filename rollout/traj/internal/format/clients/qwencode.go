@@ -12,14 +12,14 @@ import (
 )
 
 // QwenCode reads the sessions of Qwen Code, ~/.qwen/projects/*/chats/*.jsonl: records with
-// contents of Gemini's API that say what they go on from.
+// contents of Gemini's API that name their parents.
 func QwenCode() format.Importer {
 	return format.Importer{Name: "qwen-code", Match: isQwenCode, Fold: func(in *format.File) format.Folder {
 		return &qwenSession{newChain(in)}
 	}}
 }
 
-// qwenAsides are what records of type system may be that no model is shown.
+// qwenAsides are subtypes of system records that are not shown to the model.
 var qwenAsides = []string{
 	"session_notes", "slash_command", "ui_telemetry", "at_command", "attribution_snapshot", "background_task_completed", "custom_title", "parent_session", "session_source",
 	"session_execution_engine", "omni_recall", "session_model", "session_approval_mode", "rewind", "agent_launch_prompt", "agent_retry", "agent_session_ready",
@@ -53,7 +53,7 @@ func (s *qwenSession) Add(v format.Value) error {
 		switch kind := v.Get("type").Word(); kind {
 		case "user", "assistant", "tool_result":
 			if v.Get("message").IsNull() {
-				return nil // usage alone
+				return nil // only usage
 			}
 			return s.content(v.Get("message"), rollout.SampledByPolicy)
 		case "system":
@@ -64,7 +64,7 @@ func (s *qwenSession) Add(v format.Value) error {
 	})
 }
 
-// content adds a content. Replies that say only thoughts are as they were said.
+// content adds a content. A reply with nothing but thoughts stays as it was written.
 func (s *qwenSession) content(v format.Value, why rollout.Sampled) error {
 	t, m := s.t, rollout.Message{Role: rollout.RoleUser}
 	if v.Get("parts").Kind() != jsonscan.Array {

@@ -40,7 +40,7 @@ func readTrae(in *format.File, v format.Value) error {
 			return in.Want(input, 0, "/llm_interactions/"+strconv.Itoa(i)+"/input_messages", "the messages of a call")
 		}
 		for _, first := range input.Items() {
-			if first.Get("role").Is("system") || t == nil { // a conversation begins
+			if first.Get("role").Is("system") || t == nil { // a new conversation
 				if err := emit(); err != nil {
 					return err
 				}
@@ -81,8 +81,8 @@ func readTrae(in *format.File, v format.Value) error {
 	return emit()
 }
 
-// addTrae adds a message that was sent. The words around an error are those that the
-// clients of Trae Agent send.
+// addTrae adds a message that was sent. The text around an error is that of Trae Agent's
+// clients.
 func addTrae(t *thread.Thread, v format.Value) error {
 	if x := v.Get("tool_result"); x.Kind() == jsonscan.Object {
 		var b strings.Builder

@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Exec reads what codex exec --json prints. It tells what was done, and neither the
-// calls that the model wrote nor what it saw, so nothing of it is sampled for sure.
+// Exec reads the output of codex exec --json. It says what was done, but neither the calls
+// as the model wrote them nor what it saw, so none of it is known to be sampled.
 func Exec() format.Importer {
 	return format.Importer{Name: "codex", Match: matchExec, Fold: func(in *format.File) format.Folder {
 		return &stream{in: in, r: &rollout.Rollout{Index: format.NoIndex}}

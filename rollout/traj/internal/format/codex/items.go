@@ -9,12 +9,12 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// ranks are the kinds of items in the order that they have in a reply.
+// ranks gives each kind of item its place in the order of a reply.
 var ranks = map[string]int{
 	"reasoning": 0, "message": 1, "function_call": 2, "custom_tool_call": 2, "local_shell_call": 2, "tool_search_call": 2, "web_search_call": 2, "image_generation_call": 2,
 }
 
-// item takes one item of the history.
+// item adds one item to the history.
 func (x *run) item(p format.Value) error {
 	i := len(x.r.Messages)
 	if p.Kind() != jsonscan.Object {
@@ -41,7 +41,8 @@ func (x *run) item(p format.Value) error {
 		x.open, x.lost = false, true
 		return nil
 	}
-	// Without counts a reply ends where the kind falls back, or a message follows one.
+	// Without token counts, a reply ends when the rank goes back or a message follows a
+	// message.
 	if !x.counted && x.open && (rank < x.rank || rank == 1 && x.rank == 1) {
 		x.open = false
 	}
@@ -69,12 +70,12 @@ func (x *run) message(p format.Value, i int) error {
 	return nil
 }
 
-// output takes the result of a call.
+// output adds the result of a call.
 func (x *run) output(p format.Value, kind string, i int) error {
 	m := rollout.Message{Role: rollout.RoleTool, ToolCallID: p.Get("call_id").String()}
 	body := p.Get("output")
 	switch {
-	case body.Kind() == jsonscan.Object: // of the first files
+	case body.Kind() == jsonscan.Object: // the first versions
 		body = body.Get("content")
 	case kind == "tool_search_output":
 		m.Content = string(p.Get("tools").Clone())
@@ -91,7 +92,7 @@ func (x *run) output(p format.Value, kind string, i int) error {
 	return nil
 }
 
-// begin opens a reply.
+// begin starts a reply.
 func (x *run) begin() {
 	at := len(x.r.Messages)
 	m := rollout.Message{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy}
@@ -106,7 +107,7 @@ func (x *run) begin() {
 	x.open = true
 }
 
-// see gives a turn the history as its context.
+// see sets the context of a turn to the current history.
 func (x *run) see(t *rollout.Turn) {
 	if first := x.r.TemplateKwargs["reasoning_effort"]; x.lost || first != nil && string(first) != string(format.Quote(x.effort)) {
 		if !x.lost && !x.unknown["effort"] {
@@ -148,8 +149,8 @@ func (x *run) grow(p format.Value, kind string) error {
 	return nil
 }
 
-// reasoning takes what the model thought. A summary is written by another model: it is
-// kept beside the message.
+// reasoning adds the model's reasoning. A summary is written by another model; it goes to
+// Extra.
 func (x *run) reasoning(m *rollout.Message, p format.Value, i int) {
 	var said []string
 	for _, c := range p.Get("content").Items() {
@@ -174,7 +175,7 @@ func (x *run) reasoning(m *rollout.Message, p format.Value, i int) {
 	x.raw = ""
 }
 
-// Finish hands on the rollout.
+// Finish emits the rollout.
 func (x *run) Finish() error {
 	r := x.r
 	if len(r.Messages) == 0 {

@@ -25,31 +25,31 @@ func match(v format.Value, _ *format.File) bool {
 	return bareMeta(v) || v.Get("record_type").Is("state")
 }
 
-// bareMeta knows the first line of files of before September 2025.
+// bareMeta reports whether v is the first line of a file from before September 2025.
 func bareMeta(v format.Value) bool {
 	return v.Get("type").Kind() == jsonscan.Absent && v.Get("id").Kind() == jsonscan.String && v.Get("timestamp").Kind() == jsonscan.String &&
 		v.Get("instructions").Kind() != jsonscan.Absent && v.Len() <= 4
 }
 
-// A run is a file.
+// run is a file while it is read.
 type run struct {
 	in      *format.File
 	r       *rollout.Rollout
 	history []int // messages that the next reply sees
-	lost    bool  // which are not all known
-	lostAt  int   // the first reply of those, -1 = none
+	lost    bool  // the history is not completely known
+	lostAt  int   // the first reply with an unknown history, -1 = none
 
-	open    bool // the last reply may grow
-	rank    int  // of the last item of the reply
-	counted bool // replies are followed by counts of tokens
+	open    bool // the last reply may get more items
+	rank    int  // rank of the last item of the reply
+	counted bool // token counts follow the replies
 	raw     string
 
-	users   []int // of the history: where the turns of users begin
-	awaited bool  // the next message of a user begins one
+	users   []int // indices in history where user turns begin
+	awaited bool  // the next user message begins a turn
 
 	began   time.Time
 	forked  bool
-	copying bool // the items are of another session
+	copying bool // the items are from another session
 	meta    bool
 	effort  string
 	unknown map[string]bool
@@ -83,8 +83,8 @@ func (x *run) Add(v format.Value) error {
 	return err
 }
 
-// copied tells the items that a fork took over: they are written at once with its first
-// line, which no reply could follow as fast.
+// copied detects items that a fork copied from its parent: they have about the same time as
+// its first line, too soon for a new reply.
 func (x *run) copied(v format.Value) {
 	at, err := time.Parse(time.RFC3339, v.Get("timestamp").String())
 	if err != nil {
@@ -125,7 +125,7 @@ func (x *run) notUnderstood(what, kind string) {
 
 func (x *run) session(p format.Value) {
 	if x.meta {
-		x.forked = x.forked || p.Get("id").String() != x.r.ID // a fork repeats that of its parent
+		x.forked = x.forked || p.Get("id").String() != x.r.ID // a fork repeats the meta line of its parent
 		return
 	}
 	x.meta = true
@@ -154,7 +154,7 @@ func (x *run) settings(p format.Value) {
 	}
 }
 
-// event takes what events say of replies and turns; all else of them is for a screen.
+// event reads the events about replies and turns; all other events are for display.
 func (x *run) event(p format.Value) {
 	switch p.Get("type").Word() {
 	case "token_count":
@@ -187,8 +187,8 @@ func (x *run) event(p format.Value) {
 	}
 }
 
-// rollBack takes back the last turns of the user. What was said to the model before a
-// turn, beside the message, may go with it.
+// rollBack takes back the last turns of the user. Context messages before a turn's first
+// message may be removed with it.
 func (x *run) rollBack(p format.Value) {
 	n, ok := p.Get("num_turns").Int()
 	x.open = false
@@ -208,7 +208,7 @@ func (x *run) rollBack(p format.Value) {
 	}
 }
 
-// push adds a message that the model is shown.
+// push adds a message that the model sees.
 func (x *run) push(m rollout.Message) {
 	x.history = append(x.history, len(x.r.Messages))
 	x.r.Messages = append(x.r.Messages, m)
@@ -219,7 +219,7 @@ func (x *run) push(m rollout.Message) {
 	}
 }
 
-// compacted replaces the history.
+// compacted replaces the history by that of a compaction.
 func (x *run) compacted(p format.Value) error {
 	x.open, x.history, x.users = false, nil, nil
 	if n := len(x.r.Messages); n > 0 && x.r.Messages[0].Role == rollout.RoleSystem && x.meta {
@@ -227,7 +227,7 @@ func (x *run) compacted(p format.Value) error {
 	}
 	list := p.Get("replacement_history")
 	if list.Kind() != jsonscan.Array {
-		x.lost = true // user messages up to a limit and the summary, in words that are not recorded
+		x.lost = true // some user messages and the summary, in a wording that is not recorded
 		if s := p.Get("message").String(); s != "" {
 			x.push(rollout.Message{Role: rollout.RoleUser, Content: s})
 		}

@@ -8,13 +8,12 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Alpaca reads instructions with the answer that somebody wrote, as LLaMA-Factory and
-// ms-swift have them.
+// Alpaca reads instructions with written answers, as in LLaMA-Factory and ms-swift.
 func Alpaca() format.Importer {
 	return format.Importer{Name: "alpaca", Match: isAlpaca, Read: readAlpaca, Stateless: true}
 }
 
-// answered are the columns of a question and of its answer.
+// answered lists the columns of questions and their answers.
 var answered = [][2]string{{"instruction", "output"}, {"instruction", "response"}, {"query", "response"}}
 
 func isAlpaca(v format.Value, _ *format.File) bool {
@@ -25,8 +24,8 @@ func isAlpaca(v format.Value, _ *format.File) bool {
 	return (ok || conversed(v)) && pairsOnly(v.Get("history"))
 }
 
-// conversed knows a record whose input is a conversation that the output answers, as
-// Nemotron's sets of before messages are.
+// conversed reports whether a record's output answers a conversation in its input, as in
+// Nemotron's sets from before they had messages.
 func conversed(v format.Value) bool {
 	if v.Get("output").Kind() != jsonscan.String || v.Get("input").Kind() != jsonscan.Array || v.Get("instruction").Kind() == jsonscan.String {
 		return false
@@ -48,7 +47,7 @@ func answerOf(v format.Value) (pair [2]string, ok bool) {
 	return pair, false
 }
 
-// pairsOnly knows a history of questions with their answers.
+// pairsOnly reports whether v is a history of questions with answers.
 func pairsOnly(v format.Value) bool {
 	for _, x := range v.Items() {
 		if x.Kind() != jsonscan.Array || x.Len() != 2 {
@@ -58,8 +57,8 @@ func pairsOnly(v format.Value) bool {
 	return v.IsNull() || v.Kind() == jsonscan.Array
 }
 
-// readAlpaca reads a record, whose replies are demonstrations: nobody says that the
-// policy sampled them.
+// readAlpaca reads a record. Its replies are demonstrations: nothing says that the policy
+// sampled them.
 func readAlpaca(in *format.File, v format.Value) error {
 	pair, ok := answerOf(v)
 	if conversed(v) {

@@ -40,7 +40,7 @@ func isChat(v format.Value, _ *format.File) bool {
 	return true
 }
 
-// readChat reads messages, tools, ids and outcome under the names in use.
+// readChat reads messages, tools, ids and outcome under all names in use.
 func readChat(in *format.File, v format.Value) error {
 	list, key := chatList(v)
 	list, err := in.ParseInner(list, "/"+key)
@@ -91,7 +91,7 @@ func readChat(in *format.File, v format.Value) error {
 		return err
 	}
 	in.Leftover(r, v, append(slices.Concat(systemKeys, opinionKeys, toolKeys), key, "model_patch", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs", "template_kwargs")...)
-	for _, key := range []string{"engine", "model"} { // they say whose prompts the record holds
+	for _, key := range []string{"engine", "model"} { // they name the model that the prompts were for
 		x := v.Path("metadata", key)
 		if _, there := r.Metadata[key]; !there && x.Kind() == jsonscan.String {
 			format.Keep(&r.Metadata, key, x)
@@ -102,7 +102,7 @@ func readChat(in *format.File, v format.Value) error {
 	return in.Emit(r)
 }
 
-// chatOutcome reads how the run went, and how it ended, under the names in use.
+// chatOutcome reads the outcome and status under all names in use.
 func chatOutcome(in *format.File, r *rollout.Rollout, v format.Value) {
 	for _, key := range []string{"resolved", "verified"} {
 		if b := in.Resolved(v.Get(key)); r.Outcome.Resolved == nil {
@@ -121,7 +121,7 @@ func chatOutcome(in *format.File, r *rollout.Rollout, v format.Value) {
 	chatError(r, v.Get("error"))
 	maybeOutcome(in, r, v)
 	for _, key := range []string{"finish_reason", "stop_reason"} {
-		// Other words under these names are a harness's, about the run.
+		// Other values of these keys come from a harness and describe the run.
 		if why := v.Get(key).String(); slices.Contains(format.ReplyEnds, why) {
 			if format.EndLast(r, why); r.Status == rollout.StatusUnknown {
 				r.Status = format.StatusOf(why)
@@ -130,8 +130,8 @@ func chatOutcome(in *format.File, r *rollout.Rollout, v format.Value) {
 	}
 }
 
-// maybeOutcome notes a key that may say how the run went, where nothing else does: what
-// its number or truth value means only the recorder knows.
+// maybeOutcome notes a key that may be an outcome, if no outcome was read: only the
+// recorder knows what its value means.
 func maybeOutcome(in *format.File, r *rollout.Rollout, v format.Value) {
 	if r.Outcome.Resolved != nil || r.Outcome.Reward != nil {
 		return
@@ -144,8 +144,8 @@ func maybeOutcome(in *format.File, r *rollout.Rollout, v format.Value) {
 	}
 }
 
-// chatError reads an error beside the messages: where the run earned nothing, that may be
-// the error's doing and not the policy's.
+// chatError reads an error beside the messages. If the run has no success or positive
+// reward, the error may be the cause, and not the policy.
 func chatError(r *rollout.Rollout, v format.Value) {
 	detail := cmp.Or(v.Get("message").String(), format.PlainText(v))
 	earned := r.Outcome.Resolved != nil && *r.Outcome.Resolved || r.Outcome.Reward != nil && *r.Outcome.Reward > 0
@@ -156,7 +156,7 @@ func chatError(r *rollout.Rollout, v format.Value) {
 	r.Status, r.Failure = rollout.StatusFailed, &rollout.Failure{Reason: "error", Detail: detail}
 }
 
-// chatSettings reads what the calls were given beside the messages.
+// chatSettings reads the call settings beside the messages.
 func chatSettings(in *format.File, r *rollout.Rollout, v format.Value, blocks bool) error {
 	for _, settings := range []format.Value{v, v.Get("sampling_params"), v.Get("sampling_args")} {
 		if err := in.TemplateKwargs(r, settings); err != nil {
@@ -183,14 +183,14 @@ func chatSettings(in *format.File, r *rollout.Rollout, v format.Value, blocks bo
 	return nil
 }
 
-// toolKeys are where a record keeps the definitions of tools.
+// toolKeys are keys of tool definitions.
 var toolKeys = []string{"tools", "available_tools", "functions", "tool_definitions", "tool_defs", "tool_schemas"}
 
-// replyKeys are columns that may hold the reply to messages which hold none.
+// replyKeys are columns that may hold the reply if the messages have none.
 var replyKeys = []string{"completion", "response", "output", "reply", "choices", "generations", "responses", "completions", "candidates"}
 
-// chatOrBlocks reads a list of messages and tells which message each entry of the
-// list became: the last one, of an entry that also holds tool results.
+// chatOrBlocks reads a list of messages. at gives the index of the message for each entry:
+// the last one, if the entry also holds tool results.
 func chatOrBlocks(in *format.File, list format.Value, field string, blocks bool) (messages []rollout.Message, at []int, err error) {
 	if list.Kind() != jsonscan.Array {
 		return nil, nil, in.Want(list, 0, field, "a list of messages")
@@ -213,7 +213,7 @@ func chatOrBlocks(in *format.File, list format.Value, field string, blocks bool)
 	return r.Messages, at, nil
 }
 
-// chatEntry is a message of a chat, whose text may stand under value or text.
+// chatEntry reads a chat message whose text may be under value or text.
 func chatEntry(in *format.File, x format.Value, i int) (rollout.Message, error) {
 	if x.Get("content").Kind() != jsonscan.Absent {
 		return in.ChatMessage(x, i)
@@ -227,8 +227,8 @@ func chatEntry(in *format.File, x format.Value, i int) (rollout.Message, error) 
 	return m, err
 }
 
-// chatBlocks adds a message whose content may hold blocks; calls, the id that a
-// result answers and reasoning may stand beside them all the same.
+// chatBlocks adds a message whose content may hold blocks; calls, the call id of a result
+// and reasoning may be beside the content.
 func chatBlocks(in *format.File, r *rollout.Rollout, x format.Value) error {
 	i, body := len(r.Messages), x.Get("content")
 	if body.Kind() != jsonscan.Array {
@@ -243,7 +243,7 @@ func chatBlocks(in *format.File, r *rollout.Rollout, x format.Value) error {
 			return err
 		}
 	}
-	m, err := in.Message(x, i, role, body) // its reasoning and calls
+	m, err := in.Message(x, i, role, body) // reads reasoning and calls
 	if err != nil {
 		return err
 	}
@@ -251,8 +251,8 @@ func chatBlocks(in *format.File, r *rollout.Rollout, x format.Value) error {
 	return in.Blocks(r, m, body)
 }
 
-// captureMessages takes the token fields that some recorders write on the
-// assistant messages themselves; at tells which message each entry became.
+// captureMessages reads token fields that some recorders write on the assistant messages;
+// at gives the message of each entry.
 func captureMessages(in *format.File, r *rollout.Rollout, list format.Value, at []int) {
 	next := 0
 	for i, m := range list.Items() {

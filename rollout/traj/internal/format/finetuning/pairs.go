@@ -31,8 +31,8 @@ func isPreference(v format.Value, _ *format.File) bool {
 	return is
 }
 
-// readPreference refuses a pair: that one reply was preferred says neither that the
-// policy sampled them nor what they are worth.
+// readPreference returns an error: a preference says neither that the policy sampled the
+// replies nor what they are worth.
 func readPreference(in *format.File, v format.Value) error {
 	pair, is := preferencePair(v)
 	if !is {
@@ -44,7 +44,7 @@ func readPreference(in *format.File, v format.Value) error {
 		WithFix("keep it for a preference trainer, or write the replies as rollouts with rewards of their own")
 }
 
-// PromptCompletion reads a prompt with what was sampled for it.
+// PromptCompletion reads a prompt with a sampled completion.
 func PromptCompletion() format.Importer {
 	return format.Importer{Name: "prompt-completion", Match: isPromptCompletion, Read: readPromptCompletion, Stateless: true}
 }
@@ -56,11 +56,11 @@ func isPromptCompletion(v format.Value, _ *format.File) bool {
 	return said(v.Get("prompt")) && said(v.Get("completion")) && v.Get("messages").IsNull()
 }
 
-// renderedMarks begin messages in prompts that a chat template wrote.
+// renderedMarks occur in prompts that a chat template rendered, at the start of messages.
 var renderedMarks = []string{"<|im_start|>", "<|start_header_id|>", "<start_of_turn>", "<|turn>", "[INST]", "<|user|>", "<|User|>", "<｜User｜>", "<|start|>", "<|im_user|>"}
 
-// readPromptCompletion reads a prompt and what was sampled for it: each a list of
-// messages, one message, or a text that a user or the assistant said.
+// readPromptCompletion reads a prompt and its completion: each a list of messages, one
+// message, or a text of the user or the assistant.
 func readPromptCompletion(in *format.File, v format.Value) error {
 	r := &rollout.Rollout{
 		ID: format.FirstID(v, "traj_id", "rollout_id", "id", "uuid"), Instance: format.FirstID(v, "instance_id", "task_id", "example_id", "prompt_id"), Index: format.NoIndex,
@@ -118,8 +118,8 @@ func readPromptCompletion(in *format.File, v format.Value) error {
 	return in.Emit(r)
 }
 
-// asMessages is a list of messages that a table holds as JSON text; any other text is what
-// was said.
+// asMessages parses a text that is JSON of messages, as tables hold them; other values are
+// returned unchanged.
 func asMessages(in *format.File, x format.Value) format.Value {
 	s, ok := x.Text()
 	if !ok || !strings.HasPrefix(s, "[") && !strings.HasPrefix(s, "{") {
@@ -144,7 +144,7 @@ func asMessages(in *format.File, x format.Value) format.Value {
 	return inner
 }
 
-// side reads one side, whose messages begin at place i of the rollout.
+// side reads the prompt or the completion; its messages begin at index i of the rollout.
 func side(in *format.File, v format.Value, key string, role rollout.Role, i int) ([]rollout.Message, error) {
 	x := asMessages(in, v.Get(key))
 	switch x.Kind() {

@@ -9,10 +9,10 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// applyTrainFlag takes the mark of fine-tuning sets that a reply is not to be trained.
-// They do not say why, so whose it is stays unknown.
+// applyTrainFlag handles marks that a reply is not to be trained. They give no reason, so
+// Sampled becomes unknown.
 func applyTrainFlag(in *format.File, m *rollout.Message, v format.Value, i int) {
-	skip := v.Get("train_detail").Len() > 0 // of axolotl: marks of parts of the text
+	skip := v.Get("train_detail").Len() > 0 // axolotl: marks for parts of the text
 	for _, key := range []string{"weight", "train", "training", "loss"} {
 		b, said := v.Get(key).Bool()
 		f, number := v.Get(key).Float()
@@ -24,7 +24,7 @@ func applyTrainFlag(in *format.File, m *rollout.Message, v format.Value, i int) 
 	}
 }
 
-// opinion takes the label of an unpaired preference: label of TRL, kto_tag of
+// opinion reads the label of an unpaired preference: label of TRL, kto_tag of
 // LLaMA-Factory.
 func opinion(in *format.File, r *rollout.Rollout, v format.Value) {
 	for _, key := range opinionKeys {
@@ -37,7 +37,7 @@ func opinion(in *format.File, r *rollout.Rollout, v format.Value) {
 
 var opinionKeys = []string{"label", "kto_tag"}
 
-// bodyOf is the text of a message under the first of the keys that it has.
+// bodyOf returns the value of the first key that is present.
 func bodyOf(x format.Value, keys ...string) format.Value {
 	for _, key := range keys {
 		if b := x.Get(key); b.Kind() != jsonscan.Absent {
@@ -47,12 +47,12 @@ func bodyOf(x format.Value, keys ...string) format.Value {
 	return format.Value{}
 }
 
-// systemKeys are where a record keeps its system prompt beside the messages.
+// systemKeys are keys of a system prompt beside the messages.
 var systemKeys = []string{"system", "system_prompt", "instructions"}
 
-// systemPrompt puts the system prompt that stands beside the messages before them,
-// and reports whether it did. Where the messages begin with one, or the task repeats
-// the text, they count; of several that differ the first one does.
+// systemPrompt inserts the system prompt given beside the messages before them, and reports
+// whether it did. If the messages already begin with one, or the task repeats the text, the
+// messages stay as they are; if several keys differ, the first one counts.
 func systemPrompt(in *format.File, r *rollout.Rollout, v format.Value) (added bool, err error) {
 	for _, key := range systemKeys {
 		x := v.Get(key)
@@ -86,13 +86,14 @@ func systemPrompt(in *format.File, r *rollout.Rollout, v format.Value) (added bo
 	return added, nil
 }
 
-// mediaKeys are columns of pictures and sounds, with what stands for one in a text.
+// mediaKeys are columns of images, videos and sounds, with the placeholder for one in a
+// text.
 var mediaKeys = []struct{ key, mark string }{
 	{"images", "<image>"}, {"image", "<image>"}, {"videos", "<video>"}, {"video", "<video>"}, {"audios", "<audio>"}, {"audio", "<audio>"},
 }
 
-// media refuses a record whose pictures or sounds stand in a column beside the
-// messages: the text alone is not what the model saw.
+// media refuses a record with images, videos or sounds in a column beside the messages: the
+// text alone is not what the model saw.
 func media(in *format.File, r *rollout.Rollout, v format.Value) error {
 	for _, c := range mediaKeys {
 		x := v.Get(c.key)

@@ -10,12 +10,12 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// replies are those of records that repeat the conversation so far, each with its
-// context.
+// replies are digests of replies with their contexts, from records that repeat the
+// conversation so far.
 type replies map[[16]byte]struct{}
 
-// episode names the run of such a record, and marks the replies that an earlier
-// record of the run holds in the same context: each was sampled once.
+// episode names the run of such a record, and marks replies that an earlier record of the
+// run has in the same context: each was sampled once.
 func episode(in *format.File, r *rollout.Rollout, v format.Value) {
 	run := format.FirstID(v, "run_id", "trial_name")
 	if run == "" || v.Get("episode").Kind() != jsonscan.String {
@@ -59,7 +59,7 @@ func isShareGPT(v format.Value, _ *format.File) bool {
 	return first.Get("from").Kind() == jsonscan.String
 }
 
-// shareList is the conversation of a record and its key; LMSYS writes the singular.
+// shareList returns the conversation of a record and its key; LMSYS uses the singular.
 func shareList(v format.Value) (list format.Value, key string) {
 	if list = v.Get("conversations"); list.Kind() != jsonscan.Absent {
 		return list, "conversations"
@@ -67,7 +67,7 @@ func shareList(v format.Value) (list format.Value, key string) {
 	return v.Get("conversation"), "conversation"
 }
 
-// scriptedBytes is the longest opening reply that is taken for a canned "OK".
+// scriptedBytes is the maximum length of an opening reply that may be a canned "OK".
 const scriptedBytes = 80
 
 func readShareGPT(in *format.File, v format.Value) error {
@@ -155,7 +155,7 @@ func shareMessage(in *format.File, x format.Value, i int) (rollout.Message, erro
 	format.Drop(&m.Extra, "from", "value", "text", "loss", "weight", "train")
 	if m.Role == rollout.RoleAssistant {
 		m.Sampled = rollout.SampledByPolicy
-		// The published AgentTuning sets mark replies that are not to be trained.
+		// The published AgentTuning sets mark replies that must not be trained.
 		train := x.Get("loss")
 		if b, ok := train.Bool(); ok && !b {
 			m.Sampled = rollout.SampledScripted
@@ -167,8 +167,8 @@ func shareMessage(in *format.File, x format.Value, i int) (rollout.Message, erro
 	return m, nil
 }
 
-// cannedReply points at a short opening "OK" that a script wrote in some sets.
-// The mark that would prove it is lost, so it stays counted as sampled.
+// cannedReply notes a short opening reply, such as an "OK" that a script wrote in some
+// sets. The mark that would prove it is lost, so the reply still counts as sampled.
 func cannedReply(in *format.File, r *rollout.Rollout) {
 	if len(r.Turns) < 2 {
 		return

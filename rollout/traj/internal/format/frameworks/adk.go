@@ -48,14 +48,14 @@ func isADKEvent(v format.Value) bool {
 
 type adkSession struct {
 	t     *thread.Thread
-	agent string // whose replies are read
+	agent string // the agent that is the policy
 }
 
 func (s *adkSession) Add(v format.Value) error { return s.t.OrLose(s.add(v)) }
 func (s *adkSession) Finish() error            { return s.t.Emit(true) }
 
-// add adds what an event says. Of several agents the first is the policy: what others say
-// it is shown in words of its own.
+// add adds the content of an event. If there are several agents, the first is the policy:
+// it sees the others' replies in a wording of ADK.
 func (s *adkSession) add(v format.Value) error {
 	t, author := s.t, v.Get("author").Word()
 	if !isADKEvent(v) {
@@ -66,7 +66,7 @@ func (s *adkSession) add(v format.Value) error {
 		if actions := v.Get("actions"); actions.Get("compaction").Kind() == jsonscan.Object || actions.Get("rewindBeforeInvocationId").Kind() == jsonscan.String || actions.Get("rewind_before_invocation_id").Kind() == jsonscan.String {
 			t.Lose("the history was compacted or taken back")
 		}
-		return nil // a piece of what a later event holds whole, or a change of the state
+		return nil // a partial text that a later event repeats whole, or a state change
 	}
 	parts := content.Get("parts")
 	if parts.Kind() != jsonscan.Array {

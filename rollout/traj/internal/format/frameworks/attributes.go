@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// A tree is attributes by the words of their keys.
+// tree holds attributes by the parts of their dotted keys.
 type tree struct {
 	raw  json.RawMessage
 	keys []string
@@ -31,7 +31,7 @@ func (n *tree) put(path []string, raw json.RawMessage) {
 	n.raw = raw
 }
 
-// append writes a tree as JSON: a list where the words are numbers.
+// append writes a tree as JSON; a node whose keys are all numbers is a list.
 func (n *tree) append(b []byte) []byte {
 	if n.kids == nil {
 		return append(b, n.raw...)
@@ -61,8 +61,8 @@ func (n *tree) append(b []byte) []byte {
 	return append(b, end)
 }
 
-// anyValue is a value of the protocol as JSON, nil where there is none: its numbers may be
-// text.
+// anyValue returns a value of the OpenTelemetry protocol as JSON, nil if there is none. Its
+// numbers may be strings.
 func anyValue(v format.Value) []byte {
 	for kind, x := range v.Members() {
 		switch kind {
@@ -97,8 +97,8 @@ func orNull(b []byte) []byte {
 	return b
 }
 
-// attributes are those of a span as one object: written flat, nested, or as the list of
-// the protocol.
+// attributes returns the attributes of a span as one object. They may be written flat,
+// nested, or as the list of the protocol.
 func attributes(in *format.File, v format.Value) (format.Value, error) {
 	var t tree
 	put := func(key string, raw []byte) { t.put(strings.SplitN(key, ".", 32), raw) }

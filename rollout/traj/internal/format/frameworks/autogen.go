@@ -7,8 +7,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
-// autoGen reads the contexts of AutoGen's models: lists of messages, records with them, and
-// what save_state of an agent or a team returns, whose agents are a rollout each.
+// autoGen reads the model contexts of AutoGen: lists of messages, records with them, and
+// the result of save_state of an agent or a team; each agent of a team is a rollout.
 func autoGen() []format.Importer {
 	d := thread.Dialect{Name: "autogen", Is: isAutoGen, Add: addAutoGen, List: "messages"}
 	state := format.Importer{Name: "autogen", Stateless: true, Match: func(v format.Value, _ *format.File) bool {
@@ -60,7 +60,7 @@ func readAutoGenAgent(in *format.File, name string, v format.Value) error {
 		t.Rollout.ID = name
 		format.KeepText(&t.Rollout.Metadata, "agent", name)
 	}
-	return t.Emit(true) // system messages are the agent's, and not of its context
+	return t.Emit(true) // system messages belong to the agent and are not in its context
 }
 
 func addAutoGen(t *thread.Thread, v format.Value) error {
@@ -95,8 +95,8 @@ func addAutoGen(t *thread.Thread, v format.Value) error {
 			}
 			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("arguments")))
 		}
-		// What was thought is told apart by no more than this: a model that calls tools
-		// may have said it beside the calls.
+		// AutoGen does not distinguish thoughts further: a model that calls tools may have
+		// written this text beside the calls.
 		if s, ok := v.Get("thought").Text(); ok {
 			if m.Reasoning = s; m.ToolCalls != nil {
 				t.In.Note("thought_beside_calls", t.At(), "AutoGen keeps what was said beside calls and what was thought under one key; it is read as reasoning")

@@ -15,8 +15,8 @@ func contents() []format.Importer {
 	return thread.Dialect{Name: "gemini-contents", Is: isContent, Add: addContent, List: "contents", Call: contentsCall}.Importers()
 }
 
-// contentsCall knows a request beside its response, as batches of Vertex AI write them, and a
-// request that the response or its candidates were added to.
+// contentsCall recognizes a request beside its response, as in batches of Vertex AI, and a
+// request to which the response or its candidates were added.
 func contentsCall(v format.Value) (c thread.Call, is bool) {
 	response := v
 	if c.Request = v; v.Get("response").Kind() == jsonscan.Object {
@@ -39,7 +39,8 @@ func contentsCall(v format.Value) (c thread.Call, is bool) {
 	return c, true
 }
 
-// isContent knows a content: its parts have no type, but a key for what they are.
+// isContent reports whether v is a content: its parts have no type, but a key that names
+// their kind.
 func isContent(v format.Value) bool {
 	role := v.Get("role")
 	if v.Get("parts").Kind() != jsonscan.Array || !role.Is("user") && !role.Is("model") && !role.Is("function") && !role.IsNull() {

@@ -14,8 +14,8 @@ func converse() []format.Importer {
 	return thread.Dialect{Name: "bedrock-converse", Is: isConverse, Add: addConverse, List: "messages", All: true, Call: converseCall}.Importers()
 }
 
-// converseCall knows a request beside its response, together in one object, and as the
-// invocation log of Bedrock writes them.
+// converseCall recognizes a request beside its response, both in one object, and the
+// invocation log of Bedrock.
 func converseCall(v format.Value) (c thread.Call, is bool) {
 	response := v
 	switch {
@@ -30,7 +30,8 @@ func converseCall(v format.Value) (c thread.Call, is bool) {
 	return c, c.Reply.Kind() == jsonscan.Object && c.Request.Get("messages").Kind() == jsonscan.Array
 }
 
-// isConverse knows a message: its blocks have no type, but a key for what they are.
+// isConverse reports whether v is a message: its blocks have no type, but a key that names
+// their kind.
 func isConverse(v format.Value) bool {
 	for _, b := range v.Get("content").Items() {
 		if b.Kind() != jsonscan.Object || b.Get("type").Kind() != jsonscan.Absent {
@@ -52,7 +53,7 @@ func isConverse(v format.Value) bool {
 	return false
 }
 
-// soleMember reports whether a block has one member that is not null.
+// soleMember reports whether exactly one member of a block is not null.
 func soleMember(b format.Value) bool {
 	n := 0
 	for _, x := range b.Members() {
@@ -68,7 +69,7 @@ func addConverse(t *thread.Thread, v format.Value) error {
 	if err != nil {
 		return err
 	}
-	if s, ok := v.Get("content").Text(); ok { // not of the API, but of what is built on it
+	if s, ok := v.Get("content").Text(); ok { // not part of the API, but of libraries on top of it
 		t.Text(role, s)
 		return nil
 	}
@@ -106,7 +107,7 @@ func addConverse(t *thread.Thread, v format.Value) error {
 				} else {
 					t.In.NoteRedacted(len(t.Rollout.Messages))
 				}
-			case "guardContent": // what a guardrail looks at, shown as it is
+			case "guardContent": // text checked by a guardrail, shown unchanged
 				s, err := t.Words(x.Get("text"), "text", "/content/guardContent")
 				if err != nil {
 					return err

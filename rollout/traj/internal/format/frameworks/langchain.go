@@ -9,13 +9,13 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
-// langChain reads the messages of LangChain: as messages_to_dict, dumpd or the models
-// themselves write them; in a state or a checkpoint of LangGraph; and in a prompt.
+// langChain reads the messages of LangChain as written by messages_to_dict, dumpd or the
+// models themselves; also in a state or checkpoint of LangGraph, and in a prompt.
 func langChain() []format.Importer {
 	return thread.Dialect{Name: "langchain", Is: isLangChain, Add: addLangChain, List: "messages", Call: langChainState}.Importers()
 }
 
-// langChainState finds the messages in a state or a checkpoint of LangGraph, or in a prompt.
+// langChainState finds the messages in a state or checkpoint of LangGraph, or in a prompt.
 func langChainState(v format.Value) (c thread.Call, is bool) {
 	for _, x := range []format.Value{v.Get("values"), v.Get("channel_values"), v.Path("checkpoint", "channel_values"), v.Get("kwargs")} {
 		if x.Get("messages").Kind() == jsonscan.Array {
@@ -25,7 +25,7 @@ func langChainState(v format.Value) (c thread.Call, is bool) {
 	return c, false
 }
 
-// langChainRoles are the types of messages.
+// langChainRoles maps message types to roles.
 var langChainRoles = map[string]rollout.Role{
 	"human": rollout.RoleUser, "HumanMessage": rollout.RoleUser, "ai": rollout.RoleAssistant, "AIMessage": rollout.RoleAssistant, "AIMessageChunk": rollout.RoleAssistant,
 	"system": rollout.RoleSystem, "SystemMessage": rollout.RoleSystem, "tool": rollout.RoleTool, "ToolMessage": rollout.RoleTool, "HumanMessageChunk": rollout.RoleUser,
@@ -33,7 +33,7 @@ var langChainRoles = map[string]rollout.Role{
 	"function": rollout.RoleTool, "FunctionMessage": rollout.RoleTool, "ChatMessage": "", "ChatMessageChunk": "", "chat": "", "RemoveMessage": "", "remove": "",
 }
 
-// langChainParts tells the type of a message and its fields.
+// langChainParts returns the type of a message and its fields.
 func langChainParts(v format.Value) (kind string, fields format.Value, ok bool) {
 	switch {
 	case v.Get("lc").Kind() == jsonscan.Number && v.Get("kwargs").Kind() == jsonscan.Object:
@@ -94,7 +94,7 @@ func addLangChain(t *thread.Thread, v format.Value) error {
 		}
 		langChainCalls(t, &m, x)
 	}
-	if text, ok := thread.BareTexts(body); ok { // texts may stand bare in a list
+	if text, ok := thread.BareTexts(body); ok { // a list may hold bare strings
 		m.Content = text
 		t.Rollout.Messages = append(t.Rollout.Messages, m)
 		return nil
@@ -102,10 +102,10 @@ func addLangChain(t *thread.Thread, v format.Value) error {
 	return t.In.Blocks(t.Rollout, m, body)
 }
 
-// langChainCalls takes the calls and the reasoning that stand beside the content.
+// langChainCalls reads the calls and the reasoning beside the content.
 func langChainCalls(t *thread.Thread, m *rollout.Message, x format.Value) {
 	more := x.Get("additional_kwargs")
-	for _, list := range []string{"tool_calls", "invalid_tool_calls"} { // invalid are those whose arguments are no JSON
+	for _, list := range []string{"tool_calls", "invalid_tool_calls"} { // invalid_tool_calls have arguments that are not JSON
 		for _, c := range x.Get(list).Items() {
 			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
 		}
@@ -115,7 +115,7 @@ func langChainCalls(t *thread.Thread, m *rollout.Message, x format.Value) {
 			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
 		}
 	}
-	if f := more.Get("function_call"); len(m.ToolCalls) == 0 && f.Kind() == jsonscan.Object { // of the first calling API
+	if f := more.Get("function_call"); len(m.ToolCalls) == 0 && f.Kind() == jsonscan.Object { // the first function calling API
 		m.ToolCalls = append(m.ToolCalls, t.Call("", f.Get("name").Word(), f.Get("arguments")))
 	}
 	for _, key := range []string{"reasoning_content", "reasoning", "thinking", "reasoning_details"} {
@@ -124,12 +124,12 @@ func langChainCalls(t *thread.Thread, m *rollout.Message, x format.Value) {
 		}
 	}
 	if m.Reasoning == "" && more.Path("reasoning", "summary").Kind() == jsonscan.Array {
-		t.In.NoteRedacted(len(t.Rollout.Messages)) // a summary, which another model wrote
+		t.In.NoteRedacted(len(t.Rollout.Messages)) // a summary written by another model
 	}
 }
 
-// langChainReply adds a reply whose content is a list: texts, and blocks as providers or
-// LangChain itself write them. Calls stand there again.
+// langChainReply adds a reply whose content is a list: texts, and blocks written by
+// providers or by LangChain. The blocks repeat the calls.
 func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) error {
 	langChainCalls(t, &m, x)
 	beside := len(m.ToolCalls) > 0
@@ -150,7 +150,7 @@ func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) error {
 		case "thinking", "reasoning":
 			s, ok := format.Thinking(b.Get(kind))
 			if !ok {
-				s, ok = format.Thinking(b.Get("content")) // of the Responses API, beside its summary
+				s, ok = format.Thinking(b.Get("content")) // Responses API, beside its summary
 			}
 			switch {
 			case ok:
@@ -160,7 +160,7 @@ func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) error {
 			default:
 				return t.In.Want(b.Get(kind), t.At(), "/content/"+kind, "a text")
 			}
-		case "reasoning_content": // of Bedrock
+		case "reasoning_content": // Bedrock
 			s, err := t.Words(b.Get("reasoning_content"), "text", "/content/reasoning_content")
 			if err != nil {
 				return err

@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
-// pydantic reads the messages of pydantic-ai, as ModelMessagesTypeAdapter writes them.
+// pydantic reads the messages of pydantic-ai as written by ModelMessagesTypeAdapter.
 func pydantic() []format.Importer {
 	return thread.Dialect{Name: "pydantic-ai", Is: isPydantic, Add: addPydantic, List: "messages"}.Importers()
 }
@@ -84,7 +84,7 @@ func addPydantic(t *thread.Thread, v format.Value) error {
 			}
 			t.Result(p.Get("tool_call_id").String(), body)
 		case "retry-prompt":
-			// The words around it are the library's, and differ by version.
+			// The library adds words around this text, which differ by version.
 			if p.Get("tool_name").IsNull() {
 				t.Text(rollout.RoleUser, format.PlainText(body))
 			} else {

@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
-// spans reads traces: of each span that is a call of a model, that call.
+// spans reads traces: each span that is a model call becomes a rollout.
 func spans() []format.Importer {
 	one := func(name string, match func(v format.Value) bool, read func(in *format.File, v format.Value) error) format.Importer {
 		return format.Importer{Name: name, Call: true, Stateless: true, Read: read, Match: func(v format.Value, _ *format.File) bool { return match(v) }}
@@ -28,7 +28,7 @@ func spans() []format.Importer {
 	}
 }
 
-// isSpan knows a span by its ids, however they are spelt.
+// isSpan reports whether v has a span id, under any of its names.
 func isSpan(v format.Value) bool {
 	for _, id := range []format.Value{v.Get("spanId"), v.Get("span_id"), v.Path("context", "span_id")} {
 		if id.Kind() == jsonscan.String {
@@ -52,7 +52,7 @@ func readExport(in *format.File, v format.Value) error {
 }
 
 // readSpan reads a span by the conventions of OpenTelemetry for generative AI, or by those
-// of OpenInference. A span that is no call of a model gives nothing.
+// of OpenInference. A span that is not a model call gives no rollout.
 func readSpan(in *format.File, v format.Value) error {
 	a, err := attributes(in, v)
 	if err != nil {
@@ -91,7 +91,7 @@ func readSpan(in *format.File, v format.Value) error {
 	case !llm.Get("output_messages").IsNull():
 		c.input, c.output, c.params = llm.Get("input_messages"), llm.Get("output_messages"), llm.Get("invocation_parameters")
 		c.inference, c.end = llm.Get("tools"), llm.Get("finish_reason").String()
-	case ai.Get("prompt").Kind() == jsonscan.Array && ai.Get("completion").Kind() == jsonscan.Array: // of OpenLLMetry
+	case ai.Get("prompt").Kind() == jsonscan.Array && ai.Get("completion").Kind() == jsonscan.Array: // OpenLLMetry
 		c.input, c.output, c.temperature = ai.Get("prompt"), ai.Get("completion"), ai.Path("request", "temperature")
 		c.functions = llm.Path("request", "functions")
 		for _, x := range c.output.Items() {
@@ -109,12 +109,12 @@ func readSpan(in *format.File, v format.Value) error {
 
 func readLangSmith(in *format.File, v format.Value) error {
 	if !v.Get("run_type").Is("llm") {
-		return nil // what calls it makes are runs of their own
+		return nil // its model calls are spans of their own
 	}
 	inputs, outputs := v.Get("inputs"), v.Get("outputs")
 	c := spanCall{in: in, id: format.FirstID(v, "id"), input: inputs.Get("messages"), output: outputs, params: v.Path("extra", "invocation_params"), tools: inputs.Get("tools")}
 	c.prompt = inputs.Get("system")
-	if first := c.input.First(); first.Kind() == jsonscan.Array { // a list for each of a batch
+	if first := c.input.First(); first.Kind() == jsonscan.Array { // one list per batch entry
 		c.input = first
 	}
 	if first := outputs.Get("generations").First(); first.Kind() != jsonscan.Absent {
@@ -143,15 +143,15 @@ func readLangfuse(in *format.File, v format.Value) error {
 	return c.read()
 }
 
-// A spanCall is a call of a model as a trace keeps it.
+// spanCall is a model call in a trace.
 type spanCall struct {
 	in                            *format.File
 	id                            string
 	input, output, system, params format.Value
 	tools, inference, temperature format.Value
-	functions                     format.Value // of OpenLLMetry
+	functions                     format.Value // OpenLLMetry
 	prompt                        format.Value // the system prompt beside the messages
-	end                           string       // why the reply ended, where the call says it
+	end                           string       // finish reason, if the call records it
 }
 
 func (c *spanCall) read() error {
@@ -246,7 +246,7 @@ func (c *spanCall) asked(t *thread.Thread) error {
 	return nil
 }
 
-// answered adds the reply: a message, a list of one, a completion, or a text.
+// answered adds the reply: a message, a list with one message, a completion, or a text.
 func (c *spanCall) answered(t *thread.Thread) error {
 	x := c.output
 	if x.Kind() == jsonscan.Array && x.Len() == 1 {
@@ -259,7 +259,7 @@ func (c *spanCall) answered(t *thread.Thread) error {
 		t.End(choice.Get("finish_reason").String())
 		x = choice.Get("message")
 	} else if m := x.Get("message"); isLangChain(m) {
-		x = m // OpenInference has its messages under that name too
+		x = m // OpenInference uses that name for its messages too
 	}
 	if s, ok := x.Text(); ok {
 		t.Text(rollout.RoleAssistant, s)
@@ -269,7 +269,7 @@ func (c *spanCall) answered(t *thread.Thread) error {
 	return addSpanMessage(t, x)
 }
 
-// addSpanMessage adds a message in one of the shapes that traces have.
+// addSpanMessage adds a message in one of the forms used in traces.
 func addSpanMessage(t *thread.Thread, v format.Value) error {
 	i := len(t.Rollout.Messages)
 	if _, _, ok := langChainParts(v); ok && isLangChain(v) {
@@ -286,7 +286,7 @@ func addSpanMessage(t *thread.Thread, v format.Value) error {
 		return addSemantic(t, role, v.Get("parts"))
 	}
 	body := v.Get("content")
-	if s, ok := body.Text(); ok && strings.HasPrefix(s, `[{"type"`) { // a list as text, which an attribute has to be
+	if s, ok := body.Text(); ok && strings.HasPrefix(s, `[{"type"`) { // attributes cannot hold lists, so this one is a string
 		if list, err := t.In.ParseInner(body, "/content"); err == nil {
 			return addBlocks(t, v, role, list)
 		}
@@ -309,8 +309,8 @@ func addSpanMessage(t *thread.Thread, v format.Value) error {
 	return err
 }
 
-// addBlocks adds a message whose content is a list of blocks; calls and reasoning may stand
-// beside them all the same.
+// addBlocks adds a message whose content is a list of blocks; calls and reasoning may be
+// beside the content.
 func addBlocks(t *thread.Thread, v format.Value, role rollout.Role, list format.Value) error {
 	m, err := t.In.Message(v, len(t.Rollout.Messages), role, list)
 	if err != nil {
@@ -320,7 +320,7 @@ func addBlocks(t *thread.Thread, v format.Value, role rollout.Role, list format.
 	return t.In.Blocks(t.Rollout, m, list)
 }
 
-// addSemantic adds the parts of a message of OpenTelemetry.
+// addSemantic adds a message with parts of OpenTelemetry's conventions.
 func addSemantic(t *thread.Thread, role rollout.Role, parts format.Value) error {
 	m := rollout.Message{Role: role}
 	said := role != rollout.RoleTool
@@ -366,7 +366,7 @@ func addInference(t *thread.Thread, v format.Value) error {
 	}
 	m := rollout.Message{Role: role, Content: v.Get("content").String(), ToolCallID: v.Get("tool_call_id").String()}
 	calls := format.Elements(v.Get("tool_calls"))
-	var ordered []format.Value // the same calls among the contents
+	var ordered []format.Value // the same calls, among the contents
 	var texts string
 	for _, x := range v.Get("contents").Items() {
 		part := x.Get("message_content")

@@ -10,13 +10,13 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/thread"
 )
 
-// vercelUI reads the messages that the Vercel AI SDK shows: lists of parts, of which a
-// step-start begins each reply.
+// vercelUI reads the UI messages of the Vercel AI SDK: lists of parts, in which step-start
+// begins each reply.
 func vercelUI() []format.Importer {
 	return thread.Dialect{Name: "vercel-ai", Is: isUIMessage, Add: addUIMessage, List: "messages"}.Importers()
 }
 
-// vercel reads the messages that the Vercel AI SDK sends.
+// vercel reads the model messages of the Vercel AI SDK.
 func vercel() []format.Importer {
 	return thread.Dialect{Name: "vercel-ai", Is: isModelMessage, Add: addModelMessage, List: "messages"}.Importers()
 }
@@ -86,7 +86,7 @@ func addUIMessage(t *thread.Thread, v format.Value) error {
 				return t.In.Want(p.Get("toolCallId"), t.At(), "/parts/toolCallId", "the id of a call")
 			}
 			s.Call(t.Call(p.Get("toolCallId").String(), name, input), result)
-		case kind == "tool-invocation": // of version 4
+		case kind == "tool-invocation": // version 4
 			x := p.Get("toolInvocation")
 			s.Call(t.Call(x.Get("toolCallId").String(), x.Get("toolName").Word(), x.Get("args")), x.Get("result"))
 		case strings.HasPrefix(kind, "data-") || strings.HasPrefix(kind, "source"): // shown to the user
@@ -98,7 +98,7 @@ func addUIMessage(t *thread.Thread, v format.Value) error {
 	return nil
 }
 
-// modelParts are the parts that only the messages of the SDK have.
+// modelParts are types of parts that occur only in messages of the SDK.
 var modelParts = []string{"tool-call", "tool-result", "reasoning"}
 
 func isModelMessage(v format.Value) bool {
@@ -146,7 +146,7 @@ func addModelMessage(t *thread.Thread, v format.Value) error {
 		case "tool-call":
 			input := p.Get("input")
 			if input.Kind() == jsonscan.Absent {
-				input = p.Get("args") // of version 4
+				input = p.Get("args") // version 4
 			}
 			m.ToolCalls = append(m.ToolCalls, t.Call(p.Get("toolCallId").String(), p.Get("toolName").Word(), input))
 		case "tool-result":
@@ -170,7 +170,7 @@ func addModelMessage(t *thread.Thread, v format.Value) error {
 func modelResult(t *thread.Thread, p format.Value) error {
 	id, out := p.Get("toolCallId").String(), p.Get("output")
 	if out.Kind() == jsonscan.Absent {
-		t.Result(id, p.Get("result")) // of version 4
+		t.Result(id, p.Get("result")) // version 4
 		return nil
 	}
 	switch kind := out.Get("type").Word(); kind {

@@ -10,18 +10,18 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// sampleRun gives the turns of a sample what its model events recorded: the
-// exact input of the call, tools, settings and why it ended. Events and
-// messages are joined by message id; early logs have none, and their turns keep
-// the plain history.
+// sampleRun adds to the turns of a sample what its model events recorded: the exact input
+// of the call, tools, settings and finish reason. Events and messages are joined by message
+// id; early logs have no ids, and their turns keep the plain history.
 type sampleRun struct {
 	in    *format.File
 	r     *rollout.Rollout
 	refs  attachments
-	ids   []string       // of the messages
+	ids   []string       // ids of the messages
 	index map[string]int // id → message
-	pool  []format.Value // messages that events refer to by place
-	// shown are the messages of inputs, by their text, so that each is read once.
+	pool  []format.Value // messages that events refer to by index
+	// shown holds the messages of inputs by a hash of their text, so that each is read
+	// once.
 	shown map[uint64]*rollout.Message
 	seed  maphash.Seed
 }
@@ -52,7 +52,7 @@ func (x *sampleRun) events(sample format.Value) error {
 	return x.turns(sample)
 }
 
-// modelEvents are the calls of a sample.
+// modelEvents yields the model calls of a sample.
 func modelEvents(sample format.Value) iter.Seq[format.Value] {
 	return func(yield func(format.Value) bool) {
 		for _, events := range []format.Value{sample.Get("events"), sample.Path("transcript", "events")} {
@@ -65,17 +65,17 @@ func modelEvents(sample format.Value) iter.Seq[format.Value] {
 	}
 }
 
-// turns gives the turns what their calls recorded.
+// turns adds the recorded events to the turns.
 func (x *sampleRun) turns(sample format.Value) error {
-	first, known := true, false // the event is the first; one of a turn was seen
+	first, known := true, false // first: no event was read yet; known: an event of a turn was read
 	for e := range modelEvents(sample) {
 		call := rollout.Rollout{Tools: format.FunctionTools(x.refs.resolve(e.Get("tools"))), Temperature: format.Temperature(e.Path("config", "temperature"))}
 		if err := x.in.TemplateKwargs(&call, e.Get("config")); err != nil {
 			return err
 		}
 		t, choice := x.turnOf(e)
-		// Events without a turn are calls of graders or of other agents, or of a log
-		// that does not say whose.
+		// Events without a turn are calls of graders or other agents, or from a log that
+		// does not say whose they are.
 		if first || t != nil && !known {
 			x.r.Tools, x.r.Temperature, x.r.TemplateKwargs = call.Tools, call.Temperature, call.TemplateKwargs
 		}
@@ -90,7 +90,8 @@ func (x *sampleRun) turns(sample format.Value) error {
 	return nil
 }
 
-// turnOf is the turn whose call an event is, nil if there is none, and its choice.
+// turnOf returns the turn that a model event belongs to, nil if there is none, and the
+// event's choice.
 func (x *sampleRun) turnOf(e format.Value) (*rollout.Turn, format.Value) {
 	choice := format.FirstChoice(e.Get("output"))
 	id := choice.Path("message", "id").String()
@@ -106,13 +107,13 @@ func (x *sampleRun) turnOf(e format.Value) (*rollout.Turn, format.Value) {
 	return nil, choice
 }
 
-// call gives turn t its event; made is what the call was given beside messages.
+// call adds an event to turn t; made holds what the call was given besides messages.
 func (x *sampleRun) call(e format.Value, t *rollout.Turn, choice format.Value, made *rollout.Rollout) error {
 	t.FinishReason = choice.Get("stop_reason").String()
 	t.Sampling = format.SamplingOf(e.Get("config"))
 	response := e.Path("call", "response")
 	if response.Kind() != jsonscan.Object {
-		response = e.Get("output") // has no ids of tokens
+		response = e.Get("output") // it has no token ids
 	}
 	t.ID = cmp.Or(response.Get("id").String(), e.Path("output", "response_id").String())
 	x.in.Capture(t, response, t.Message)
@@ -132,8 +133,8 @@ func (x *sampleRun) call(e format.Value, t *rollout.Turn, choice format.Value, m
 	return nil
 }
 
-// input lists the messages of a call, in place or as ranges of the pool, and
-// reports whether the pool holds them all.
+// input returns the messages of a call, given inline or as ranges of the pool. whole is
+// false if the pool lacks some.
 func (x *sampleRun) input(e format.Value) (out []format.Value, whole bool) {
 	for _, key := range []string{"input", "input_refs"} {
 		if v := e.Get(key); !v.IsNull() && v.Kind() != jsonscan.Array {
@@ -156,7 +157,7 @@ func (x *sampleRun) input(e format.Value) (out []format.Value, whole bool) {
 	return out, true
 }
 
-// context says what the call saw: ranges of the messages, with others in place
+// context sets the context of the call: ranges of the messages, and messages shown in place
 // where they differ.
 func (x *sampleRun) context(t *rollout.Turn, input []format.Value) error {
 	if len(input) == 0 {

@@ -20,7 +20,7 @@ func matchLog(v format.Value, _ *format.File) bool {
 		(v.Get("samples").Kind() == jsonscan.Array || v.Get("status").Kind() == jsonscan.String)
 }
 
-// Sample reads one sample, of the log whose head was read before it.
+// Sample reads one sample of the log whose head was read before.
 func Sample() format.Importer {
 	return format.Importer{Name: "inspect-ai", Match: matchSample, Read: readSample}
 }
@@ -30,8 +30,8 @@ func matchSample(v format.Value, _ *format.File) bool {
 		v.Get("target").Kind() != jsonscan.Absent && v.Get("input").Kind() != jsonscan.Absent
 }
 
-// readLog reads a log. One that is longer than a line arrives as its head,
-// then sample by sample.
+// readLog reads a log. A log longer than one line arrives as its head, followed by its
+// samples.
 func readLog(in *format.File, v format.Value) error {
 	if v.Get("eval").Kind() == jsonscan.Absent {
 		return readSample(in, v)
@@ -45,13 +45,12 @@ func readLog(in *format.File, v format.Value) error {
 	return nil
 }
 
-// logFacts are what the samples of a log share.
+// logFacts holds what the samples of a log share.
 type logFacts struct {
 	run, task, model string
 }
 
-// ReadHeader takes what the samples that follow in the file share from the head of
-// their log.
+// ReadHeader stores the part of a log's head that applies to the samples that follow.
 func ReadHeader(in *format.File, v format.Value) {
 	e := v.Get("eval")
 	*format.Remembered[logFacts](in.OfFile) = logFacts{run: format.FirstID(e, "eval_id", "run_id"), task: e.Get("task").String(), model: e.Get("model").String()}
@@ -79,7 +78,7 @@ func readSample(in *format.File, v format.Value) error {
 	if err := in.ObjectOrNull(v.Get("scores"), 0, "/scores"); err != nil {
 		return err
 	}
-	score := v.Get("score") // of the first version
+	score := v.Get("score") // first version
 	for _, s := range v.Get("scores").Members() {
 		score = s
 		break
@@ -101,7 +100,7 @@ func readSample(in *format.File, v format.Value) error {
 
 func ending(in *format.File, r *rollout.Rollout, v format.Value) {
 	stop := format.FirstChoice(v.Get("output")).Get("stop_reason").String()
-	format.EndLast(r, stop) // where no event tells of the call
+	format.EndLast(r, stop) // for logs without an event of the call
 	switch {
 	case v.Get("invalidation").Kind() == jsonscan.Object:
 		r.Status = rollout.StatusFailed
@@ -115,14 +114,14 @@ func ending(in *format.File, r *rollout.Rollout, v format.Value) {
 			r.Status = rollout.StatusAborted
 		}
 		r.Outcome.Reason = strings.TrimSpace("limit: " + v.Path("limit", "type").String())
-	case stop == "stop", stop == "tool_calls" && v.Get("scores").Len() > 0: // by its submit call
+	case stop == "stop", stop == "tool_calls" && v.Get("scores").Len() > 0: // ended by its submit call
 		r.Status = rollout.StatusCompleted
 	case stop == "max_tokens" || stop == "model_length":
 		r.Status = rollout.StatusTruncated
 	}
 }
 
-// readMessage is a chat message whose reasoning is a part of the content.
+// readMessage reads a chat message whose reasoning is a part of the content.
 func readMessage(in *format.File, x format.Value, i int) (rollout.Message, error) {
 	m, err := in.ChatMessage(x, i)
 	if err != nil {
@@ -175,13 +174,11 @@ func readMessage(in *format.File, x format.Value, i int) (rollout.Message, error
 	return m, nil
 }
 
-// scoreWords are the words that stand for a score; only those in small letters
-// may be written otherwise.
+// scoreWords are the words with a score; only the lower-case ones may be in any case.
 var scoreWords = map[string]float64{"C": 1, "I": 0, "P": 0.5, "N": 0, "yes": 1, "true": 1, "no": 0, "false": 0}
 
-// scoreOf is the number of a score, as inspect_ai's value_to_float counts it: a
-// number, also one written as text, or a word that stands for one. Anything else
-// has none.
+// scoreOf returns the number of a score, as inspect_ai's value_to_float does: a number, a
+// number as text, or a word of scoreWords; nil for anything else.
 func scoreOf(v format.Value) *float64 {
 	word := v.String()
 	switch v.Kind() {

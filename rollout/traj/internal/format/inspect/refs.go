@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// attachments are the long texts that a sample keeps apart: a string that is
-// "attachment://<digest>", or "tc://<digest>" in early logs, stands for one.
+// attachments resolves the long texts that a sample stores separately: a string
+// "attachment://<digest>", or "tc://<digest>" in early logs, refers to one.
 type attachments struct {
 	in     *format.File
 	tables []format.Value
@@ -30,8 +30,7 @@ var refSchemes = []string{"attachment://", "tc://"}
 // digestLen is the length of the hexadecimal digest after a scheme.
 const digestLen = 32
 
-// find returns the text that a string stands for, and whether it is a
-// reference at all.
+// find returns the text that a string refers to, and whether the string is a reference.
 func (x attachments) find(s string) (text format.Value, isRef bool) {
 	for _, scheme := range refSchemes {
 		key, ok := strings.CutPrefix(s, scheme)
@@ -48,15 +47,15 @@ func (x attachments) find(s string) (text format.Value, isRef bool) {
 	return format.Value{}, false
 }
 
-// resolve puts the texts in place, at any depth of v, in arguments and images
-// too. What is missing stays a reference and is noted.
+// resolve returns v with references resolved, at any depth, in arguments and images too. A
+// reference to a missing text stays and is noted.
 func (x attachments) resolve(v format.Value) format.Value {
 	if raw := v.Raw(); !bytes.Contains(raw, []byte(refSchemes[0])) && !bytes.Contains(raw, []byte(refSchemes[1])) {
 		return v
 	}
 	out, err := x.in.Parse(x.append(nil, v))
 	if err != nil {
-		return v // the tables hold what would not parse in place
+		return v // a text of the table would not parse in place
 	}
 	return out
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// restore puts the reply that a model event returned in the place of the message that an
-// agent made of it: the react agent takes its submit call, and the reasoning before that,
-// out of the messages when it ends.
+// restore replaces a message that an agent changed by the reply in the model event: when it
+// ends, the react agent removes its submit call, and the reasoning before it, from the
+// messages.
 func (x *sampleRun) restore(e format.Value) error {
 	t, choice := x.turnOf(e)
 	if t == nil || !choice.Path("message", "role").Is("assistant") {
@@ -34,9 +34,9 @@ func (x *sampleRun) restore(e format.Value) error {
 	return nil
 }
 
-// takeAnswer takes from the end of a reply the answer of its submit call, which the react
-// agent adds to the text when it takes the call out of the message: recorded and event
-// are one object then, so that both texts end with it.
+// takeAnswer removes the answer of the submit call from the end of a reply. The react agent
+// appends the answer to the text when it removes the call; recorded message and event are
+// one object then, so both texts end with it.
 func takeAnswer(said, recorded *rollout.Message, text bool) {
 	if said.Content != recorded.Content {
 		return

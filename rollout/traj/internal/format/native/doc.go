@@ -1,9 +1,9 @@
-// Package native reads the native format where it stands among dumps, and guards the other
-// importers against records of it.
+// Package native reads the native format among dumps, and protects records of the native
+// format from other importers.
 //
 //	{"turnpack_version": 1, "id": "r", "messages": […], "turns": [{"message": 1}], "status": "completed"}
 //
-// A record is native by its version or its turns, or, where both are absent, by what only
-// the native format says. [CheckUnread] refuses records of other formats that say of a
-// reply, the run or its outcome what their importer did not read.
+// A record is native if it has a version or turns or, without these, keys that only the
+// native format has. [CheckUnread] refuses records of other formats with native keys about
+// a reply, the run or its outcome that their importer did not read.
 package native

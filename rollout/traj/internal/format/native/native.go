@@ -10,13 +10,13 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Importer reads records that tell their version, or turns.
+// Importer reads records with a version or turns.
 func Importer() format.Importer {
 	return format.Importer{Name: "native", Match: match, Read: read, Stateless: true}
 }
 
-// match knows the version or, since that may be absent, recorded turns. An
-// OpenAI chat with such turns would lose them elsewhere.
+// match reports whether v has a version or recorded turns; the version may be absent.
+// Another importer would drop the turns of a chat.
 func match(v format.Value, _ *format.File) bool {
 	if v.Get("turnpack_version").Kind() == jsonscan.Number {
 		return true
@@ -25,18 +25,18 @@ func match(v format.Value, _ *format.File) bool {
 	return t.Get("output_ids").Kind() == jsonscan.Array || t.Get("message").Kind() == jsonscan.Number
 }
 
-// keys are those of a record of the native format.
+// keys are the keys of a native record.
 var keys = []string{"id", "group", "index", "instance", "messages", "tools", "turns", "outcome", "status", "exit_status", "failure", "steps", "temperature", "template_kwargs", "metadata", "notes", "origin"}
 
-// Unversioned reads records that tell neither, but say what only the native format does.
+// Unversioned reads records with neither, but with keys that only the native format has.
 func Unversioned() format.Importer {
 	return format.Importer{Name: "native", Match: matchUnversioned, Read: read, Stateless: true}
 }
 
-// matchUnversioned knows a native record without version and turns, which both may be
-// absent, where other formats do not: by a mark that only the native format has, or by
-// one of its keys beside nothing else. Read as a chat it would lose what they say: which
-// replies were sampled, how the run ended, whether it solved the task.
+// matchUnversioned reports whether v is a native record without version and turns, which
+// are both optional: it has a mark that only the native format has, or one of its keys and
+// no foreign ones. Read as a chat, it would lose which replies were sampled, how the run
+// ended and its outcome.
 func matchUnversioned(v format.Value, _ *format.File) bool {
 	if v.Get("messages").Kind() != jsonscan.Array {
 		return false
@@ -55,7 +55,8 @@ func matchUnversioned(v format.Value, _ *format.File) bool {
 	return hasOwnKey(v) && hasOnlyOwnKeys(v)
 }
 
-// hasOwnKey knows the keys that only the native format has, of the kinds it gives them.
+// hasOwnKey reports whether v has a key of the native format only, with a value of its
+// kind.
 func hasOwnKey(v format.Value) bool {
 	_, group := v.Get("group").Text()
 	_, instance := v.Get("instance").Text()
@@ -91,7 +92,7 @@ func isSampledMark(v format.Value) bool {
 	return ok && s.UnmarshalText([]byte(word)) == nil
 }
 
-// isOutcome knows an object with no other keys than those of an outcome.
+// isOutcome reports whether v is an object with no other keys than those of an outcome.
 func isOutcome(v format.Value) bool {
 	for key := range v.Members() {
 		if !slices.Contains([]string{"resolved", "reward", "verdict", "reason", "submission"}, key) {
@@ -101,14 +102,14 @@ func isOutcome(v format.Value) bool {
 	return v.Len() > 0 && v.Kind() == jsonscan.Object
 }
 
-// statusWord knows a status in any case: "Aborted" says no less.
+// statusWord returns the status that a word names, in any case.
 func statusWord(v format.Value) (s rollout.Status, ok bool) {
 	word, ok := v.Text()
 	return s, ok && s.UnmarshalText([]byte(strings.ToLower(word))) == nil && s != rollout.StatusUnknown
 }
 
-// read hands a line to the native reader. A rollout that was imported
-// before keeps the origin of that time.
+// read passes a record to the native reader. A rollout that was imported before keeps its
+// origin.
 func read(in *format.File, v format.Value) error {
 	if !match(v, in) && !matchUnversioned(v, in) && v.Get("messages").Kind() == jsonscan.Absent && v.Get("turns").Kind() == jsonscan.Absent {
 		return in.Want(v.Get("messages"), 0, "/messages", "a list")

@@ -13,10 +13,10 @@ import (
 )
 
 // CheckUnread checks a record of another format for keys of the native format that its
-// importer did not read. It refuses one that says who wrote a reply, what was sampled,
-// what the template was given, that the run failed or did not end by itself, or its
-// outcome: trained without that it would be another rollout. All other keys are named in
-// one note.
+// importer did not read. It returns an error if such a key says who wrote a reply, what was
+// sampled, the template variables, that the run failed or did not end by itself, or the
+// outcome: without it, another rollout would be trained. One note names all other such
+// keys.
 func CheckUnread(in *format.File, r *rollout.Rollout) error {
 	v, where, key, says := in.Record, in.Where, "", ""
 	for i := range r.Messages {
@@ -62,9 +62,9 @@ func CheckUnread(in *format.File, r *rollout.Rollout) error {
 		WithFix("write turnpack_version: 1 into native records, or take the key out")
 }
 
-// marks reports whether a mark of who wrote a message says other than have: any word but
-// that of have, also one that the native format does not know, or no where have is yes.
-// Null and other kinds say nothing.
+// marks reports whether a sampled mark contradicts have: it is another word than have's,
+// even one that the native format does not know, or it is false and have is
+// SampledByPolicy. Null and other kinds are no contradiction.
 func marks(raw json.RawMessage, have rollout.Sampled) (word string, differs bool) {
 	if json.Unmarshal(raw, &word) == nil && word != "" {
 		var mark rollout.Sampled
@@ -74,13 +74,12 @@ func marks(raw json.RawMessage, have rollout.Sampled) (word string, differs bool
 	return string(raw), no && have == rollout.SampledByPolicy
 }
 
-// holdsOutcome knows an object that says how a run did as an outcome does, whatever else
-// it says.
+// holdsOutcome reports whether v is an object with an outcome, whatever else it holds.
 func holdsOutcome(v format.Value) bool {
 	return isOutcome(v) || v.Get("resolved").Kind() == jsonscan.Bool || v.Get("reward").Kind() == jsonscan.Number || v.Get("verdict").Kind() == jsonscan.String
 }
 
-// failed returns what a failure says, by its reason, its detail or as plain text.
+// failed returns the text of a failure: its reason, its detail or v as a string.
 func failed(v format.Value) (string, bool) {
 	for _, x := range []format.Value{v.Get("reason"), v.Get("detail"), v} {
 		if s, ok := x.Text(); ok && s != "" {
@@ -90,14 +89,14 @@ func failed(v format.Value) (string, bool) {
 	return "", false
 }
 
-// definesTools knows a list of tool definitions, by its first.
+// definesTools reports whether v is a list of tool definitions, judged by the first.
 func definesTools(v format.Value) bool {
 	t := v.First()
 	return t.Get("function").Kind() == jsonscan.Object || t.Get("parameters").Kind() == jsonscan.Object || t.Get("input_schema").Kind() == jsonscan.Object
 }
 
-// unreadKeys lists the keys of a record that hold what the native format writes
-// there and of which r says nothing, or something else.
+// unreadKeys lists the keys of a record that hold a value of the native format and that r
+// lacks or contradicts.
 func unreadKeys(r *rollout.Rollout, v format.Value) []string {
 	var out []string
 	differs := func(key, have string) bool {
@@ -135,7 +134,7 @@ func unreadKeys(r *rollout.Rollout, v format.Value) []string {
 	return out
 }
 
-// saysOutcome reports whether o holds all that a native outcome says.
+// saysOutcome reports whether o holds all of a native outcome.
 func saysOutcome(o rollout.Outcome, v format.Value) bool {
 	same := func(key, have string) bool { s, ok := v.Get(key).Text(); return !ok || s == have }
 	resolved, reward := format.Boolean(v.Get("resolved")), format.Number(v.Get("reward"))

@@ -8,9 +8,8 @@
 //	   {"type": "function_call_output", "call_id": "c", "output": "a.go"}]},
 //	 "reward": 1, "_ng_task_index": 0, "_ng_rollout_index": 3}
 //
-// The model's items in the output are sampled, all of the input is prefilled. A turn is a
-// run of model items ([format.Items]). Environments in which several models talk
-// (nemo_user_sim) write an episode: "invocations", each the request and the response of
-// one of them, in order; the policy is the assistant, and users, judges and simulated
-// tools are not.
+// The model's items in the output are sampled; the whole input is prefilled. A turn is a
+// run of model items ([format.Items]). Environments with several models (nemo_user_sim)
+// write an episode: "invocations", the request and response of one model each, in order.
+// The policy is the assistant; users, judges and simulated tools are other agents.
 package nemogym

@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Episode reads rollouts in which several models talk.
+// Episode reads rollouts with several models.
 func Episode() format.Importer {
 	return format.Importer{Name: "nemo-gym", Match: matchEpisode, Read: readEpisode}
 }

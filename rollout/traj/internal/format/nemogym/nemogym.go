@@ -10,14 +10,14 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Importer reads rollouts of one model.
+// Importer reads rollouts with one model.
 func Importer() format.Importer {
 	return format.Importer{Name: "nemo-gym", Match: match, Read: read, Stateless: true}
 }
 
 func match(v format.Value, _ *format.File) bool {
 	if v.Get("responses_create_params").Kind() != jsonscan.Object {
-		return false // an input of the same name without a response is a task, not a rollout
+		return false // the same input without a response is a task, not a rollout
 	}
 	return v.Get("response").Kind() == jsonscan.Object || v.Get("response").Kind() == jsonscan.Null && v.Get("reward").Kind() == jsonscan.Number
 }
@@ -39,8 +39,8 @@ func read(in *format.File, v format.Value) error {
 	return in.Emit(r)
 }
 
-// readCall reads a request and what came of it: the items of all model calls and
-// of the environment between them.
+// readCall reads a request and its output: the items of all model calls and of the
+// environment between them.
 func readCall(in *format.File, params, response format.Value) (*rollout.Rollout, error) {
 	r := &rollout.Rollout{Index: format.NoIndex, Turns: []rollout.Turn{}}
 	x := &format.Items{File: in, Rollout: r, Sampled: rollout.SampledPrefilled}
@@ -66,27 +66,27 @@ func readCall(in *format.File, params, response format.Value) (*rollout.Rollout,
 		}
 	}
 	repeatedPrompt(in, r, given)
-	// The response of a run ends as its last call did.
+	// The response of a run has the end of its last call.
 	format.EndLast(r, response.Path("incomplete_details", "reason").String())
 	r.Tools = format.FunctionTools(params.Get("tools"))
 	r.Temperature = format.Temperature(params.Get("temperature"))
 	for i := range r.Turns {
 		r.Turns[i].Sampling = format.SamplingOf(params)
 	}
-	if len(r.Turns) == 1 { // of several calls usage is a sum, if it is one
+	if len(r.Turns) == 1 { // with several calls, usage may be a sum
 		x.File.CheckUsage(&r.Turns[0], response)
 	}
 	return r, in.TemplateKwargs(r, params)
 }
 
-// lastTransition returns the list that holds the whole conversation when an
-// output is a list of transitions, each of which repeats the conversation so far
-// and adds a step to it. Other outputs pass.
+// lastTransition returns the list with the whole conversation if the output is a list of
+// transitions, each of which repeats the conversation so far and adds a step. Other outputs
+// are returned unchanged.
 func lastTransition(in *format.File, output format.Value) (format.Value, error) {
 	last := output
 	for i, next := range output.Items() {
 		if next.Kind() != jsonscan.Array {
-			return output, nil // what is wrong with later ones is said as of any item
+			return output, nil // faults in later items are reported when they are read
 		}
 		if i > 0 && !begins(next, last) {
 			return output, in.Fail(0, "/response/output", "transition %d does not go on where the one before it ends, so what the model saw is not known", i)
@@ -96,7 +96,7 @@ func lastTransition(in *format.File, output format.Value) (format.Value, error) 
 	return last, nil
 }
 
-// begins reports whether a list begins with all items of another.
+// begins reports whether list begins with all items of start.
 func begins(list, start format.Value) bool {
 	if list.Len() < start.Len() {
 		return false
@@ -110,8 +110,8 @@ func begins(list, start format.Value) bool {
 	return true
 }
 
-// repeatedPrompt handles environments that write the messages given to them once
-// more at the start of their output: the model saw them once.
+// repeatedPrompt removes the given messages from the start of the output, where some
+// environments repeat them: the model saw them once.
 func repeatedPrompt(in *format.File, r *rollout.Rollout, given int) {
 	if given == 0 || len(r.Messages) < 2*given {
 		return
@@ -179,11 +179,12 @@ func outcome(in *format.File, r *rollout.Rollout, v, response format.Value) {
 	}
 }
 
-// gradingErrors are where resource servers say that the grading broke, beside a reward of 0.
+// gradingErrors are keys under which resource servers report that the grading failed, with
+// a reward of 0.
 var gradingErrors = []string{"judge_error", "judge_generation_error", "verifier_error", "exception_type"}
 
-// grading makes a failure of a run whose grading broke: its reward, which stays as it was
-// recorded, is what every such run has.
+// grading marks a run as failed if its grading failed. The reward stays as recorded; it is
+// the same for every such run.
 func grading(in *format.File, r *rollout.Rollout, v format.Value) {
 	for _, key := range gradingErrors {
 		detail, ok := v.Get(key).Text()

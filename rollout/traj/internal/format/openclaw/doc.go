@@ -7,7 +7,7 @@
 //	          "patch_source": "submission", "eval_result": {"resolved": true}}}
 //
 // Assistant messages are sampled. The stored reward is 0 unless an evaluation answered, so
-// the outcome comes of eval_result, error and patch_source together: an error is of the
-// infrastructure, and no outcome of the policy. The cut of the history that a run with
-// dynamic history showed the model is not stored.
+// the outcome follows from eval_result, error and patch_source together: an error belongs
+// to the infrastructure and is not an outcome of the policy. With dynamic history, what the
+// model was shown of the history is not stored.
 package openclaw

@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Importer reads traj.json with what lies beside it.
+// Importer reads traj.json and the files beside it.
 func Importer() format.Importer {
 	return format.Importer{Name: "openclaw-rl", Match: match, Read: read, Stateless: true}
 }
@@ -70,8 +70,8 @@ func read(in *format.File, v format.Value) error {
 	return in.Emit(r)
 }
 
-// joinFolder joins patch.diff, meta.json and the row of results.jsonl that
-// names this folder.
+// joinFolder adds patch.diff, meta.json and the row of results.jsonl that names this
+// folder.
 func joinFolder(in *format.File, r *rollout.Rollout) error {
 	patch, err := in.Neighbour("patch.diff")
 	if err != nil {
@@ -97,9 +97,8 @@ func joinFolder(in *format.File, r *rollout.Rollout) error {
 	return nil
 }
 
-// joinResults looks for the row of this folder in results.jsonl, one folder
-// up. A row names its folder in run_dir; without that it must be the only one
-// of the instance.
+// joinResults adds the row for this folder in results.jsonl, one folder up. A row names its
+// folder in run_dir; without run_dir it must be the only row of the instance.
 func joinResults(in *format.File, r *rollout.Rollout) error {
 	results, err := in.Neighbour(filepath.Join("..", "results.jsonl"))
 	if err != nil || results == nil {

@@ -9,15 +9,14 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// outcome says how a run ended and what it is worth, as generate() of
-// OpenClaw-RL@0d034dd swe-rl/generate_with_swe_remote.py leaves it and
-// swe-rl/server/swe_exec_server.py answers. The stored reward is 0 unless an
-// evaluation answered, so it says nothing alone:
+// outcome sets the status and outcome of a run from what generate() of OpenClaw-RL@0d034dd
+// swe-rl/generate_with_swe_remote.py stores and swe-rl/server/swe_exec_server.py answers.
+// The stored reward is 0 unless an evaluation answered, so it means nothing alone:
 //
-//   - an error is of the infrastructure: it cut the run, or lost its evaluation. The
-//     writer stores the text of an exception, which may be empty.
-//   - no error and no evaluation: the run made no patch, or what became of it is lost
-//   - an evaluation says resolved, or not, with an error where no test came to its end
+//   - an error belongs to the infrastructure: it ended the run, or lost its evaluation.
+//     The writer stores the text of an exception, which may be empty.
+//   - no error and no evaluation: the run made no patch, or its evaluation is lost
+//   - an evaluation says resolved or not, with an error if no test finished
 func outcome(in *format.File, r *rollout.Rollout, info format.Value) {
 	o, eval := &r.Outcome, info.Get("eval_result")
 	o.Resolved = in.Resolved(eval.Get("resolved"))
@@ -52,7 +51,7 @@ func outcome(in *format.File, r *rollout.Rollout, info format.Value) {
 	}
 }
 
-// failures are the errors by how they begin.
+// failures maps prefixes of errors to reasons.
 var failures = []struct{ prefix, reason string }{
 	{"LLM call failed", "llm_failed"}, {"diff failed", "diff_failed"}, {"SWE evaluate failed", "evaluate_failed"},
 	{"SWE allocate failed", "allocate_failed"}, {"allocate failed", "allocate_failed"}, {"SWE heartbeat failed", "heartbeat_failed"},
@@ -67,8 +66,8 @@ func failureReason(detail string) string {
 	return "infra_error"
 }
 
-// gradeOf is why an evaluation says unresolved. Where the container was gone,
-// or the error is one that the server does not write, nobody knows the outcome.
+// gradeOf returns why an evaluation is unresolved. If the container was gone, or the server
+// never writes this error, the outcome is unknown.
 func gradeOf(eval format.Value) (rollout.Verdict, string) {
 	detail, output := eval.Get("error").String(), eval.Get("output").String()
 	for _, s := range []string{detail, output} {
@@ -87,11 +86,10 @@ func gradeOf(eval format.Value) (rollout.Verdict, string) {
 	return rollout.VerdictInfraError, detail
 }
 
-// steps gives each turn what the run recorded of its command: Turn.Extra
-// "step_debug" with action, returncode, output_len, the first and last 2,000
-// characters of the output, start_ts and end_ts in seconds since 1970, and ok
-// (false where the command timed out or could not be run). A reply without a command
-// has none. step_idx counts replies.
+// steps gives each turn what the run recorded of its command: Turn.Extra "step_debug" with
+// action, returncode, output_len, the first and last 2,000 characters of the output,
+// start_ts and end_ts in seconds since 1970, and ok (false if the command timed out or
+// could not be run). A reply without a command has none. step_idx counts replies.
 func steps(in *format.File, r *rollout.Rollout, list format.Value) error {
 	if err := in.ListOrNull(list, 0, "/step_debug"); err != nil {
 		return err

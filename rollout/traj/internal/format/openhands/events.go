@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// IsEvent knows an event of V0.
+// IsEvent reports whether v is an event of V0.
 func IsEvent(v format.Value) bool {
 	return v.Get("role").Kind() == jsonscan.Absent && v.Get("kind").Kind() == jsonscan.Absent &&
 		(v.Get("action").Kind() == jsonscan.String || v.Get("observation").Kind() == jsonscan.String)
@@ -49,13 +49,13 @@ func isOpenHandsOutput(v format.Value, in *format.File) bool {
 	return known >= 3
 }
 
-// conversation is a rollout while its events are read.
+// conversation is a rollout under construction from events.
 type conversation struct {
 	in        *format.File
 	r         *rollout.Rollout
 	view      *eventView
 	responses map[string]int // response id → message
-	known     bool           // there was an event
+	known     bool           // at least one event was read
 }
 
 func newConversation(in *format.File) conversation {
@@ -63,7 +63,7 @@ func newConversation(in *format.File) conversation {
 	return conversation{in: in, r: r, view: newEventView(r), responses: map[string]int{}}
 }
 
-// turn adds a reply.
+// turn adds a reply and its turn.
 func (x *conversation) turn(m rollout.Message, t rollout.Turn) {
 	m.Sampled = rollout.SampledByPolicy
 	t.Message, t.Step, t.Context = len(x.r.Messages), len(x.r.Turns), x.view.context()
@@ -74,25 +74,25 @@ func (x *conversation) turn(m rollout.Message, t rollout.Turn) {
 	x.r.Turns = append(x.r.Turns, t)
 }
 
-// reply is the message of a response, and whether no other reply follows it. Events of
-// one response are together; one of that id after another reply is of an engine that
-// gives ids twice.
+// reply returns the message of a response. open is true if no other reply follows it:
+// events of one response are adjacent, and the same id after another reply comes from an
+// engine that repeats ids.
 func (x *conversation) reply(response string) (message int, open bool) {
 	message, known := x.responses[response]
 	return message, known && x.r.Turns[len(x.r.Turns)-1].Message == message
 }
 
-// hasEvents reports whether there was an event.
+// hasEvents reports whether an event was read.
 func (x *conversation) hasEvents() bool { return x.known }
 
-// eventRun makes messages of events. Actions that carry the same model response
-// are one turn; their calls come from the response, not from the normalised
-// arguments of the action.
+// eventRun converts V0 events to messages. Actions with the same model response are one
+// turn; their calls come from the response, not from the normalized arguments of the
+// action.
 type eventRun struct {
 	conversation
 	finished bool
-	depth    int // of the sub-agents at work
-	theirs   int // events of sub-agents
+	depth    int // number of nested sub-agents at work
+	theirs   int // number of events of sub-agents
 }
 
 func newEventRun(in *format.File) *eventRun {
@@ -128,12 +128,12 @@ func (x *eventRun) Add(v format.Value) error {
 	return err
 }
 
-// unknownEvent notes a value among events that is none.
+// unknownEvent notes a value among events that is not an event.
 func unknownEvent(in *format.File, v format.Value, message int) {
 	in.Note("event_unknown", rollout.At(message), "%s is no event; it was left in the dump", format.Shape(v))
 }
 
-// noEvent is the error for values of which none is an event.
+// noEvent returns the error for a record in which no value is an event.
 func noEvent(in *format.File) error {
 	found := "nothing"
 	if len(in.Notes) > 0 {
@@ -143,8 +143,8 @@ func noEvent(in *format.File) error {
 		WithFix("leave the format out, or name another")
 }
 
-// delegated reports whether an event is of a sub-agent: all are between the
-// action that delegates and its observation, and the agent sees none of them.
+// delegated reports whether an event belongs to a sub-agent: these are between the action
+// that delegates and its observation, and the agent sees none of them.
 func (x *eventRun) delegated(v format.Value) bool {
 	theirs := x.depth > 0
 	switch {
@@ -160,13 +160,13 @@ func (x *eventRun) delegated(v format.Value) bool {
 	return theirs
 }
 
-// Events that are no message of the list.
+// Results of event for events that are no message.
 const (
-	unseen  = -1 // of the history that condensations count
-	outside = -2 // not of the history at all
+	unseen  = -1 // counted in the history by condensations
+	outside = -2 // not part of the history
 )
 
-// event reads one event and returns the message it stands for.
+// event reads one event and returns the index of its message, or unseen or outside.
 func (x *eventRun) event(v format.Value) (message int, err error) {
 	i := len(x.r.Messages)
 	if o, ok := v.Get("observation").Text(); ok {
@@ -203,7 +203,7 @@ func (x *eventRun) event(v format.Value) (message int, err error) {
 	return x.action(v)
 }
 
-// userAction is something that the user did by hand, a command for example.
+// userAction adds an action of the user, such as a command.
 func (x *eventRun) userAction(action string, v format.Value) (int, error) {
 	i := len(x.r.Messages)
 	x.in.Note("user_action", rollout.At(i), "the user did this %s, not the model", action)
@@ -214,8 +214,8 @@ func (x *eventRun) userAction(action string, v format.Value) (int, error) {
 	return i, x.text(rollout.RoleUser, body)
 }
 
-// tools takes the definitions that the system action holds. A conversation that was
-// opened again may hold others; those of the first are what is rendered.
+// tools reads the definitions in the system action. A reopened conversation may have
+// others; the first ones are rendered.
 func (x *eventRun) tools(list format.Value, i int) error {
 	if err := x.in.ListOrNull(list, rollout.At(i), "/args/tools"); err != nil {
 		return err
@@ -225,13 +225,13 @@ func (x *eventRun) tools(list format.Value, i int) error {
 	case x.r.Tools == nil:
 		x.r.Tools = defs
 	case len(defs) > 0 && !slices.EqualFunc(defs, x.r.Tools, func(a, b rollout.Tool) bool { return bytes.Equal(a, b) }):
-		x.view.branched = true // what calls saw from here on cannot be rendered
+		x.view.branched = true // contexts from here on cannot be rendered
 		x.in.Note("tools_differ", rollout.At(i), "a later system message comes with other tools than the first: what the model saw from here on cannot be rendered")
 	}
 	return nil
 }
 
-// field is an argument of an action; old files keep arguments on the event.
+// field returns an argument of an action; old files have arguments on the event itself.
 func field(v format.Value, key string) format.Value {
 	if a := v.Path("args", key); a.Kind() != jsonscan.Absent {
 		return a
@@ -257,7 +257,7 @@ func (x *eventRun) action(v format.Value) (int, error) {
 	if response := meta.Get("model_response"); response.Kind() == jsonscan.Object {
 		id := response.Get("id").String()
 		if first, open := x.reply(id); open {
-			return first, nil // another call of that response
+			return first, nil // another call of the same response
 		}
 		m, err := x.in.ChatMessage(format.FirstChoice(response).Get("message"), i)
 		if err != nil {
@@ -267,7 +267,7 @@ func (x *eventRun) action(v format.Value) (int, error) {
 		choice := format.FirstChoice(response)
 		t := rollout.Turn{ID: id, FinishReason: choice.Get("finish_reason").String(), StopString: format.StopString(choice)}
 		x.in.Capture(&t, response, i)
-		if v.Get("action").Is("finish") { // has no result, and is shown as a text later
+		if v.Get("action").Is("finish") { // it has no result; later calls show it as text
 			said := rollout.Message{Role: m.Role, Content: m.Content, Sampled: rollout.SampledByPolicy}
 			if thought := field(v, "thought").String(); thought != "" && thought != said.Content {
 				said.Content = thought + "\n" + said.Content
@@ -326,7 +326,7 @@ func (x *eventRun) observation(kind string, v format.Value) (int, error) {
 	return i, nil
 }
 
-// done closes the run.
+// done completes the rollout and returns it.
 func (x *eventRun) done() *rollout.Rollout {
 	x.in.UnlinkResults(x.r)
 	if x.theirs > 0 {
@@ -350,8 +350,8 @@ func (f eventList) Finish() error {
 	return f.in.Emit(f.done())
 }
 
-// openHandsError says how a run ended that ended by an error: at a limit, in a
-// loop that the harness stopped, or by something that broke.
+// openHandsError sets the ending of a run that an error ended: a limit, a loop that the
+// harness stopped, or a failure.
 func openHandsError(r *rollout.Rollout, detail string) {
 	r.ExitStatus, _, _ = strings.Cut(detail, ":")
 	r.Outcome.Reason = detail
@@ -392,7 +392,7 @@ func readOpenHandsOutput(in *format.File, v format.Value) error {
 		return noEvent(in)
 	}
 	r := x.done()
-	r.ID = "" // of an event
+	r.ID = "" // it was an event's id
 	r.Instance = format.Identifier(v.Get("instance_id"))
 	if issue := v.Get("issue"); r.Instance == "" && issue.Kind() == jsonscan.Object {
 		r.Instance = issue.Get("owner").String() + "/" + issue.Get("repo").String() + "#" + format.Identifier(issue.Get("number"))
@@ -404,7 +404,7 @@ func readOpenHandsOutput(in *format.File, v format.Value) error {
 	if r.Outcome.Submission == nil {
 		r.Outcome.Submission = format.Text(v.Get("git_patch"))
 	}
-	for _, report := range []format.Value{v.Get("report"), v.Path("test_result", "report")} { // of its evaluation
+	for _, report := range []format.Value{v.Get("report"), v.Path("test_result", "report")} { // OpenHands' evaluation
 		if r.Outcome.Verdict == rollout.VerdictUnknown {
 			r.Outcome.Resolved, r.Outcome.Verdict = format.Graded(report)
 		}
@@ -415,7 +415,7 @@ func readOpenHandsOutput(in *format.File, v format.Value) error {
 	}
 	llm := v.Path("metadata", "llm_config")
 	if llm.IsNull() {
-		llm = v.Path("metadata", "llm") // of the agent SDK
+		llm = v.Path("metadata", "llm") // set by the agent SDK
 	}
 	r.Temperature = format.Temperature(llm.Get("temperature"))
 	if err := in.TemplateKwargs(r, llm); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// ReadBaseState takes over what base_state.json beside the folder of events tells, where
-// f collects events of the agent SDK.
+// ReadBaseState reads base_state.json beside the folder of events, if f collects events of
+// the agent SDK.
 func ReadBaseState(f format.Folder) error {
 	x, ok := f.(*sdkRun)
 	if !ok || x.in.Settings.Alone {
@@ -33,8 +33,8 @@ func ReadBaseState(f format.Folder) error {
 	return nil
 }
 
-// state takes an execution status of the conversation: the last one holds. That an error
-// was a limit is told by the event of the error alone.
+// state reads an execution status of the conversation; the last one counts. Only an error
+// event says whether an error was a limit.
 func (x *sdkRun) state(word string) {
 	switch word {
 	case "running":
@@ -54,12 +54,12 @@ func (x *sdkRun) state(word string) {
 	x.r.ExitStatus = word
 }
 
-// goesOn forgets an ending, which was not the last.
+// goesOn resets the ending, because the run continued.
 func (x *sdkRun) goesOn() {
 	x.finished, x.r.Status, x.r.ExitStatus, x.r.Failure, x.r.Outcome.Reason = false, rollout.StatusUnknown, "", nil, ""
 }
 
-// failed reads the event of an error, of which two are limits of the policy.
+// failed reads an error event. Two codes are limits of the policy.
 func (x *sdkRun) failed(v format.Value) {
 	code, detail := v.Get("code").String(), v.Get("detail").String()
 	x.goesOn()
@@ -76,7 +76,7 @@ func SDKEvents() format.Importer {
 	return format.Importer{Name: "openhands-sdk-events", Match: IsSDKEvent, Fold: foldSDKEvents}
 }
 
-// IsSDKEvent knows an event of the agent SDK.
+// IsSDKEvent reports whether v is an event of the agent SDK.
 func IsSDKEvent(v format.Value, _ *format.File) bool {
 	return hasSDKKind(v) && v.Get("id").Kind() == jsonscan.String && v.Get("source").Kind() == jsonscan.String
 }
@@ -88,9 +88,9 @@ func hasSDKKind(v format.Value) bool {
 
 type sdkRun struct {
 	conversation
-	last string          // id of the event before
-	seen map[string]bool // ids of events
-	// finished: the last call was that of the finish tool.
+	last string          // id of the previous event
+	seen map[string]bool // ids of events read
+	// finished is true if the last call was one of the finish tool.
 	finished bool
 }
 
@@ -118,12 +118,12 @@ func (x *sdkRun) Add(v format.Value) error {
 	return err
 }
 
-// sdkRoot is the parent of an event before which there is none.
+// sdkRoot is the parent id of the first event.
 const sdkRoot = "__root__"
 
-// follow notes an event that goes on from another one than the event before:
-// somebody went back, and the events after that place were left out. Where the
-// one before is not in the record, it is an excerpt.
+// follow handles an event whose parent is not the previous event: somebody went back, and
+// the events in between do not count. If the parent is not in the record, the record is an
+// excerpt.
 func (x *sdkRun) follow(v format.Value) {
 	id, parent := v.Get("id").String(), v.Get("parent_id").String()
 	if x.last != "" && parent != "" && parent != x.last && (x.seen[parent] || parent == sdkRoot) && !x.view.branched {
@@ -133,7 +133,7 @@ func (x *sdkRun) follow(v format.Value) {
 	x.last, x.seen[id] = id, true
 }
 
-// loop follows thinking loops, as the SDK's view tells them from the events.
+// loop tracks thinking loops by the rules of the SDK's view.
 func (x *sdkRun) loop(v format.Value) {
 	switch v.Get("kind").String() {
 	case "ActionEvent":
@@ -146,7 +146,7 @@ func (x *sdkRun) loop(v format.Value) {
 	}
 }
 
-// event reads one event and returns the message it stands for.
+// event reads one event and returns the index of its message, or unseen or outside.
 func (x *sdkRun) event(v format.Value) (message int, err error) {
 	i := len(x.r.Messages)
 	switch kind := v.Get("kind").String(); kind {
@@ -213,7 +213,7 @@ func (x *sdkRun) system(v format.Value) error {
 	return nil
 }
 
-// tools reads tool definitions: those sent to the model, or the SDK's own, whose
+// tools returns tool definitions: those sent to the model, or the SDK's own, whose
 // parameters are not recorded.
 func (x *sdkRun) tools(list format.Value) []rollout.Tool {
 	var out []rollout.Tool
@@ -242,7 +242,7 @@ func (x *sdkRun) tools(list format.Value) []rollout.Tool {
 	return out
 }
 
-// extend appends texts that the agent's context added to the last message.
+// extend appends texts from the agent's context to the last message.
 func (x *sdkRun) extend(list format.Value) error {
 	i := len(x.r.Messages) - 1
 	if err := x.in.ListOrNull(list, rollout.At(i), "/extended_content"); err != nil || list.Len() == 0 {
@@ -256,7 +256,7 @@ func (x *sdkRun) extend(list format.Value) error {
 	return nil
 }
 
-// tokens gives the latest turn its ids, which follow its actions and their
+// tokens adds token ids to the latest turn; they are recorded after its actions and
 // results.
 func (x *sdkRun) tokens(v format.Value) error {
 	if len(x.r.Turns) == 0 {
@@ -270,8 +270,8 @@ func (x *sdkRun) tokens(v format.Value) error {
 	return nil
 }
 
-// sdkReasoning is the readable thinking of an action or message, under the name
-// of the interface that it came through.
+// sdkReasoning returns the readable reasoning of an action or message, under the keys of
+// any of the APIs.
 func sdkReasoning(v format.Value) string {
 	text := v.Get("reasoning_content").String()
 	if text == "" {
@@ -326,15 +326,15 @@ func (x *sdkRun) observation(v format.Value) error {
 		return err
 	}
 	if reason, ok := v.Get("rejection_reason").Text(); ok {
-		m.Content, m.NoContent = "Action rejected: "+reason, false // as the SDK tells the model
+		m.Content, m.NoContent = "Action rejected: "+reason, false // the SDK's wording to the model
 	}
 	x.r.Messages = append(x.r.Messages, m)
 	x.finished = x.finished || v.Path("observation", "kind").Is("FinishObservation")
 	return x.extend(v.Get("extended_content"))
 }
 
-// result is what a tool gave back: content, or in the first versions a text under
-// a name of the tool's own. An agent's error has neither.
+// result returns the result of a tool: content, or in the first versions a text under a key
+// of the tool. An agent's error has neither.
 func (x *sdkRun) result(v format.Value) format.Value {
 	o := v.Get("observation")
 	if o.Kind() != jsonscan.Object {
@@ -359,7 +359,7 @@ func (x *sdkRun) Finish() error {
 	return x.in.Emit(x.done())
 }
 
-// done closes the run.
+// done completes the rollout and returns it.
 func (x *sdkRun) done() *rollout.Rollout {
 	x.in.NoteParts(x.r)
 	x.in.UnlinkResults(x.r)

@@ -9,50 +9,49 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// eventView is what an OpenHands model sees of the events so far: all of them but
-// calls without a result, until a condensation forgets some and puts a summary in
-// their place. The rules are those of View and ConversationMemory in OpenHands
-// (V0) and of View in the agent SDK.
+// eventView is what an OpenHands model sees of the events so far: all except calls without
+// a result, until a condensation forgets some and inserts a summary. The rules are those of
+// View and ConversationMemory in OpenHands (V0) and of View in the agent SDK.
 type eventView struct {
 	r       *rollout.Rollout
 	entries []viewEntry
-	events  map[int]int      // message → number of events that stand for it
-	calls   map[string]int   // call id → message that made it
-	results map[string][]int // call id → messages that answer it
+	events  map[int]int      // message → number of its events
+	calls   map[string]int   // call id → message with the call
+	results map[string][]int // call id → messages with its results
 	open    map[int]int      // message → number of its calls without a result, never 0
-	// said is what is shown of a message while none of its calls has a result:
-	// nothing, where the message is not in it.
+	// said holds the message shown for a reply while none of its calls has a result; a
+	// reply that is not in said is not shown.
 	said map[int]*rollout.Message
 	// batched is true for V0 records: a reply waits for the results of all its calls.
 	batched bool
-	// rooted is true for V0 records with a system message: the first message of the
-	// user is put back after it when it was forgotten.
+	// rooted is true for V0 records with a system message: the first user message is put
+	// back after it if it was forgotten.
 	rooted    bool
 	condensed bool
-	branched  bool             // events before this one are of another branch
-	lost      bool             // a condensation does not tell what it forgot
-	summary   *rollout.Message // of the last condensation that has one, else nil
-	at        int              // its place among the entries
-	summaryID string           // by which the agent SDK forgets it
-	// Thinking loops of the agent SDK: an action with thinking blocks, and the actions
-	// and results after it. loop is the one that goes on, 0 for none.
+	branched  bool             // events before this one are on another branch
+	lost      bool             // a condensation does not say what it forgot
+	summary   *rollout.Message // of the last condensation with one, else nil
+	at        int              // index of the summary among the entries
+	summaryID string           // id by which the agent SDK forgets the summary
+	// A thinking loop of the agent SDK is an action with thinking blocks and the actions
+	// and results after it. loop is the number of the current one, from 1; 0 for none.
 	loop  int
-	loops []int // by loop, from 1: its events
+	loops []int // number of events per loop
 }
 
 // viewEntry is one event: an entry of the history.
 type viewEntry struct {
 	id      string
-	message int              // −1 when the event is no message of ours
-	loop    int              // the thinking loop it is in, 0 for none
-	summary *rollout.Message // of a condensation, instead of an event
+	message int              // −1 if the event has no message
+	loop    int              // the thinking loop it belongs to, 0 for none
+	summary *rollout.Message // a condensation's summary, instead of an event
 }
 
 func newEventView(r *rollout.Rollout) *eventView {
 	return &eventView{r: r, events: map[int]int{}, calls: map[string]int{}, results: map[string][]int{}, open: map[int]int{}, said: map[int]*rollout.Message{}}
 }
 
-// add appends an event that stands for a message, or for none with −1.
+// add appends an event with its message, −1 for none.
 func (x *eventView) add(id format.Value, message int) {
 	x.entries = append(x.entries, viewEntry{id: format.Identifier(id), message: message, loop: x.loop})
 	if x.loop > 0 {
@@ -75,13 +74,13 @@ func (x *eventView) add(id format.Value, message int) {
 	x.count(message)
 }
 
-// think begins a thinking loop.
+// think starts a thinking loop.
 func (x *eventView) think() {
 	x.loops = append(x.loops, 0)
 	x.loop = len(x.loops)
 }
 
-// count counts the calls of a message that have no result so far.
+// count updates the number of a message's calls without a result.
 func (x *eventView) count(message int) {
 	n := 0
 	for _, c := range x.r.Messages[message].ToolCalls {
@@ -94,9 +93,8 @@ func (x *eventView) count(message int) {
 	}
 }
 
-// condense applies a condensation; args hold forgotten_event_ids, or the first
-// and last of a range of numbered events, and a summary with its place in the
-// resulting view.
+// condense applies a condensation. args hold forgotten_event_ids, or the first and last of
+// a range of numbered events, and a summary with its index in the resulting view.
 func (x *eventView) condense(args format.Value) {
 	x.condensed = true
 	forgotten := map[string]bool{}
@@ -123,9 +121,9 @@ func (x *eventView) condense(args format.Value) {
 	text, ok := args.Get("summary").Text()
 	at, placed := args.Get("summary_offset").Int()
 	if !ok || !placed {
-		return // the last summary stays
+		return // the previous summary stays
 	}
-	// There is one summary at a time: the new one covers what the last one told.
+	// There is one summary at a time: a new one covers the content of the previous one.
 	x.summary, x.at = &rollout.Message{Role: rollout.RoleUser, Content: text}, max(at, 0)
 	x.summaryID = format.Identifier(args.Get("id")) + "-summary"
 }
@@ -139,7 +137,7 @@ func (x *eventView) noteCondensed(in *format.File) {
 	in.Note("condensed", at, "the history was condensed here: the turns after it see what was left, and the summary")
 }
 
-// context says what the next call sees.
+// context returns the context of the next call.
 func (x *eventView) context() rollout.Context {
 	if !x.condensed && !x.branched && len(x.open) == 0 {
 		return rollout.Context{}
@@ -151,13 +149,13 @@ func (x *eventView) context() rollout.Context {
 	if x.summary != nil {
 		entries = slices.Insert(slices.Clone(entries), min(x.at, len(entries)), viewEntry{message: unseen, summary: x.summary})
 	}
-	left := make([]int, len(x.loops)) // events of loops that are shown
-	kept := map[int]int{}             // message → events left
+	left := make([]int, len(x.loops)) // shown events per loop
+	kept := map[int]int{}             // message → remaining events
 	for _, e := range entries {
 		kept[e.message]++
 	}
 	var parts []rollout.ContextPart
-	shown := map[int]bool{} // a reply of several events counts once
+	shown := map[int]bool{} // a reply of several events is shown once
 	show := func(k int) {
 		if !shown[k] {
 			shown[k] = true
@@ -188,7 +186,7 @@ func (x *eventView) context() rollout.Context {
 			}
 			k, m := e.message, &x.r.Messages[e.message]
 			switch said := x.said[k]; {
-			case whole && x.batched && len(m.ToolCalls) > 0: // comes with its first result
+			case whole && x.batched && len(m.ToolCalls) > 0: // shown with its first result
 			case whole:
 				if call, made := x.calls[m.ToolCallID]; made && x.batched {
 					show(call)
@@ -201,7 +199,7 @@ func (x *eventView) context() rollout.Context {
 		}
 	}
 	for i, n := range left {
-		if n > 0 && n < x.loops[i] { // shown by some versions; others show all of a loop or nothing
+		if n > 0 && n < x.loops[i] { // versions differ: some show the rest of a loop, others all of a loop or nothing
 			return rollout.Context{Unknown: true}
 		}
 	}
@@ -211,7 +209,7 @@ func (x *eventView) context() rollout.Context {
 	return rollout.Context{Parts: parts}
 }
 
-// task is the first message of the user, −1 when there is none.
+// task returns the index of the first user message, −1 if there is none.
 func (x *eventView) task() int {
 	return slices.IndexFunc(x.r.Messages, func(m rollout.Message) bool { return m.Role == rollout.RoleUser })
 }
@@ -220,10 +218,10 @@ func (x *eventView) isTask(e viewEntry) bool {
 	return e.message >= 0 && x.r.Messages[e.message].Role == rollout.RoleUser
 }
 
-// paired reports whether a message is shown: a result without its call and a
-// reply without any of its results are left out. A reply of which only a part
-// was forgotten is not known: versions differ in what they show of it. So do those
-// of the agent SDK where a part of it has results.
+// paired reports whether a message is shown as a whole: a result without its call, and a
+// reply without any of its results, are not. known is false if versions differ: for a reply
+// of which a part was forgotten and, in the agent SDK, for one of which only some calls
+// have results.
 func (x *eventView) paired(k int, kept map[int]int) (whole, known bool) {
 	m := &x.r.Messages[k]
 	if m.Role == rollout.RoleTool {

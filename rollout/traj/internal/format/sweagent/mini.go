@@ -31,7 +31,7 @@ func MiniList() format.Importer {
 	return format.Importer{Name: "mini-swe-agent", Match: isMiniList, Fold: foldMiniList}
 }
 
-// isMiniList knows a v0 file, which is one list of messages.
+// isMiniList reports whether v is a message in a v0 file, which is one list of messages.
 func isMiniList(v format.Value, in *format.File) bool {
 	return in.InList && v.Get("role").Kind() == jsonscan.String && v.Get("content").Kind() != jsonscan.Absent
 }
@@ -39,8 +39,8 @@ func isMiniList(v format.Value, in *format.File) bool {
 type miniList struct {
 	in       *format.File
 	messages []rollout.Message
-	items    *format.Items // of the Responses API, once one was found
-	lost     int           // the first message after one that was left out, 0 = none
+	items    *format.Items // for a file of Responses API items, set at the first one
+	lost     int           // index of the first message after one that was left out, 0 = none
 }
 
 func foldMiniList(in *format.File) format.Folder { return &miniList{in: in} }
@@ -61,7 +61,7 @@ func (f *miniList) count() int {
 }
 
 func (f *miniList) add(v format.Value) error {
-	if f.items == nil && format.IsItem(v) { // a list as OpenAI's Agents SDK keeps it
+	if f.items == nil && format.IsItem(v) { // a list written by OpenAI's Agents SDK
 		format.MarkReplies(f.messages, rollout.SampledByPolicy)
 		r := &rollout.Rollout{Messages: f.messages, Turns: format.TurnsOf(f.messages), Index: format.NoIndex}
 		f.items = &format.Items{File: f.in, Rollout: r, Sampled: rollout.SampledByPolicy}

@@ -9,12 +9,12 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// miniRun is one file of mini-swe-agent from v1 on.
+// miniRun is one file of mini-swe-agent, v1 or later.
 type miniRun struct {
 	in     *format.File
 	r      *rollout.Rollout
-	model  string // its class, in lower case
-	unseen []int  // replies that no later call was shown
+	model  string // class of the model, in lower case
+	unseen []int  // replies that no later call saw
 	called bool   // a reply has native tool calls
 }
 
@@ -94,7 +94,7 @@ func (x *miniRun) message(v format.Value) error {
 	return nil
 }
 
-// reply adds what the model sampled.
+// reply adds a sampled reply and its turn.
 func (x *miniRun) reply(m rollout.Message, response format.Value) {
 	i := len(x.r.Messages)
 	choice := format.FirstChoice(response)
@@ -122,13 +122,14 @@ func (x *miniRun) reply(m rollout.Message, response format.Value) {
 	x.r.Messages = append(x.r.Messages, m)
 }
 
-// scripted says that the model is one of mini-swe-agent's tests, which asks no engine.
+// scripted reports whether the model is one of mini-swe-agent's test models, which call no
+// engine.
 func (x *miniRun) scripted() bool {
 	return strings.HasPrefix(x.model, "minisweagent.models.test_models.")
 }
 
-// malformed adds a reply whose call could not be read: from 2.3.1 on it stands beside
-// the message that says so, which the model is shown in its place.
+// malformed adds a reply whose call could not be parsed. From 2.3.1 on it is stored in the
+// error message, which the model is shown instead.
 func (x *miniRun) malformed(response format.Value) error {
 	i := len(x.r.Messages)
 	var m rollout.Message
@@ -149,9 +150,9 @@ func (x *miniRun) malformed(response format.Value) error {
 	return nil
 }
 
-// ending tells how the run ended. A harness that raised an exception writes its class as
-// the exit status: what failed then is not the policy, but where the context was full.
-// v1 writes the words of the exception as the submission.
+// ending sets how the run ended. If an exception ended it, the exit status is its class: a
+// failure of the harness, not of the policy, unless the context was full. v1 writes the
+// text of the exception as the submission.
 func (x *miniRun) ending(info, last format.Value) {
 	r := x.r
 	r.Status = format.StatusOf(r.ExitStatus)
@@ -178,13 +179,13 @@ func (x *miniRun) ending(info, last format.Value) {
 	}
 }
 
-// bashTool is the only tool of mini-swe-agent 2, which its files do not hold.
+// bashTool is the only tool of mini-swe-agent 2; run files do not contain it.
 const bashTool = `{"type":"function","function":{"name":"bash","description":"Execute a bash command","parameters":` +
 	`{"type":"object","properties":{"command":{"type":"string","description":"The bash command to execute"}},"required":["command"]}}}`
 
-// tools gives the run the tool that its model was given: from 2.0.0 on all models of
-// mini-swe-agent send this one, but those that read commands from the text and those of its
-// tests, which ask no engine.
+// tools sets the tool that the model was given. From 2.0.0 on all models of mini-swe-agent
+// send it, except those that parse commands from text and the test models, which call no
+// engine.
 func (x *miniRun) tools(info format.Value) {
 	version, _, _ := strings.Cut(info.Get("mini_version").String(), ".")
 	if len(version) == 1 && version >= "2" && strings.HasPrefix(x.model, "minisweagent.models.") && !x.scripted() && !strings.Contains(x.model, "textbased") {

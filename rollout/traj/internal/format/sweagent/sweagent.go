@@ -25,7 +25,7 @@ func isSWEAgent(v format.Value, _ *format.File) bool {
 		return false
 	}
 	for _, first := range h.Items() {
-		// Demonstrations hold only the history, whose messages name their agent.
+		// A demonstration holds only the history, whose messages name their agent.
 		return first.Get("role").Kind() == jsonscan.String &&
 			(v.Get("trajectory").Kind() == jsonscan.Array || first.Get("agent").Kind() == jsonscan.String || first.Get("message_type").Kind() == jsonscan.String)
 	}
@@ -39,12 +39,12 @@ type run struct {
 	history []format.Value // as recorded, parallel to r.Messages
 	agents  []string
 	main    string
-	// shown are messages that a context has in place of a recorded one, so that a
-	// shortened observation is kept once, not once a step.
+	// shown holds messages that contexts show in place of recorded ones, so that a
+	// shortened observation is stored once, not once per step.
 	shown map[shownKey]*rollout.Message
 }
 
-// usedKeys are message keys that the importer has used or that repeat the content.
+// usedKeys are message keys that the importer reads or that repeat the content.
 var usedKeys = []string{"agent", "message_type", "is_demo", "thought", "action", "thinking_blocks"}
 
 type shownKey struct {
@@ -52,8 +52,7 @@ type shownKey struct {
 	text string
 }
 
-// readSWEAgent reads a run, and the other attempts that an agent with retries
-// made before it chose this one.
+// readSWEAgent reads a run, and the other attempts of an agent with retries.
 func readSWEAgent(in *format.File, v format.Value) error {
 	if err := readAttempt(in, v); err != nil {
 		return err
@@ -80,14 +79,14 @@ func readAttempt(in *format.File, v format.Value) error {
 		Turns:      []rollout.Turn{},
 	}}
 	s.r.Status = format.StatusOf(s.r.ExitStatus)
-	// The file is written after each step, the exit status with the last one: without it
-	// the run was cut off, and SWE-agent would make it again.
+	// The file is written after each step, the exit status with the last one. Without it
+	// the run was cut off, and SWE-agent would repeat it.
 	if s.r.ExitStatus == "" && info.Get("model_stats").Kind() == jsonscan.Object && steps > 0 {
 		s.r.Status = rollout.StatusAborted
 		in.Note("unfinished", 0, "the run was cut off: it has steps and no exit status")
 	}
 	if env := v.Get("environment").String(); env != "swe_main" && env != "main" {
-		s.r.Instance = env // 0.x writes the name of its environment class, 1.x the instance
+		s.r.Instance = env // 0.x writes the class of its environment, 1.x the instance
 	}
 	if config, err := in.ParseInner(v.Get("replay_config"), "/replay_config"); err == nil && s.r.Instance == "" {
 		s.r.Instance = config.Path("problem_statement", "id").String()
@@ -109,8 +108,8 @@ func readAttempt(in *format.File, v format.Value) error {
 	return in.Emit(s.r)
 }
 
-// fileInstance is the instance of a file that does not say it: every version names the
-// file after it.
+// fileInstance returns the instance from the file name, for files that do not record it:
+// every version names the file after it.
 func fileInstance(name string) string {
 	name = path.Base(filepath.ToSlash(name))
 	for _, ending := range []string{".gz", ".zst"} {
@@ -186,7 +185,7 @@ func mainAgent(agents []string) string {
 	return ""
 }
 
-// plainContext is the context of message i when nothing shortened it: the earlier
+// plainContext returns the context of message i if nothing was shortened: the earlier
 // messages of the main agent.
 func (s *run) plainContext(i int) rollout.Context {
 	list := s.messagesBefore(i)
@@ -196,7 +195,7 @@ func (s *run) plainContext(i int) rollout.Context {
 	return rollout.Context{Parts: format.Shown(list, i)}
 }
 
-// messagesBefore lists the main agent's messages before i.
+// messagesBefore returns the indices of the main agent's messages before i.
 func (s *run) messagesBefore(i int) []int {
 	out := make([]int, 0, i)
 	for k := range i {
@@ -207,11 +206,11 @@ func (s *run) messagesBefore(i int) []int {
 	return out
 }
 
-// steps joins the recorded steps to the turns by what was said, never by index:
-// either list can lack an entry of the other.
+// steps joins the recorded steps to the turns by the reply, never by index: either list can
+// lack an entry of the other.
 func (s *run) steps(list format.Value) {
 	next, joined, contexts := 0, 0, 0
-	var before format.Value // the messages recorded after the step before
+	var before format.Value // the messages recorded after the previous step
 	for n, step := range list.Items() {
 		earlier := before
 		before = step.Get("messages")
@@ -242,8 +241,8 @@ func (s *run) steps(list format.Value) {
 	}
 }
 
-// isReply reports whether a step is the reply in message i: by the ids of its tool
-// calls if both have them, else by its text, else by thought and action.
+// isReply reports whether a step is the reply in message i: by the ids of their tool calls
+// if both have them, else by text, else by thought and action.
 func (s *run) isReply(step format.Value, i int) bool {
 	h := s.history[i]
 	if a, b := firstCallID(step), firstCallID(h); a != "" && b != "" {
@@ -268,18 +267,18 @@ func same(a, b format.Value) bool {
 	return bytes.Equal(a.Raw(), b.Raw()) || a.Kind() == jsonscan.String && b.Kind() == jsonscan.String && a.String() == b.String()
 }
 
-// query is what the model saw at a step.
+// query is the recorded context of a step.
 type query struct {
 	list []format.Value
-	// partly is true where the list was recorded after the step: a history processor
-	// may have shortened more of it than the model saw.
+	// partly is true if the list was recorded after the step: a history processor may have
+	// shortened more than the model saw shortened.
 	partly bool
 }
 
-// query returns the messages the model saw at a step, nil when not recorded: "query"
-// as it is. "messages" of SWE-agent 1.0 are those after the step, reply and
-// observation included, so the ones of the step before are what the model saw; at
-// the first step, those before the reply.
+// query returns the messages that the model saw at a step, nil if not recorded: "query"
+// unchanged, if present. "messages" of SWE-agent 1.0 are those after the step, with reply
+// and observation, so the model saw the messages of the previous step; at the first step,
+// those before the reply.
 func (s *run) query(step, earlier format.Value, first bool, message int) *query {
 	if q := step.Get("query"); q.Kind() == jsonscan.Array && q.Len() > 0 {
 		return &query{list: format.Elements(q)}
@@ -300,13 +299,13 @@ func (s *run) query(step, earlier format.Value, first bool, message int) *query 
 	return &query{list: own[:reply], partly: !first}
 }
 
-// isPlain reports whether a context is the plain one of message i.
+// isPlain reports whether c is the plain context of message i.
 func (s *run) isPlain(c rollout.Context, i int) bool {
 	return slices.EqualFunc(c.Parts, s.plainContext(i).Parts, func(a, b rollout.ContextPart) bool { return a == b })
 }
 
-// context expresses the messages of a query as ranges of the history with other
-// messages in place where they differ.
+// context expresses the messages of a query as ranges of the history, with messages shown
+// in place where they differ.
 func (s *run) context(query []format.Value, message int) rollout.Context {
 	have := s.messagesBefore(message)
 	var parts []rollout.ContextPart
@@ -358,8 +357,7 @@ func (s *run) equal(q format.Value, k int) bool {
 	return same(q.Get("role"), h.Get("role")) && (same(q.Get("content"), h.Get("content")) || s.sameText(q, k))
 }
 
-// sameText compares contents of different shapes: a list of one text part is
-// the text.
+// sameText compares contents of different forms: a list with one text part equals the text.
 func (s *run) sameText(q format.Value, k int) bool {
 	c := q.Get("content")
 	if c.Kind() == s.history[k].Get("content").Kind() && c.Kind() != jsonscan.Array {

@@ -31,7 +31,7 @@ func readTauBench(in *format.File, v format.Value) error {
 		Outcome:  rollout.Outcome{Reward: in.Reward(v.Get("reward"))},
 	}
 	if detail := v.Path("info", "error").String(); detail != "" {
-		// The harness writes a reward of 0 for a run that it could not make.
+		// The harness writes a reward of 0 for a run that could not be carried out.
 		r.Status = rollout.StatusFailed
 		r.Failure = &rollout.Failure{Reason: "run_error", Detail: detail}
 	}

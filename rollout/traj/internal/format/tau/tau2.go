@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Tau2 reads runs of tau2-bench, all in one file or a file each.
+// Tau2 reads runs of tau2-bench, all in one file or one per file.
 func Tau2() format.Importer {
 	return format.Importer{Name: "tau-bench", Match: isTau2, Read: readTau2}
 }
@@ -43,7 +43,7 @@ func readTau2(in *format.File, v format.Value) error {
 	return nil
 }
 
-// runInfo is what the runs of a file share.
+// runInfo holds what the runs of a file share.
 type runInfo struct {
 	domain, policy, agent string
 	temperature           *float32
@@ -62,15 +62,14 @@ func infoOf(results format.Value) runInfo {
 	return x
 }
 
-// infoFolder is the folder of the runs read last, each in a file of its own, and what
-// they share.
+// infoFolder caches the shared info of the last folder whose runs have a file each.
 type infoFolder struct {
 	folder string
 	runInfo
 }
 
-// infoBeside is that of a run in a file of its own, simulations/<id>.json, which the
-// results.json beside that folder tells.
+// infoBeside returns the shared info of a run in a file of its own, simulations/<id>.json,
+// from results.json beside that folder.
 func infoBeside(in *format.File) (runInfo, error) {
 	known := format.Remembered[infoFolder](in.OfReader)
 	folder := filepath.Dir(in.Name)
@@ -82,12 +81,13 @@ func infoBeside(in *format.File) (runInfo, error) {
 	return known.runInfo, err
 }
 
-// policyAgents are the agents whose system prompt holds the policy and nothing of the
-// task; "" is one that the file does not name. What they put around the policy is
-// not in the file.
+// policyAgents are the agents whose system prompt contains only the policy and nothing
+// about the task; "" is an agent that the file does not name. The text that they put around
+// the policy is not in the file.
 var policyAgents = []string{"", "llm_agent"}
 
-// systemPrompt is the system prompt of a run, "" when it cannot be known.
+// systemPrompt returns the system prompt of a run; known is false if it cannot be
+// determined.
 func systemPrompt(in *format.File, info runInfo) (text string, known bool) {
 	given := in.Settings.System
 	switch {
@@ -104,17 +104,15 @@ func systemPrompt(in *format.File, info runInfo) (text string, known bool) {
 	return "", false
 }
 
-// statuses are the reasons that say how a run ended; of the others it is not
-// known.
+// statuses maps the termination reasons whose status is known.
 var statuses = map[string]rollout.Status{
 	"user_stop": rollout.StatusCompleted, "agent_stop": rollout.StatusCompleted,
 	"max_steps": rollout.StatusTruncated, "timeout": rollout.StatusTruncated, "too_many_errors": rollout.StatusTruncated, "context_window_exceeded": rollout.StatusTruncated,
 	"user_error": rollout.StatusFailed, "infrastructure_error": rollout.StatusFailed, "unexpected_error": rollout.StatusFailed,
 }
 
-// readRun reads one run. Each domain numbers its tasks from 0, so a group is
-// named by both. Runs of which the domain is not known share groups in one folder
-// only.
+// readRun reads one run. Each domain numbers its tasks from 0, so a group is named by both.
+// Runs of unknown domain share groups only within a folder.
 func readRun(in *format.File, v format.Value, info runInfo) error {
 	task := format.Identifier(v.Get("task_id"))
 	x := shownMessages{in: in}
@@ -154,11 +152,11 @@ func readRun(in *format.File, v format.Value, info runInfo) error {
 	return in.Emit(r)
 }
 
-// shownMessages are the messages that the assistant sees.
+// shownMessages collects the messages that the assistant sees.
 type shownMessages struct {
 	in    *format.File
 	list  []rollout.Message
-	users int // messages of the user's own tools
+	users int // number of messages of the user's own tools
 	// spoken is true after the first message.
 	spoken bool
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// ContentParts adds a message of parts, and the results among them before it.
+// ContentParts adds a message of parts, after the results among them.
 func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 	var texts, thoughts []string
 	said := false
@@ -52,7 +52,7 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 					continue
 				}
 				known = true
-				if x.Get("parts").Len() > 0 { // pictures and files
+				if x.Get("parts").Len() > 0 { // images and files
 					return t.Unknown("/parts/"+key+"/parts", "parts")
 				}
 				t.Response(x, "")
@@ -74,8 +74,8 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 	return nil
 }
 
-// Response adds the result of a call. Where it says nothing but an output, that is what
-// it says.
+// Response adds the result of a call. If the response has nothing but a text under output,
+// the result is that text.
 func (t *Thread) Response(x format.Value, id string) {
 	v := x.Get("response")
 	if out := v.Get("output"); v.Len() == 1 && out.Kind() == jsonscan.String {
@@ -84,7 +84,7 @@ func (t *Thread) Response(x format.Value, id string) {
 	t.Result(cmp.Or(x.Get("id").String(), id, x.Get("name").String()), v)
 }
 
-// BareTexts joins a list of nothing but strings.
+// BareTexts joins a list of strings; ok is false for any other list.
 func BareTexts(v format.Value) (text string, ok bool) {
 	var b strings.Builder
 	for _, x := range v.Items() {

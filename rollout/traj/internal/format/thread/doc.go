@@ -1,5 +1,5 @@
 // Package thread builds the rollout of a conversation message by message, for importers of
-// clients and frameworks whose messages have types of their own.
+// clients and frameworks with message types of their own.
 //
 //	t := thread.New(in)
 //	t.Text(rollout.RoleUser, "list the files")
@@ -7,7 +7,7 @@
 //	t.Result("c", output)
 //	return t.Emit(false)
 //
-// An assistant message without a reason is taken as sampled. [Thread.Lose] says that what
-// later turns saw is not known, [Thread.Words] refuses a part without its text, and
-// [Thread.Unknown] one of a kind that no rule is for.
+// An assistant message with Sampled unset counts as sampled. [Thread.Lose] marks the
+// contexts of later turns as unknown, [Thread.Words] refuses a part without its text, and
+// [Thread.Unknown] refuses a part of unknown kind.
 package thread

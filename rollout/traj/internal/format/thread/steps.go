@@ -5,22 +5,22 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Steps are the replies of one message: the client writes what a model said in several
-// calls into one.
+// Steps are the replies in one message, for clients that write the replies of several calls
+// into one message.
 type Steps struct {
 	t       *Thread
 	Message rollout.Message
 	results []rollout.Message
 	said    bool
-	Cut     string // why the reply is not whole
-	Lost    string // why what the replies after it saw is not known
+	Cut     string // why the reply is incomplete
+	Lost    string // why the contexts of later replies are unknown
 }
 
 func NewSteps(t *Thread) *Steps {
 	return &Steps{t: t, Message: rollout.Message{Role: rollout.RoleAssistant}}
 }
 
-// Flush ends a reply: it, and the results of its calls.
+// Flush ends a reply: it adds the reply, then the results of its calls.
 func (s *Steps) Flush(end string) {
 	if s.said {
 		s.t.End(end)
@@ -38,7 +38,7 @@ func (s *Steps) Flush(end string) {
 	*s = *NewSteps(s.t)
 }
 
-// Write adds text, which begins a new reply where calls were answered before it.
+// Write adds text. After results of calls, the text starts a new reply.
 func (s *Steps) Write(text string, reasoning bool) {
 	if len(s.results) > 0 {
 		s.Flush("")
@@ -51,7 +51,7 @@ func (s *Steps) Write(text string, reasoning bool) {
 	}
 }
 
-// Call adds a call, and its result where there is one.
+// Call adds a call, and its result unless that is null.
 func (s *Steps) Call(c rollout.ToolCall, result format.Value) {
 	s.said = true
 	s.Message.ToolCalls = append(s.Message.ToolCalls, c)

@@ -9,33 +9,35 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// A Dialect is how a framework writes messages.
+// Dialect describes the messages of a framework.
 type Dialect struct {
 	Name string
-	// Is knows one message.
+	// Is reports whether v is a message of the dialect.
 	Is func(v format.Value) bool
-	// Add adds what one message says.
+	// Add adds the content of one message.
 	Add func(t *Thread, v format.Value) error
-	// List names the member of a record that holds the messages.
+	// List is the key of the messages in a record.
 	List string
-	// Session says that the client writes its own prompt and tools, and does not keep
+	// Session says that the client has its own system prompt and tools, and does not record
 	// them.
 	Session bool
-	// All says that every message tells itself: none is written as in any chat.
+	// All says that Is recognizes every message: none looks like a message of another
+	// format.
 	All bool
-	// Call finds the call of a model in a record of one, or the history in what it stands in.
+	// Call returns the model call in a record that is one, or the history in the object
+	// that contains it.
 	Call func(v format.Value) (Call, bool)
 }
 
-// A Call is what a model was asked and what it replied.
+// Call is the request of a model call and its reply.
 type Call struct {
 	Request, Reply format.Value
-	Plain          bool   // the request is a history and there is no reply
-	End            string // why the reply ended
-	Others         int    // further choices
+	Plain          bool   // the request is a history, and there is no reply
+	End            string // finish reason
+	Others         int    // number of further choices
 }
 
-// call finds the call that a record is, if it is one.
+// call returns the model call that a record holds; false if it holds none.
 func (d Dialect) call(v format.Value) (Call, bool) {
 	if d.Call == nil {
 		return Call{}, false
@@ -43,7 +45,8 @@ func (d Dialect) call(v format.Value) (Call, bool) {
 	return d.Call(v)
 }
 
-// Importers reads records whose list holds such messages, and files that are one list.
+// Importers returns importers for records whose list holds such messages, and for files
+// that are one list.
 func (d Dialect) Importers() []format.Importer {
 	return []format.Importer{
 		{Name: d.Name, Read: d.read, Stateless: true, Match: func(v format.Value, _ *format.File) bool {
@@ -60,7 +63,7 @@ func (d Dialect) Importers() []format.Importer {
 				}
 				role := x.Get("role")
 				if d.All || role.Kind() != jsonscan.String || x.Get("content").Kind() != jsonscan.String && !role.Is("user") && !role.Is("system") {
-					return false // prompts and texts may be written as in any chat
+					return false // prompts and texts may look like any chat
 				}
 			}
 			return false
@@ -70,7 +73,7 @@ func (d Dialect) Importers() []format.Importer {
 	}
 }
 
-// Folder reads a file of nothing but such messages into a thread.
+// Folder returns a folder that reads a file of such messages into t.
 func (d Dialect) Folder(t *Thread) format.Folder { return &folder{d, t} }
 
 type folder struct {
@@ -81,7 +84,8 @@ type folder struct {
 func (f *folder) Add(v format.Value) error { return f.t.OrLose(f.d.Add(f.t, v)) }
 func (f *folder) Finish() error            { return f.t.Emit(f.d.Session) }
 
-// OrLose is an error about a message, without which what later turns saw is not known.
+// OrLose returns err. If err is not nil, a message was left out, so the contexts of later
+// turns are unknown.
 func (t *Thread) OrLose(err error) error {
 	if err != nil {
 		t.Lose("a message is not understood and was left out")
@@ -89,7 +93,7 @@ func (t *Thread) OrLose(err error) error {
 	return err
 }
 
-// promptKeys are where a record keeps the system prompt beside the messages.
+// promptKeys are keys of a system prompt beside the messages.
 var promptKeys = []string{"system", "system_prompt", "systemPrompt", "instructions", "systemInstruction", "system_instruction"}
 
 // read reads a record: its prompt, its messages, its tools, ids and outcome.
@@ -152,7 +156,7 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 	return t.Emit(d.Session)
 }
 
-// reply adds the reply of a call, which is all that was sampled in it.
+// reply adds the reply of a call, the only sampled message in it.
 func (d Dialect) reply(t *Thread, c Call) error {
 	n := len(t.Rollout.Messages)
 	format.MarkReplies(t.Rollout.Messages, rollout.SampledPrefilled)
@@ -173,23 +177,23 @@ func (d Dialect) reply(t *Thread, c Call) error {
 	return nil
 }
 
-// A Thread is a conversation as it grows.
+// Thread is a conversation under construction.
 type Thread struct {
 	In      *format.File
 	Rollout *rollout.Rollout
-	Lost    string         // why what later turns saw is not known
-	Ends    map[int]string // why replies ended, by message
-	Unseen  map[int]bool   // messages whose turns saw what is not known
-	Cut     map[int]string // why replies are not whole
+	Lost    string         // why the contexts of later turns are unknown
+	Ends    map[int]string // finish reasons by message
+	Unseen  map[int]bool   // messages whose turns have an unknown context
+	Cut     map[int]string // why replies are incomplete, by message
 	err     error          // the first fault
 }
 
-// New begins one.
+// New returns an empty Thread.
 func New(in *format.File) *Thread {
 	return &Thread{In: in, Rollout: &rollout.Rollout{Index: format.NoIndex}, Ends: map[int]string{}, Unseen: map[int]bool{}, Cut: map[int]string{}}
 }
 
-// At is the place of the message that is added next.
+// At returns the index of the next message.
 func (t *Thread) At() rollout.Index { return rollout.At(len(t.Rollout.Messages)) }
 
 // Say adds a message.
@@ -201,8 +205,8 @@ func (t *Thread) Say(m rollout.Message) {
 	t.Rollout.Messages = append(t.Rollout.Messages, m)
 }
 
-// SayTexts adds a message of several texts, which stay parts: how they are joined is the
-// template's.
+// SayTexts adds a message of several texts, which stay separate parts: the template decides
+// how to join them.
 func (t *Thread) SayTexts(m rollout.Message, texts []string) {
 	for i, s := range texts {
 		if len(texts) == 1 {
@@ -219,7 +223,8 @@ func (t *Thread) Text(role rollout.Role, text string) {
 	t.Say(rollout.Message{Role: role, Content: text})
 }
 
-// Result adds the result of a call. A value that is no text was shown as JSON.
+// Result adds the result of a call. A value that is not a string is shown to the model as
+// JSON.
 func (t *Thread) Result(id string, v format.Value) {
 	if v.Kind() == jsonscan.Absent {
 		t.fault(t.In.Want(v, t.At(), "/result", "the result of a call"))
@@ -227,7 +232,7 @@ func (t *Thread) Result(id string, v format.Value) {
 	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: format.PlainText(v), NoContent: v.IsNull()})
 }
 
-// Words are the text of a part that has to have one.
+// Words returns the text of a part that must have one.
 func (t *Thread) Words(p format.Value, key, field string) (string, error) {
 	s, ok := p.Get(key).Text()
 	if !ok {
@@ -236,12 +241,12 @@ func (t *Thread) Words(p format.Value, key, field string) (string, error) {
 	return s, nil
 }
 
-// Unknown refuses a part that no rule is for.
+// Unknown returns the error for a part of unknown kind.
 func (t *Thread) Unknown(field, kind string) error {
 	return t.In.Fail(t.At(), field, "a part of kind %q is not understood", kind)
 }
 
-// Lose says that what the turns from here on saw is not known.
+// Lose marks the contexts of all following turns as unknown.
 func (t *Thread) Lose(why string) {
 	if t.Lost == "" {
 		t.Lost = why
@@ -249,7 +254,7 @@ func (t *Thread) Lose(why string) {
 	}
 }
 
-// Prompt adds the system prompt: a text, a list of texts, or the parts of one.
+// Prompt adds the system prompt: a text, a list of texts, or a content's parts.
 func (t *Thread) Prompt(v format.Value) error {
 	var texts []string
 	if parts := v.Get("parts"); parts.Kind() == jsonscan.Array {
@@ -281,7 +286,7 @@ func (t *Thread) Prompt(v format.Value) error {
 	return nil
 }
 
-// Tools takes definitions of tools in the shapes of the APIs.
+// Tools reads tool definitions in the forms of the APIs.
 func (t *Thread) Tools(defs format.Value) error {
 	defs, err := t.In.ParseInner(defs, "/tools")
 	if err != nil {
@@ -295,7 +300,7 @@ func (t *Thread) Tools(defs format.Value) error {
 	return nil
 }
 
-// tool takes a definition, or the functions of a tool of Gemini.
+// tool adds a definition, or all functions of a Gemini tool.
 func (t *Thread) tool(x format.Value) error {
 	functions, inner := firstOf(x, "functionDeclarations", "function_declarations"), false
 	for _, key := range []string{"name", "function", "type"} {
@@ -318,7 +323,7 @@ func (t *Thread) tool(x format.Value) error {
 	return nil
 }
 
-// firstOf is the first of the members that is there.
+// firstOf returns the first of the members that is not null.
 func firstOf(v format.Value, keys ...string) (x format.Value) {
 	for _, key := range keys {
 		if x = v.Get(key); !x.IsNull() {
@@ -340,11 +345,11 @@ func (t *Thread) Define(name, description, schema format.Value) {
 	t.Rollout.Tools = append(t.Rollout.Tools, format.Function(&f))
 }
 
-// Emit completes the rollout.
+// Emit completes and emits the rollout.
 func (t *Thread) Emit(session bool) error { return t.EmitWith(session, nil) }
 
-// speechless refuses messages that must say something, and results that name no call where
-// calls have names.
+// speechless returns an error for messages that must not be empty, and for results that
+// name no call in threads whose calls have ids.
 func (t *Thread) speechless() error {
 	named := slices.ContainsFunc(t.Rollout.Messages, func(m rollout.Message) bool {
 		return slices.ContainsFunc(m.ToolCalls, func(c rollout.ToolCall) bool { return c.ID != "" })
@@ -360,7 +365,7 @@ func (t *Thread) speechless() error {
 	return t.err
 }
 
-// EmitWith completes a rollout whose contexts are not all the plain history.
+// EmitWith is Emit with contexts by message index; the others are the plain history.
 func (t *Thread) EmitWith(session bool, contexts map[int][]rollout.ContextPart) error {
 	r := t.Rollout
 	if err := t.speechless(); err != nil {
@@ -389,7 +394,7 @@ func (t *Thread) EmitWith(session bool, contexts map[int][]rollout.ContextPart) 
 	return t.In.Emit(r)
 }
 
-// Call is a call of a tool, whose name and arguments have to be there.
+// Call returns a tool call, whose name and arguments are required.
 func (t *Thread) Call(id, name string, arguments format.Value) rollout.ToolCall {
 	if arguments.Kind() == jsonscan.Absent {
 		t.fault(t.In.Want(arguments, t.At(), "/arguments", "the arguments of the call"))
@@ -397,7 +402,7 @@ func (t *Thread) Call(id, name string, arguments format.Value) rollout.ToolCall 
 	return t.BareCall(id, name, arguments)
 }
 
-// BareCall is a call that may have no arguments.
+// BareCall returns a tool call that may lack arguments.
 func (t *Thread) BareCall(id, name string, arguments format.Value) rollout.ToolCall {
 	c := rollout.ToolCall{ID: id, Name: name}
 	if name == "" {
@@ -411,14 +416,14 @@ func (t *Thread) BareCall(id, name string, arguments format.Value) rollout.ToolC
 	return c
 }
 
-// fault keeps the first fault of a message, which refuses the rollout.
+// fault stores the first fault, which refuses the rollout.
 func (t *Thread) fault(err error) {
 	if t.err == nil {
 		t.err = err
 	}
 }
 
-// Items are the elements of a list that has to be there.
+// Items returns the elements of a list that is required.
 func (t *Thread) Items(v format.Value, key, field string) []format.Value {
 	if v.Get(key).Kind() != jsonscan.Array {
 		t.fault(t.In.Want(v.Get(key), t.At(), field+"/"+key, "a list"))
@@ -426,7 +431,7 @@ func (t *Thread) Items(v format.Value, key, field string) []format.Value {
 	return format.Elements(v.Get(key))
 }
 
-// End says why the reply that is added next ended.
+// End sets the finish reason of the reply added next.
 func (t *Thread) End(why string) {
 	if why == "" {
 		return

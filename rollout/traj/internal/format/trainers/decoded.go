@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// A layout is how a trainer writes prompts and replies as text that ids were decoded to.
+// layout describes how a trainer writes prompts and replies as text decoded from ids.
 type layout struct {
 	name           string
 	prompt, reply  string
@@ -47,8 +47,7 @@ func (l layout) importer() format.Importer {
 	return format.Importer{Name: l.name, Match: l.match, Read: l.read, Stateless: true}
 }
 
-// read shows what the record holds. Neither the ids nor the messages are in it, so that
-// nothing of it can be trained.
+// read reads a record. It has neither ids nor messages, so nothing of it can be trained.
 func (l *layout) read(in *format.File, v format.Value) error {
 	for _, key := range []string{l.prompt, l.reply} {
 		if v.Get(key).Kind() != jsonscan.String {
@@ -80,8 +79,8 @@ func (l *layout) read(in *format.File, v format.Value) error {
 	return in.Emit(r)
 }
 
-// reward takes the score: a number, or one for each token, which sum up. A table of TRL
-// has a column for each reward function, whose weights it does not tell.
+// reward reads the score: a number, or one per token, which are added up. A table of TRL
+// has a column per reward function but not their weights.
 func (l *layout) reward(in *format.File, r *rollout.Rollout, v format.Value) {
 	if l.score != "" {
 		x := v.Get(l.score)

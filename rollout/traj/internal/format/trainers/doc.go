@@ -1,4 +1,4 @@
-// Package trainers reads what trainers write of the rollouts that they train on.
+// Package trainers reads what trainers write about the rollouts that they train on.
 //
 //	{"tokens": [[…], …], "masks": [[-100, 5], …], "scores": [1, 0], "inference_logprobs": […]}              atropos: a group
 //	{"token_ids": [[…]], "token_loss_mask": [[…]], "generation_logprobs": [[…]], "rewards": [1], "idx": 0}  nemo-rl: train_data_step*.jsonl
@@ -9,7 +9,8 @@
 //
 //	{"skyrl_sequence": […], "loss_mask": […], "rollout_logprobs": […]}                                     skyrl: a sequence of a pickled batch
 //
-// The first four and the last hold a sequence of tokens and a mask of those that were sampled: each
-// run of them is a turn, whose prompt is all before it. verl, SkyRL, AReaL and TRL write
-// the text that ids were decoded to, without the ids: it is shown, and never trained.
+// The first four and the last hold a sequence of tokens and a mask of the sampled ones:
+// each run of sampled tokens is a turn, whose prompt is everything before it. verl, SkyRL,
+// AReaL and TRL write the text decoded from ids, without the ids: it is shown and never
+// trained.
 package trainers

@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// RLLM reads episodes, of one trajectory an agent.
+// RLLM reads episodes, with one trajectory per agent.
 func RLLM() format.Importer {
 	return format.Importer{Name: "rllm", Match: isRLLM, Read: readRLLM, Stateless: true}
 }

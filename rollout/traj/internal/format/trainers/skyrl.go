@@ -12,15 +12,15 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// A SkyRLBatch is a training batch of SkyRL (dump_data_batch): tensors of one row for each
-// sequence, padded.
+// SkyRLBatch is a training batch of SkyRL (dump_data_batch): padded tensors with one row
+// per sequence.
 type SkyRLBatch struct {
 	rows, width, response int
 	ids, attention        column
-	loss, said, logprobs  column // of the last positions of a row
+	loss, said, logprobs  column // for the last positions of a row
 }
 
-// A column is a tensor of two dimensions.
+// column is a two-dimensional tensor.
 type column struct {
 	data  []byte
 	size  int
@@ -29,7 +29,7 @@ type column struct {
 
 var errNotSkyRL = errors.New("the pickle holds no training batch of SkyRL")
 
-// NewSkyRLBatch takes what a pickle of a TrainingInputBatch holds.
+// NewSkyRLBatch returns the batch in a loaded pickle of a TrainingInputBatch.
 func NewSkyRLBatch(v any) (*SkyRLBatch, error) {
 	state, _ := v.(map[any]any)
 	tensors, ok := state["batch_dict"].(map[any]any)
@@ -61,7 +61,7 @@ func NewSkyRLBatch(v any) (*SkyRLBatch, error) {
 	return b, nil
 }
 
-// tensor is one of the tensors, which are bytes of numpy.
+// tensor returns a tensor, stored as numpy bytes.
 func tensor(all map[any]any, name string) (c column, rows, width int, err error) {
 	if all[name] == nil {
 		return c, 0, 0, nil
@@ -83,7 +83,7 @@ func tensor(all map[any]any, name string) (c column, rows, width int, err error)
 	return column{data: data, size: size, dtype: dtype}, int(r), int(w), nil
 }
 
-// at is entry i.
+// at returns entry i.
 func (c *column) at(i int) float64 {
 	b := c.data[i*c.size:]
 	switch c.dtype {
@@ -103,11 +103,11 @@ func (c *column) at(i int) float64 {
 	return float64(b[0])
 }
 
-// Len is how many sequences the batch has.
+// Len returns the number of sequences in the batch.
 func (b *SkyRLBatch) Len() int { return b.rows }
 
-// AppendRow appends a sequence as a record: its tokens without the padding, which of them
-// count in the loss, and their log probabilities.
+// AppendRow appends a sequence as a record: its tokens without padding, which of them count
+// in the loss, and their log probabilities.
 func (b *SkyRLBatch) AppendRow(out []byte, row int) []byte {
 	lists := [4][]byte{{'['}, {'['}, {'['}, {'['}}
 	add := func(k int, x float64, float bool) {
@@ -165,7 +165,7 @@ func readSkyRL(in *format.File, v format.Value) error {
 	for _, x := range s.sampled {
 		trained = trained || x
 	}
-	if !trained { // filtered, or a copy that fills the batch
+	if !trained { // filtered, or a copy that fills up the batch
 		s.sampled = marks(v.Get("response_mask"), 0)
 		if len(s.sampled) != len(s.ids) {
 			return in.Fail(0, "/response_mask", "found %d entries for %d tokens", len(s.sampled), len(s.ids))

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// Slime reads the samples of debug rollout files, whose pickle is read as JSON.
+// Slime reads the samples of debug rollout files, converted from a pickle to JSON.
 func Slime() format.Importer {
 	return format.Importer{Name: "slime", Match: isSlime, Read: readSlime, Stateless: true}
 }
@@ -62,12 +62,12 @@ func readSlime(in *format.File, v format.Value) error {
 	in.Leftover(r, v, "tokens", "response", "response_length", "loss_mask", "rollout_log_probs", "prompt", "reward", "status", "group_index", "weight_versions", "apply_chat_template_kwargs",
 		"rollout_top_p_token_ids", "rollout_top_p_token_offsets", "rollout_routed_experts", "teacher_log_probs", "spec_info", "prefix_cache_info", "non_generation_time")
 	in.NoteParts(r)
-	in.Record = format.Value{} // index and status are words of the native format, too
+	in.Record = format.Value{} // index and status are also keys of the native format
 	return in.Emit(r)
 }
 
-// slimeMessages gives a sample its messages where the prompt has them and one reply
-// followed it; a prompt that is text is what a template wrote.
+// slimeMessages sets the messages of a sample if the prompt has messages and one reply
+// followed; a prompt that is text was rendered by a template.
 func slimeMessages(in *format.File, r *rollout.Rollout, v format.Value) error {
 	prompt := v.Get("prompt")
 	if prompt.Kind() != jsonscan.Array || prompt.Len() == 0 || len(r.Turns) != 1 {
@@ -95,7 +95,7 @@ func slimeMessages(in *format.File, r *rollout.Rollout, v format.Value) error {
 }
 
 func slimeOutcome(in *format.File, r *rollout.Rollout, v format.Value) {
-	if x := v.Get("reward"); x.Kind() == jsonscan.Object { // a reward model of several
+	if x := v.Get("reward"); x.Kind() == jsonscan.Object { // a reward model with several scores
 		r.Outcome.Reward = format.Number(x.Get("score"))
 		if r.Outcome.Reward == nil {
 			in.Note("outcome_unreadable", 0, "the reward is an object without a score; none was taken")

@@ -12,13 +12,13 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// A sequence is all tokens of a rollout, which of them were sampled, and the log
-// probabilities, nil or one for each token.
+// sequence holds all tokens of a rollout, which of them were sampled, and the log
+// probabilities, nil or one per token.
 type sequence struct {
 	ids      []int32
 	sampled  []bool
 	logprobs []float32
-	train    []float32 // the same under the policy that trained on it
+	train    []float32 // the same under the policy being trained
 }
 
 // turns makes a turn of each run of sampled tokens.
@@ -50,7 +50,7 @@ func (s *sequence) turns(in *format.File, r *rollout.Rollout) error {
 	return nil
 }
 
-// group names the prompt of a sequence, which those of one group share.
+// group returns a name for the prompt of a sequence, equal for all sequences of a group.
 func (s *sequence) group() string {
 	h := sha256.New()
 	var b [4]byte
@@ -64,8 +64,8 @@ func (s *sequence) group() string {
 	return "prompt-" + hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// read takes a sequence of lists, the first n tokens of it. In the mask one number stands
-// for what was not sampled.
+// read reads a sequence from lists, the first n tokens of it (all if n < 0). Mask entries
+// equal to masked mean not sampled.
 func read(in *format.File, ids, mask, logprobs format.Value, fields [3]string, masked float64, n int) (*sequence, error) {
 	s := &sequence{}
 	var bad format.Value
@@ -94,7 +94,7 @@ func read(in *format.File, ids, mask, logprobs format.Value, fields [3]string, m
 	return s, nil
 }
 
-// marks tells what is not masked, of numbers or truth values.
+// marks returns which entries of a mask of numbers or booleans are not masked.
 func marks(mask format.Value, masked float64) []bool {
 	out := make([]bool, 0, mask.Len())
 	if numbers, _, ok := mask.AppendInt32(nil); ok {
@@ -111,8 +111,8 @@ func marks(mask format.Value, masked float64) []bool {
 	return out
 }
 
-// one is the only element of a list, or the value itself: batches of one are written as
-// lists.
+// one returns the only element of a list, or the value itself: batches of one are written
+// as lists.
 func one(v format.Value) format.Value {
 	if v.Kind() == jsonscan.Array && v.Len() == 1 {
 		return v.First()
@@ -151,8 +151,8 @@ func readNeMoRL(in *format.File, v format.Value) error {
 	return in.Emit(r)
 }
 
-// trainLogprobs are the log probabilities of the policy that trained on s, nil where it did
-// not compute them: NeMo RL writes zeros then (force_on_policy_ratio).
+// trainLogprobs returns the log probabilities under the policy being trained, nil if they
+// were not computed: NeMo RL writes zeros then (force_on_policy_ratio).
 func trainLogprobs(in *format.File, v format.Value, s *sequence) []float32 {
 	if v.IsNull() {
 		return nil
@@ -205,7 +205,7 @@ func readPrimeRL(in *format.File, v format.Value) error {
 	return in.Emit(r)
 }
 
-// Atropos reads groups of an environment.
+// Atropos reads the groups of an environment.
 func Atropos() format.Importer {
 	return format.Importer{Name: "atropos", Match: isAtropos, Read: readAtropos, Stateless: true}
 }
@@ -237,7 +237,8 @@ func readAtropos(in *format.File, v format.Value) error {
 	return nil
 }
 
-// readSequence reads one of a group. What is masked is -100, all else the id itself.
+// readSequence reads one sequence of a group. Masked entries are -100; all others are the
+// token id itself.
 func readSequence(in *format.File, ids, mask, logprobs, messages, score format.Value, group string, index int) error {
 	s, err := read(in, ids, mask, logprobs, [3]string{"tokens", "masks", "inference_logprobs"}, -100, -1)
 	if err != nil {
@@ -254,7 +255,7 @@ func readSequence(in *format.File, ids, mask, logprobs, messages, score format.V
 	return in.Emit(r)
 }
 
-// withMessages gives the turns their messages where there is a reply for each.
+// withMessages assigns messages to the turns if there is a reply for each.
 func withMessages(in *format.File, r *rollout.Rollout, list format.Value) error {
 	if list.IsNull() || list.Len() == 0 {
 		return nil
@@ -265,7 +266,7 @@ func withMessages(in *format.File, r *rollout.Rollout, list format.Value) error 
 	}
 	format.MarkReplies(messages, rollout.SampledByPolicy)
 	replies := format.TurnsOf(messages)
-	first := len(replies) - len(r.Turns) // earlier ones were part of the prompt
+	first := len(replies) - len(r.Turns) // earlier replies were part of the prompt
 	if first < 0 {
 		in.Note("messages_left_out", 0, "%d messages of an assistant are recorded for %d runs of sampled tokens; the tokens count, and the messages were left in the dump", len(replies), len(r.Turns))
 		return nil

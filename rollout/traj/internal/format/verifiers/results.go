@@ -32,12 +32,13 @@ func isResult(v format.Value, _ *format.File) bool {
 	return false
 }
 
-// isSample tells a row of the table of samples that prime-rl sends to its platform.
+// isSample reports whether v is a row of the samples table that prime-rl sends to its
+// platform.
 func isSample(v format.Value) bool {
 	return !v.Get("run_id").IsNull() && !v.Get("problem_id").IsNull() && !v.Get("sample_id").IsNull()
 }
 
-// member is a list or an object, which samples hold as JSON text, or as an empty one.
+// member returns a list or an object, which samples hold as JSON text, "" if empty.
 func member(in *format.File, v format.Value, key string) (format.Value, error) {
 	x := v.Get(key)
 	if s, ok := x.Text(); !ok || !isSample(v) {
@@ -48,9 +49,9 @@ func member(in *format.File, v format.Value, key string) (format.Value, error) {
 	return in.ParseInner(x, "/"+key)
 }
 
-// example names the task of a record. The id of results before September 2025 counts as if
-// the rollouts of an example stood together, which they do not: there, what is known of the
-// task names it.
+// example returns the name of a record's task. The ids of results before September 2025
+// were assigned as if the rollouts of an example were adjacent, which they are not; the
+// name is then derived from the task's content.
 func example(v format.Value) string {
 	if isSample(v) {
 		return format.Identifier(v.Get("problem_id"))
@@ -67,7 +68,7 @@ func readResult(in *format.File, v format.Value) error {
 	if err != nil {
 		return err
 	}
-	if episode := info.Get("native_wrapper"); episode.Kind() == jsonscan.Object { // all of it, where the rest is a summary
+	if episode := info.Get("native_wrapper"); episode.Kind() == jsonscan.Object { // the whole episode; the rest is a summary
 		return readEpisode(in, episode)
 	}
 	id := "example-" + example(v)
@@ -83,12 +84,12 @@ func readResult(in *format.File, v format.Value) error {
 		env = v.Get("env_name").String()
 		step := format.Identifier(v.Get("run_id")) + "/step-" + format.Identifier(v.Get("step"))
 		r.ID = step + "/" + format.Identifier(v.Get("sample_id"))
-		r.Group += "/" + step // each step samples a problem anew
+		r.Group += "/" + step // each step samples a problem again
 	}
 	if env != "" {
 		r.Group = env + "/" + r.Group
 	}
-	for _, defs := range []format.Value{v.Get("tool_defs"), v.Get("tools"), info.Get("tool_defs"), info.Get("oai_tools")} { // the last of older versions
+	for _, defs := range []format.Value{v.Get("tool_defs"), v.Get("tools"), info.Get("tool_defs"), info.Get("oai_tools")} { // the last: older versions
 		if r.Tools == nil {
 			r.Tools = format.FunctionTools(defs)
 		}
@@ -99,7 +100,7 @@ func readResult(in *format.File, v format.Value) error {
 	if err != nil {
 		return err
 	}
-	branches := 0 // of samples: lists of messages, of which the completion repeats the last
+	branches := 0 // samples: lists of messages; the completion repeats the last
 	for _, s := range steps.Items() {
 		if s.Get("messages").Kind() == jsonscan.Array {
 			branches++
@@ -131,7 +132,7 @@ func readResult(in *format.File, v format.Value) error {
 	return in.Emit(r)
 }
 
-// ended tells how the run did.
+// ended sets the status and the failure of a run.
 func ended(in *format.File, r *rollout.Rollout, v format.Value) {
 	yes := func(key string) bool { return v.Get(key).True() }
 	switch e := v.Get("error"); {
@@ -150,7 +151,7 @@ func ended(in *format.File, r *rollout.Rollout, v format.Value) {
 	}
 }
 
-// list reads one side: messages or, of completion models, text.
+// list reads the prompt or the completion: messages or, for completion models, text.
 func list(in *format.File, v format.Value, key string, role rollout.Role) ([]rollout.Message, error) {
 	x, err := member(in, v, key)
 	if err != nil {
@@ -165,7 +166,7 @@ func list(in *format.File, v format.Value, key string, role rollout.Role) ([]rol
 	return in.ChatMessages(x, "/"+key)
 }
 
-// twoLists reads a prompt and all that came after it.
+// twoLists reads a prompt and everything after it.
 func twoLists(in *format.File, r *rollout.Rollout, v format.Value) error {
 	prompt, err := list(in, v, "prompt", rollout.RoleUser)
 	if err != nil {

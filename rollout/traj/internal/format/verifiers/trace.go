@@ -51,12 +51,12 @@ func readEpisode(in *format.File, v format.Value) error {
 type node struct {
 	parent  int // -1 = none
 	sampled bool
-	ids     []int32 // before what was sampled
+	ids     []int32 // before the sampled ids
 	output  []int32
-	broken  bool // a mask of another shape
+	broken  bool // the mask has another length
 }
 
-// ended of a trace by these words is a limit.
+// limits are stop conditions that mean truncation.
 var limits = []string{"max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "context_length"}
 
 func readTrace(in *format.File, v, episode format.Value) error {
@@ -153,7 +153,7 @@ func readNode(in *format.File, x format.Value, i int) (node, error) {
 	return n, nil
 }
 
-// addTurn makes the turn of the last node, which saw the path above it.
+// addTurn adds the turn of the last node, which saw the path above it.
 func addTurn(in *format.File, r *rollout.Rollout, graph []node, x, call format.Value) error {
 	i := len(graph) - 1
 	n := &graph[i]
@@ -223,7 +223,7 @@ func outcome(r *rollout.Rollout, v format.Value) {
 	}
 }
 
-// version takes the policy that an episode ran with, where it was one.
+// version sets the policy version of an episode, if it ran with a single one.
 func version(in *format.File, r *rollout.Rollout, episode format.Value) {
 	span := episode.Path("run", "work", "policy")
 	from, ok := span.Get("start").Int()
