@@ -41,24 +41,24 @@ type Options struct {
 	Silence time.Duration
 }
 
-// validate reports all invalid fields at once.
-func (o Options) validate() error {
+// validate reports all invalid fields at once, their names after the prefix in.
+func (o Options) validate(in string) error {
 	var errs []error
 	u, err := url.Parse(o.URL)
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
-		errs = append(errs, optionError("URL", "an http or https address of the engine is expected"))
+		errs = append(errs, optionError(in+"URL", "an http or https address of the engine is expected"))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		errs = append(errs, optionError("URL", "it has credentials, a query or a fragment").WithFix("set Options.Key"))
+		errs = append(errs, optionError(in+"URL", "it has credentials, a query or a fragment").WithFix("set Options.Key"))
 	}
 	if o.Kind != "" && o.Kind != kindVLLM && o.Kind != kindVLLMTokens && o.Kind != kindSGLang {
-		errs = append(errs, optionError("Kind", "is %q, expected vllm, vllm-tokens or sglang", o.Kind))
+		errs = append(errs, optionError(in+"Kind", "is %q, expected vllm, vllm-tokens or sglang", o.Kind))
 	}
 	if o.MaxReply < 0 {
-		errs = append(errs, optionError("MaxReply", "is %d, expected 0 for the default or more", o.MaxReply))
+		errs = append(errs, optionError(in+"MaxReply", "is %d, expected 0 for the default or more", o.MaxReply))
 	}
 	if o.Silence < 0 {
-		errs = append(errs, optionError("Silence", "is %s, expected 0 for the default or more", o.Silence))
+		errs = append(errs, optionError(in+"Silence", "is %s, expected 0 for the default or more", o.Silence))
 	}
 	return errors.Join(errs...)
 }
@@ -81,15 +81,15 @@ type server struct {
 
 // New checks the options and returns a server, without contacting it.
 func New(o Options) (Engine, error) {
-	s, err := newServer(o)
+	s, err := newServer(o, "")
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func newServer(o Options) (*server, error) {
-	if err := o.validate(); err != nil {
+func newServer(o Options, in string) (*server, error) {
+	if err := o.validate(in); err != nil {
 		return nil, err
 	}
 	o.Kind, o.MaxReply, o.Silence = cmp.Or(o.Kind, kindVLLM), cmp.Or(o.MaxReply, 64<<20), cmp.Or(o.Silence, 10*time.Minute)

@@ -60,6 +60,13 @@ func TestFaultsOfOptions(t *testing.T) {
 	}
 }
 
+// A pool reports the faults of all its servers, and which server has each.
+func TestFaultsOfPools(t *testing.T) {
+	_, err := engine.NewPool(engine.Options{URL: "http://localhost"}, engine.Options{}, engine.Options{URL: "http://localhost", Silence: -1})
+	require.ErrorContains(t, err, "servers[1].URL: ")
+	require.ErrorContains(t, err, "servers[2].Silence: ")
+}
+
 // A server ends the body of a stream after its last event, or keeps it open: the connection is then reused or
 // closed.
 func TestConnectionsOfStreams(t *testing.T) {
