@@ -96,9 +96,14 @@ func Open(o Options) (_ *Service, err error) {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.Close(s.ctx))
+			if closed := s.Close(s.ctx); !errors.Is(closed, context.Canceled) { // nothing is waited for
+				err = errors.Join(err, closed)
+			}
 		}
 	}()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
 	if o.Exact {
 		if s.exact, err = exact.New(o.Model, exact.Options{Prompt: o.Prompt}); err != nil {
 			return nil, err
@@ -112,7 +117,7 @@ func Open(o Options) (_ *Service, err error) {
 		o.Record.Vocab = o.Model.Tokenizer.Vocab().Size()
 	}
 	if s.record, err = live.New(o.Record); err != nil {
-		return nil, err
+		return nil, inOptions(err, "", "Record.")
 	}
 	if s.batches, err = stream.Open(o.Out, o.Export); err != nil {
 		return nil, err
@@ -124,10 +129,10 @@ func Open(o Options) (_ *Service, err error) {
 		return s.queue.Full()
 	}
 	if s.gate, err = gate.New(o.Gate); err != nil {
-		return nil, err
+		return nil, inOptions(err, "", "Gate.")
 	}
 	if err := s.deliver(o.Groups); err != nil {
-		return nil, err
+		return nil, inOptions(err, "Options.", "Groups.")
 	}
 	return s, s.serve(o)
 }
@@ -155,7 +160,7 @@ func (s *Service) deliver(groups Groups) (err error) {
 // serve makes the part that agents use.
 func (s *Service) serve(o Options) (err error) {
 	if s.engines, err = engine.NewPool(o.Engines...); err != nil {
-		return err
+		return inOptions(err, "servers", "Engines")
 	}
 	p := o.Proxy
 	p.Recorder, p.Engine, p.Gate = s.record, s.engines, s.gate
@@ -176,7 +181,7 @@ func (s *Service) serve(o Options) (err error) {
 		p.Prompts = s.exact
 	}
 	if s.proxy, err = proxy.New(p); err != nil {
-		return err
+		return inOptions(err, "", "Proxy.")
 	}
 	s.watch.Go(func() { engine.Watch(s.ctx, s.engines, 10*time.Second) })
 	return nil
