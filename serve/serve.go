@@ -248,13 +248,28 @@ func (s *Service) Stop() {
 	}
 }
 
-// Close closes the parts, each before those it depends on, and waits for them at most until ctx ends.
+// abortTime is how long the calls that Close aborts may take to record their end. With a full disk they end only
+// with the journal.
+const abortTime = 2 * time.Second
+
+// Close closes the parts, each before those it depends on, and waits for them at most until ctx ends; the calls
+// that still run are then aborted.
 func (s *Service) Close(ctx context.Context) (err error) {
 	s.Stop()
 	s.watch.Wait()
-	if s.proxy != nil {
+	aborted := make(chan struct{})
+	if s.proxy == nil {
+		close(aborted)
+	} else {
 		err = s.proxy.Drain(ctx)
-		s.proxy.Close()
+		go func() {
+			s.proxy.Close()
+			close(aborted)
+		}()
+		select {
+		case <-aborted:
+		case <-time.After(abortTime):
+		}
 	}
 	if s.engines != nil {
 		s.engines.Close()
@@ -268,5 +283,6 @@ func (s *Service) Close(ctx context.Context) (err error) {
 	if s.journal != nil {
 		err = errors.Join(err, s.journal.Close())
 	}
+	<-aborted
 	return err
 }
