@@ -35,7 +35,9 @@ type Options struct {
 	// followed.
 	Client *http.Client
 
-	MaxReply int // of a reply, and of an event of a stream; 0 = 64 MiB
+	// MaxReply limits the bytes of an unstreamed reply, of an event of a stream, and of the text of a stream;
+	// 0 = 64 MiB.
+	MaxReply int
 	// Silence is the maximum time before the first event of a stream and between events, 0 = 10 min, and six
 	// times as long for an unstreamed reply. A longer silence is an error.
 	Silence time.Duration
@@ -204,7 +206,7 @@ func (s *server) generate(ctx context.Context, r *Request, path string, body []b
 	defer res.Body.Close()
 	d := decoders.Get().(*decoder)
 	defer d.free()
-	w := watch{header: parseVersion(res.Header.Get("X-Weight-Version")), finished: make([]bool, r.choices())}
+	w := watch{header: parseVersion(res.Header.Get("X-Weight-Version")), finished: make([]bool, r.choices()), most: s.opts.MaxReply}
 	take := func(data []byte) error {
 		c, err := d.decode(path, data, r, stream)
 		if err == nil {
@@ -269,11 +271,18 @@ type watch struct {
 	ids      int
 	usage    *Usage
 	calls    bool
+	bytes    int // of the text of a stream, and one for each event
+	most     int // bytes
 }
 
 func (w *watch) track(c *Chunk) error {
+	w.bytes++
 	for i := range c.Choices {
 		k := &c.Choices[i]
+		w.bytes += len(k.Text) + len(k.Reasoning)
+		for _, x := range k.Calls {
+			w.bytes += len(x.Name) + len(x.Arguments)
+		}
 		if k.Index < 0 || k.Index >= len(w.finished) {
 			return broken(nil, "it tells choice %d of %d", k.Index, len(w.finished))
 		}
@@ -289,6 +298,9 @@ func (w *watch) track(c *Chunk) error {
 	}
 	if c.Usage != nil {
 		w.usage = c.Usage
+	}
+	if w.bytes > w.most {
+		return broken(nil, "its reply has over %d bytes", w.most)
 	}
 	return nil
 }
