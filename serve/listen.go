@@ -44,7 +44,7 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 		go func() { failed <- x.Serve(l) }()
 		return x
 	}
-	agents, err := net.Listen("tcp", o.Agents)
+	agents, err := listenAt("Agents", o.Agents)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	if o.Admin == "" {
 		servers = append(servers, listen(agents, s.Handler()))
 	} else {
-		admin, err := net.Listen("tcp", o.Admin)
+		admin, err := listenAt("Admin", o.Admin)
 		if err != nil {
 			return errors.Join(err, agents.Close())
 		}
@@ -72,6 +72,15 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 		err = errors.Join(err, x.Shutdown(closing), x.Close())
 	}
 	return err
+}
+
+// listenAt listens at the address in a field of Listen.
+func listenAt(field, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, "expected an address to listen at: %w", err)
+	}
+	return l, nil
 }
 
 // takeTime is how long a client may accept no data, and how long it may send a body, before its connection is

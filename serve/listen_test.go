@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,6 +64,24 @@ func TestAdmin(t *testing.T) {
 	}
 	stop()
 	require.NoError(t, <-ended)
+}
+
+// An address that cannot be listened at is reported under its field.
+func TestAddresses(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	for field, o := range map[string]serve.Listen{"Agents": {}, "Admin": {Agents: "127.0.0.1:0"}} {
+		if field == "Agents" {
+			o.Agents = taken.Addr().String()
+		} else {
+			o.Admin = taken.Addr().String()
+		}
+		err := open(t).Serve(t.Context(), o)
+		require.ErrorIs(t, err, rollout.KindInput)
+		require.ErrorIs(t, err, syscall.EADDRINUSE)
+		require.Equal(t, []string{field}, fieldsOf(err))
+	}
 }
 
 // A client that stops reading does not block its handler forever; one that keeps reading may wait longer than

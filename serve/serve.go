@@ -96,9 +96,14 @@ func Open(o Options) (_ *Service, err error) {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, s.Close(s.ctx))
+			if closed := s.Close(s.ctx); !errors.Is(closed, context.Canceled) { // nothing is waited for
+				err = errors.Join(err, closed)
+			}
 		}
 	}()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
 	if o.Exact {
 		if s.exact, err = exact.New(o.Model, exact.Options{Prompt: o.Prompt}); err != nil {
 			return nil, err
@@ -112,7 +117,7 @@ func Open(o Options) (_ *Service, err error) {
 		o.Record.Vocab = o.Model.Tokenizer.Vocab().Size()
 	}
 	if s.record, err = live.New(o.Record); err != nil {
-		return nil, err
+		return nil, inOptions(err, "", "Record.")
 	}
 	if s.batches, err = stream.Open(o.Out, o.Export); err != nil {
 		return nil, err
@@ -124,10 +129,10 @@ func Open(o Options) (_ *Service, err error) {
 		return s.queue.Full()
 	}
 	if s.gate, err = gate.New(o.Gate); err != nil {
-		return nil, err
+		return nil, inOptions(err, "", "Gate.")
 	}
 	if err := s.deliver(o.Groups); err != nil {
-		return nil, err
+		return nil, inOptions(err, "Options.", "Groups.")
 	}
 	return s, s.serve(o)
 }
@@ -155,7 +160,7 @@ func (s *Service) deliver(groups Groups) (err error) {
 // serve makes the part that agents use.
 func (s *Service) serve(o Options) (err error) {
 	if s.engines, err = engine.NewPool(o.Engines...); err != nil {
-		return err
+		return inOptions(err, "servers", "Engines")
 	}
 	p := o.Proxy
 	p.Recorder, p.Engine, p.Gate = s.record, s.engines, s.gate
@@ -176,7 +181,7 @@ func (s *Service) serve(o Options) (err error) {
 		p.Prompts = s.exact
 	}
 	if s.proxy, err = proxy.New(p); err != nil {
-		return err
+		return inOptions(err, "", "Proxy.")
 	}
 	s.watch.Go(func() { engine.Watch(s.ctx, s.engines, 10*time.Second) })
 	return nil
@@ -243,13 +248,28 @@ func (s *Service) Stop() {
 	}
 }
 
-// Close closes the parts, each before those it depends on, and waits for them at most until ctx ends.
+// abortTime is how long the calls that Close aborts may take to record their end. With a full disk they end only
+// with the journal.
+const abortTime = 2 * time.Second
+
+// Close closes the parts, each before those it depends on, and waits for them at most until ctx ends; the calls
+// that still run are then aborted.
 func (s *Service) Close(ctx context.Context) (err error) {
 	s.Stop()
 	s.watch.Wait()
-	if s.proxy != nil {
+	aborted := make(chan struct{})
+	if s.proxy == nil {
+		close(aborted)
+	} else {
 		err = s.proxy.Drain(ctx)
-		s.proxy.Close()
+		go func() {
+			s.proxy.Close()
+			close(aborted)
+		}()
+		select {
+		case <-aborted:
+		case <-time.After(abortTime):
+		}
 	}
 	if s.engines != nil {
 		s.engines.Close()
@@ -263,5 +283,6 @@ func (s *Service) Close(ctx context.Context) (err error) {
 	if s.journal != nil {
 		err = errors.Join(err, s.journal.Close())
 	}
+	<-aborted
 	return err
 }

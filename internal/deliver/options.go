@@ -66,8 +66,12 @@ func (o Options) Validate() error {
 	if o.MaxAge != nil && *o.MaxAge < 0 {
 		bad("MaxAge", "is %d, expected 0 or more", *o.MaxAge)
 	}
-	if o.Least > cmp.Or(o.Size, 8) {
-		bad("Least", "is %d, a group has %d", o.Least, cmp.Or(o.Size, 8))
+	size := o.Size
+	if size <= 0 {
+		size = 8
+	}
+	if o.Least > size {
+		bad("Least", "is %d, a group has %d", o.Least, size)
 	}
 	return errors.Join(errs...)
 }

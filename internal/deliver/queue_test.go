@@ -570,6 +570,8 @@ func TestValidate(t *testing.T) {
 	for _, field := range []string{"Recorder", "Stream", "Rows", "Size", "Least"} {
 		require.ErrorContains(t, err, "Options."+field)
 	}
+	_, err = deliver.New(deliver.Options{Settings: deliver.Settings{Size: -1}})
+	require.NotContains(t, err.Error(), "Least", "its default is no fault")
 }
 
 // If the trainer reads the folder, a batch counts as delivered once its file is there.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A pause whose context ends while calls run leaves nothing but the pause.
+// Of a wait whose context ends while calls run, only the pause remains.
 func TestEndedPausesAreForgotten(t *testing.T) {
 	var g Gate
 	leave, err := g.Enter(t.Context(), "engine", "session")

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,12 +30,17 @@ func NewPool(servers ...Options) (Engine, error) {
 		return nil, optionError("servers", "there are none")
 	}
 	p := &pool{retries: max(2, min(len(servers), 4))}
-	for _, o := range servers {
-		s, err := newServer(o)
+	var errs []error
+	for i, o := range servers {
+		s, err := newServer(o, "servers["+strconv.Itoa(i)+"].")
 		if err != nil {
-			return nil, err
+			errs = append(errs, err)
+			continue
 		}
 		p.servers = append(p.servers, s)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
 	}
 	return p, nil
 }

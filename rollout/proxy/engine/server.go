@@ -35,30 +35,32 @@ type Options struct {
 	// followed.
 	Client *http.Client
 
-	MaxReply int // of a reply, and of an event of a stream; 0 = 64 MiB
+	// MaxReply limits the bytes of an unstreamed reply, of an event of a stream, and of the text of a stream;
+	// 0 = 64 MiB.
+	MaxReply int
 	// Silence is the maximum time before the first event of a stream and between events, 0 = 10 min, and six
 	// times as long for an unstreamed reply. A longer silence is an error.
 	Silence time.Duration
 }
 
-// validate reports all invalid fields at once.
-func (o Options) validate() error {
+// validate reports all invalid fields at once, their names after the prefix in.
+func (o Options) validate(in string) error {
 	var errs []error
 	u, err := url.Parse(o.URL)
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
-		errs = append(errs, optionError("URL", "an http or https address of the engine is expected"))
+		errs = append(errs, optionError(in+"URL", "an http or https address of the engine is expected"))
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		errs = append(errs, optionError("URL", "it has credentials, a query or a fragment").WithFix("set Options.Key"))
+		errs = append(errs, optionError(in+"URL", "it has credentials, a query or a fragment").WithFix("set Options.Key"))
 	}
 	if o.Kind != "" && o.Kind != kindVLLM && o.Kind != kindVLLMTokens && o.Kind != kindSGLang {
-		errs = append(errs, optionError("Kind", "is %q, expected vllm, vllm-tokens or sglang", o.Kind))
+		errs = append(errs, optionError(in+"Kind", "is %q, expected vllm, vllm-tokens or sglang", o.Kind))
 	}
 	if o.MaxReply < 0 {
-		errs = append(errs, optionError("MaxReply", "is %d, expected 0 for the default or more", o.MaxReply))
+		errs = append(errs, optionError(in+"MaxReply", "is %d, expected 0 for the default or more", o.MaxReply))
 	}
 	if o.Silence < 0 {
-		errs = append(errs, optionError("Silence", "is %s, expected 0 for the default or more", o.Silence))
+		errs = append(errs, optionError(in+"Silence", "is %s, expected 0 for the default or more", o.Silence))
 	}
 	return errors.Join(errs...)
 }
@@ -81,15 +83,15 @@ type server struct {
 
 // New checks the options and returns a server, without contacting it.
 func New(o Options) (Engine, error) {
-	s, err := newServer(o)
+	s, err := newServer(o, "")
 	if err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func newServer(o Options) (*server, error) {
-	if err := o.validate(); err != nil {
+func newServer(o Options, in string) (*server, error) {
+	if err := o.validate(in); err != nil {
 		return nil, err
 	}
 	o.Kind, o.MaxReply, o.Silence = cmp.Or(o.Kind, kindVLLM), cmp.Or(o.MaxReply, 64<<20), cmp.Or(o.Silence, 10*time.Minute)
@@ -204,7 +206,7 @@ func (s *server) generate(ctx context.Context, r *Request, path string, body []b
 	defer res.Body.Close()
 	d := decoders.Get().(*decoder)
 	defer d.free()
-	w := watch{header: parseVersion(res.Header.Get("X-Weight-Version")), finished: make([]bool, r.choices())}
+	w := watch{header: parseVersion(res.Header.Get("X-Weight-Version")), finished: make([]bool, r.choices()), most: s.opts.MaxReply}
 	take := func(data []byte) error {
 		c, err := d.decode(path, data, r, stream)
 		if err == nil {
@@ -269,11 +271,18 @@ type watch struct {
 	ids      int
 	usage    *Usage
 	calls    bool
+	bytes    int // of the text of a stream, and one for each event
+	most     int // bytes
 }
 
 func (w *watch) track(c *Chunk) error {
+	w.bytes++
 	for i := range c.Choices {
 		k := &c.Choices[i]
+		w.bytes += len(k.Text) + len(k.Reasoning)
+		for _, x := range k.Calls {
+			w.bytes += len(x.Name) + len(x.Arguments)
+		}
 		if k.Index < 0 || k.Index >= len(w.finished) {
 			return broken(nil, "it tells choice %d of %d", k.Index, len(w.finished))
 		}
@@ -289,6 +298,9 @@ func (w *watch) track(c *Chunk) error {
 	}
 	if c.Usage != nil {
 		w.usage = c.Usage
+	}
+	if w.bytes > w.most {
+		return broken(nil, "its reply has over %d bytes", w.most)
 	}
 	return nil
 }

@@ -60,6 +60,40 @@ func TestFaultsOfOptions(t *testing.T) {
 	}
 }
 
+// A stream that goes on forever, with text or without, is an error at MaxReply.
+func TestEndlessStreams(t *testing.T) {
+	for _, delta := range []string{`"content":"x"`, `"reasoning":"x"`, `"tool_calls":[{"index":0,"function":{"arguments":"x"}}]`, `"content":""`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Content-Type", "text/event-stream")
+			for err := error(nil); err == nil && r.Context().Err() == nil; {
+				_, err = fmt.Fprint(w, `data: {"choices":[{"index":0,"delta":{`+delta+`}}]}`+"\n\n")
+			}
+		}))
+		e, err := engine.New(engine.Options{URL: server.URL, MaxReply: 1000})
+		require.NoError(t, err)
+		n := 0
+		err = e.Generate(t.Context(), &engine.Request{Messages: []rollout.Message{{Role: rollout.RoleUser, Content: "hi"}}, Stream: true}, func(*engine.Chunk) error {
+			if n++; n > 2000 {
+				return errors.New("it goes on")
+			}
+			return nil
+		})
+		var broken *engine.Error
+		require.ErrorAs(t, err, &broken, delta)
+		require.Contains(t, broken.Message, "its reply has over 1000 bytes", delta)
+		e.Close()
+		server.Close()
+	}
+}
+
+// A pool reports the faults of all its servers, and which server has each.
+func TestFaultsOfPools(t *testing.T) {
+	_, err := engine.NewPool(engine.Options{URL: "http://localhost"}, engine.Options{}, engine.Options{URL: "http://localhost", Silence: -1})
+	require.ErrorContains(t, err, "servers[1].URL: ")
+	require.ErrorContains(t, err, "servers[2].Silence: ")
+}
+
 // A server ends the body of a stream after its last event, or keeps it open: the connection is then reused or
 // closed.
 func TestConnectionsOfStreams(t *testing.T) {
