@@ -60,6 +60,10 @@ func TestAudit(t *testing.T) {
 	require.Contains(t, errs.String(), "none.parquet")
 	require.Equal(t, 2, run(t, &out, &errs, "audit"))
 	require.Equal(t, 2, run(t, &out, &errs, "audit", "--fail-on", "x", good))
+	for _, n := range []string{"0", "-1"} {
+		require.Equal(t, 2, run(t, &out, &errs, "audit", "--examples", n, good))
+		require.Contains(t, errs.String(), "--examples: expected 1 or more, found "+n)
+	}
 	require.Equal(t, 2, run(t, &out, &errs, "audit", "--model", filepath.Join(t.TempDir(), "no folder"), good))
 	require.Contains(t, errs.String(), "no folder")
 	beyond := file(t, []int32{1, 2, 1 << 30})
