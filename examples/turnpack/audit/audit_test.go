@@ -79,6 +79,9 @@ func TestDiff(t *testing.T) {
 	require.Equal(t, 0, run(t, &out, &errs, "diff", a, a))
 	require.Equal(t, 2, run(t, &out, &errs, "diff", a, "none"))
 	require.Equal(t, 2, run(t, &out, &errs, "diff", a))
+	out.Reset()
+	require.Equal(t, 0, run(t, &out, &errs, "diff", "--help"))
+	require.Contains(t, out.String(), "A file, or a folder with one.")
 }
 
 // Rows that repeat an id are compared in order, and those left over are counted.
