@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -102,7 +103,8 @@ func parts(values []string) (out []string) {
 	return out
 }
 
-// checkBounds refuses zeros, which the client and the scorer would read as "use the default".
+// checkBounds refuses zeros, which the client and the scorer would read as "use the default",
+// and a summary that could not be written once all votes are paid for.
 func (c *Cmd) checkBounds() error {
 	var faults []error
 	for _, b := range []struct {
@@ -116,6 +118,7 @@ func (c *Cmd) checkBounds() error {
 		{"votes", c.Votes > 0, c.Votes, "1 or more"},
 		{"concurrency", c.Concurrency > 0, c.Concurrency, "1 or more"},
 		{"retries", c.Retries >= -1, c.Retries, "0 or -1 (none), or more"},
+		{"summary", c.Summary == "" || folder(filepath.Dir(c.Summary)) && !folder(c.Summary), c.Summary, "the path of a file in a folder that exists"},
 		{"timeout", c.Timeout > 0, c.Timeout, "a time above 0, such as 2m"},
 		{"patience", c.Patience > 0, c.Patience, "a time above 0, such as 10m"},
 	} {
@@ -124,6 +127,11 @@ func (c *Cmd) checkBounds() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+func folder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func wrong(flagName, found, expected string) error {

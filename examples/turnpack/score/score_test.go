@@ -199,3 +199,11 @@ func TestZerosAreNotDefaults(t *testing.T) {
 	_, help, _ := runScore(t, t.Context(), "", "--help")
 	require.Contains(t, help, "0 or -1 none")
 }
+
+// A summary that cannot be written is refused before the judge is asked.
+func TestSummaryNeedsAFolder(t *testing.T) {
+	for _, path := range []string{filepath.Join(t.TempDir(), "none", "s.json"), t.TempDir()} {
+		_, _, stderr := runScore(t, t.Context(), "", "--judge", "http://127.0.0.1:1/v1", "--model", "m", "--in", "x", "--summary", path)
+		require.Contains(t, stderr, "--summary: found \""+path+"\", expected the path of a file in a folder that exists\nrun ")
+	}
+}
