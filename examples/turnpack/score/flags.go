@@ -90,7 +90,33 @@ func (c *Cmd) Faults() error {
 	if err := errors.Join(c.checkBounds(), c.readScale(), c.prompt()); err != nil {
 		return err
 	}
-	return errors.Join(c.judge.Validate(), c.options.Validate(), c.scale().Validate())
+	return errors.Join(asFlags(c.judge.Validate()), asFlags(c.options.Validate()), asFlags(c.scale().Validate()))
+}
+
+// flagOf maps fields of the library's options to the flags that set them.
+var flagOf = map[string]string{
+	"Options.Endpoints": "--judge", "Options.MaxTokens": "--max-tokens", "Options.Temperature": "--temperature", "Options.TopP": "--top-p",
+	"Options.Price.Prompt": "--price-prompt", "Options.Price.Completion": "--price-completion", "Options.StopAfter": "--stop-after",
+	"Options.Aggregate.Quorum": "--quorum", "Aggregate.Quorum": "--quorum", "Aggregate.Method": "--aggregate",
+	"Rule.Kind": "--rule", "Rule.Pattern": "--pattern", "Rule.Field": "--field", "Rule.Scale": "--scale", "Scale.StepCoef": "--coef",
+}
+
+// asFlags returns err with the fields of its errors replaced by the flags that set them.
+func asFlags(err error) error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var errs []error
+		for _, e := range many.Unwrap() {
+			errs = append(errs, asFlags(e))
+		}
+		return errors.Join(errs...)
+	}
+	e, ok := err.(*rollout.Error)
+	if !ok || flagOf[e.Where.Field] == "" {
+		return err
+	}
+	named := *e
+	named.Where.Field = flagOf[e.Where.Field]
+	return &named
 }
 
 // parts returns the values of a flag, trimmed, without empty ones.

@@ -207,3 +207,19 @@ func TestSummaryNeedsAFolder(t *testing.T) {
 		require.Contains(t, stderr, "--summary: found \""+path+"\", expected the path of a file in a folder that exists\nrun ")
 	}
 }
+
+// Faults that the library finds are told by the flags that set them.
+func TestFaultsNameFlags(t *testing.T) {
+	for _, c := range [][]string{
+		{"--judge", "nowhere"}, {"--coef", "NaN"}, {"--stop-after", "-3"}, {"--max-tokens", "-1"}, {"--temperature", "-1"}, {"--top-p", "2"},
+		{"--price-prompt", "-1"}, {"--price-completion", "-1"}, {"--quorum", "9"}, {"--aggregate", "x"}, {"--rule", "x"}, {"--pattern", "x"}, {"--field", "x"},
+	} {
+		args := []string{"--model", "m", "--in", "x"}
+		if c[0] != "--judge" {
+			args = append(args, "--judge", "http://127.0.0.1:1/v1")
+		}
+		code, _, stderr := runScore(t, t.Context(), "", append(args, c...)...)
+		require.Equal(t, 2, code)
+		require.Contains(t, stderr, "turnpack: "+c[0]+": ")
+	}
+}
