@@ -265,6 +265,22 @@ func TestTargets(t *testing.T) {
 	require.Equal(t, exitUsage, code)
 }
 
+// Flags out of range, and those that would do nothing, are refused.
+func TestShowRefusesFlags(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--token", "-2"}, "--token: expected 0 or more, found -2"},
+		{[]string{"--width", "-5"}, "--width: expected 0 (that of the terminal) or more, found -5"},
+		{[]string{"--in", "dumps"}, "--in: does nothing without --token"},
+	} {
+		code, _, stderr := call(t, append([]string{"show", "batch.parquet"}, c.args...)...)
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, c.want)
+	}
+}
+
 // The colour modes of show: what colours a token, and what the rules print without
 // colour.
 func TestShowModes(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/show"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
+	"github.com/turnpack/turnpack/rollout"
 )
 
 type showCmd struct {
@@ -22,6 +24,24 @@ type showCmd struct {
 	In       []string `help:"With --token: the dumps that the batch was made from, if its record does not name them." sep:"none" type:"path"`
 	Color    string   `help:"Colour: auto, always, never." enum:"auto,always,never" default:"auto"`
 	Width    int      `help:"Width in columns; 0 = that of the terminal." default:"0"`
+}
+
+// Faults reports flags that are out of range or do nothing.
+func (c *showCmd) Faults() error {
+	var errs []error
+	bad := func(flag, format string, args ...any) {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, format, args...))
+	}
+	if c.Token < -1 { // -1, the default, asks for the row
+		bad("--token", "expected 0 or more, found %d", c.Token)
+	}
+	if c.Width < 0 {
+		bad("--width", "expected 0 (that of the terminal) or more, found %d", c.Width)
+	}
+	if c.Token == -1 && len(c.In) > 0 {
+		bad("--in", "does nothing without --token")
+	}
+	return errors.Join(errs...)
 }
 
 // Run prints one row, or one token of it.

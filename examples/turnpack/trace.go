@@ -42,7 +42,10 @@ func sourcesOf(ctx context.Context, model *tokenize.Model, file string, in []str
 	if err != nil {
 		return nil, err
 	}
-	found, err := c.find(ids)
+	found, faults, err := c.find(ids)
+	if err == nil && len(in) > 0 && len(found) == 0 && len(faults) > 0 {
+		err = faults[0] // dumps that are named have to be readable
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -99,17 +102,18 @@ func conversionOf(file string, in []string) (*convertCmd, error) {
 	return c, nil
 }
 
-// find reads the dumps until it has the rollouts with these ids.
-func (c *convertCmd) find(ids map[string]bool) (map[string]*rollout.Rollout, error) {
+// find reads the dumps until it has the rollouts with these ids, and returns the failures
+// that were passed over.
+func (c *convertCmd) find(ids map[string]bool) (found map[string]*rollout.Rollout, faults []error, err error) {
 	o, err := c.readerOptions()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	in, err := traj.Open(c.In, o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	found := map[string]*rollout.Rollout{}
+	found = map[string]*rollout.Rollout{}
 	for r, err := range in.All() {
 		if err == nil && ids[r.ID] && found[r.ID] == nil {
 			if found[r.ID] = r; len(found) == len(ids) {
@@ -117,7 +121,7 @@ func (c *convertCmd) find(ids map[string]bool) (map[string]*rollout.Rollout, err
 			}
 		}
 	}
-	return found, nil
+	return found, in.Report().Errors, nil
 }
 
 // encodedAgain encodes r as a conversion does and returns the sequence that matches row.

@@ -8,6 +8,7 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/internal/modelfolder"
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // Cmd is the command audit.
@@ -25,12 +26,16 @@ func (*Cmd) Help() string {
 	return `Reads training batches by anyone (Parquet and Arrow of this module, slime .pt, prime-rl .bin, SkyRL- and verl-style Parquet, Parquet and JSON Lines with ids and a mask) and says what would crash a trainer or train wrongly. Exit status 1 means findings of the --fail-on severity or worse, 2 that the audit could not be made.`
 }
 
-// Faults reports flags that contradict each other.
+// Faults reports flags that are out of range or contradict each other.
 func (c *Cmd) Faults() error {
-	if c.Template != "" && c.Model == "" {
-		return errors.New("--template is of a model folder: name one with --model")
+	var errs []error
+	if c.Examples < 1 {
+		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--examples"}, "expected 1 or more, found %d", c.Examples))
 	}
-	return nil
+	if c.Template != "" && c.Model == "" {
+		errs = append(errs, errors.New("--template is of a model folder: name one with --model"))
+	}
+	return errors.Join(errs...)
 }
 
 // Run audits the files and prints the report.

@@ -60,6 +60,10 @@ func TestAudit(t *testing.T) {
 	require.Contains(t, errs.String(), "none.parquet")
 	require.Equal(t, 2, run(t, &out, &errs, "audit"))
 	require.Equal(t, 2, run(t, &out, &errs, "audit", "--fail-on", "x", good))
+	for _, n := range []string{"0", "-1"} {
+		require.Equal(t, 2, run(t, &out, &errs, "audit", "--examples", n, good))
+		require.Contains(t, errs.String(), "--examples: expected 1 or more, found "+n)
+	}
 	require.Equal(t, 2, run(t, &out, &errs, "audit", "--model", filepath.Join(t.TempDir(), "no folder"), good))
 	require.Contains(t, errs.String(), "no folder")
 	beyond := file(t, []int32{1, 2, 1 << 30})
@@ -75,6 +79,9 @@ func TestDiff(t *testing.T) {
 	require.Equal(t, 0, run(t, &out, &errs, "diff", a, a))
 	require.Equal(t, 2, run(t, &out, &errs, "diff", a, "none"))
 	require.Equal(t, 2, run(t, &out, &errs, "diff", a))
+	out.Reset()
+	require.Equal(t, 0, run(t, &out, &errs, "diff", "--help"))
+	require.Contains(t, out.String(), "A file, or a folder with one.")
 }
 
 // Rows that repeat an id are compared in order, and those left over are counted.

@@ -16,14 +16,14 @@ import (
 
 // Diff is the command diff.
 type Diff struct {
-	A       string `arg:"" name:"batch" help:"A file or folder."`
+	A       string `arg:"" name:"batch" help:"A file, or a folder with one."`
 	B       string `arg:"" name:"other" help:"Another."`
 	Context uint   `help:"Tokens shown on each side." default:"4" placeholder:"N"`
 }
 
 // Help returns the long help text.
 func (*Diff) Help() string {
-	return `Compares two export files, or those of two folders, row by row, rows matched by sample_id (those that repeat one in their order), and shows the first differing token of each differing row with its surroundings. Exit status 1 means that they differ, 2 that they could not be compared.`
+	return `Compares two export files row by row, rows matched by sample_id (those that repeat one in their order), and shows the first differing token of each differing row with its surroundings. Exit status 1 means that they differ, 2 that they could not be compared.`
 }
 
 // Run compares the two batches and prints how they differ.

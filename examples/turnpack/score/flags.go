@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +90,33 @@ func (c *Cmd) Faults() error {
 	if err := errors.Join(c.checkBounds(), c.readScale(), c.prompt()); err != nil {
 		return err
 	}
-	return errors.Join(c.judge.Validate(), c.options.Validate(), c.scale().Validate())
+	return errors.Join(asFlags(c.judge.Validate()), asFlags(c.options.Validate()), asFlags(c.scale().Validate()))
+}
+
+// flagOf maps fields of the library's options to the flags that set them.
+var flagOf = map[string]string{
+	"Options.Endpoints": "--judge", "Options.MaxTokens": "--max-tokens", "Options.Temperature": "--temperature", "Options.TopP": "--top-p",
+	"Options.Price.Prompt": "--price-prompt", "Options.Price.Completion": "--price-completion", "Options.StopAfter": "--stop-after",
+	"Options.Aggregate.Quorum": "--quorum", "Aggregate.Quorum": "--quorum", "Aggregate.Method": "--aggregate",
+	"Rule.Kind": "--rule", "Rule.Pattern": "--pattern", "Rule.Field": "--field", "Rule.Scale": "--scale", "Scale.StepCoef": "--coef",
+}
+
+// asFlags returns err with the fields of its errors replaced by the flags that set them.
+func asFlags(err error) error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var errs []error
+		for _, e := range many.Unwrap() {
+			errs = append(errs, asFlags(e))
+		}
+		return errors.Join(errs...)
+	}
+	e, ok := err.(*rollout.Error)
+	if !ok || flagOf[e.Where.Field] == "" {
+		return err
+	}
+	named := *e
+	named.Where.Field = flagOf[e.Where.Field]
+	return &named
 }
 
 // parts returns the values of a flag, trimmed, without empty ones.
@@ -102,7 +129,8 @@ func parts(values []string) (out []string) {
 	return out
 }
 
-// checkBounds refuses zeros, which the client and the scorer would read as "use the default".
+// checkBounds refuses zeros, which the client and the scorer would read as "use the default",
+// and a summary that could not be written once all votes are paid for.
 func (c *Cmd) checkBounds() error {
 	var faults []error
 	for _, b := range []struct {
@@ -116,6 +144,7 @@ func (c *Cmd) checkBounds() error {
 		{"votes", c.Votes > 0, c.Votes, "1 or more"},
 		{"concurrency", c.Concurrency > 0, c.Concurrency, "1 or more"},
 		{"retries", c.Retries >= -1, c.Retries, "0 or -1 (none), or more"},
+		{"summary", c.Summary == "" || folder(filepath.Dir(c.Summary)) && !folder(c.Summary), c.Summary, "the path of a file in a folder that exists"},
 		{"timeout", c.Timeout > 0, c.Timeout, "a time above 0, such as 2m"},
 		{"patience", c.Patience > 0, c.Patience, "a time above 0, such as 10m"},
 	} {
@@ -124,6 +153,11 @@ func (c *Cmd) checkBounds() error {
 		}
 	}
 	return errors.Join(faults...)
+}
+
+func folder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 func wrong(flagName, found, expected string) error {

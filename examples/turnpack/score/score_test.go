@@ -199,3 +199,27 @@ func TestZerosAreNotDefaults(t *testing.T) {
 	_, help, _ := runScore(t, t.Context(), "", "--help")
 	require.Contains(t, help, "0 or -1 none")
 }
+
+// A summary that cannot be written is refused before the judge is asked.
+func TestSummaryNeedsAFolder(t *testing.T) {
+	for _, path := range []string{filepath.Join(t.TempDir(), "none", "s.json"), t.TempDir()} {
+		_, _, stderr := runScore(t, t.Context(), "", "--judge", "http://127.0.0.1:1/v1", "--model", "m", "--in", "x", "--summary", path)
+		require.Contains(t, stderr, "--summary: found \""+path+"\", expected the path of a file in a folder that exists\nrun ")
+	}
+}
+
+// Faults that the library finds are told by the flags that set them.
+func TestFaultsNameFlags(t *testing.T) {
+	for _, c := range [][]string{
+		{"--judge", "nowhere"}, {"--coef", "NaN"}, {"--stop-after", "-3"}, {"--max-tokens", "-1"}, {"--temperature", "-1"}, {"--top-p", "2"},
+		{"--price-prompt", "-1"}, {"--price-completion", "-1"}, {"--quorum", "9"}, {"--aggregate", "x"}, {"--rule", "x"}, {"--pattern", "x"}, {"--field", "x"},
+	} {
+		args := []string{"--model", "m", "--in", "x"}
+		if c[0] != "--judge" {
+			args = append(args, "--judge", "http://127.0.0.1:1/v1")
+		}
+		code, _, stderr := runScore(t, t.Context(), "", append(args, c...)...)
+		require.Equal(t, 2, code)
+		require.Contains(t, stderr, "turnpack: "+c[0]+": ")
+	}
+}

@@ -211,7 +211,7 @@ func (c *Cmd) each(ctx context.Context, f func(*rollout.Sample, *audit.Drift) er
 // file writes the page to a file that appears under its name only when complete.
 func (c *Cmd) file(errOut io.Writer, write func(io.Writer) error) error {
 	where := rollout.Where{File: c.Out}
-	if _, err := os.Lstat(c.Out); err == nil && !c.Force {
+	if info, err := os.Lstat(c.Out); err == nil && !info.IsDir() && !c.Force {
 		return rollout.Errorf(rollout.KindInput, where, "the page exists").WithFix("choose another --out, or replace it with --force")
 	}
 	cli.Sweep(errOut, filepath.Dir(c.Out), filepath.Base(c.Out))

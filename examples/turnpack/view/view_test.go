@@ -215,6 +215,11 @@ func TestCommand(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), ".*part*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+	for _, force := range []string{"--force=false", "--force"} {
+		code, errs = call(path, "--out", t.TempDir(), force)
+		require.Equal(t, 1, code)
+		require.Contains(t, errs, "the output is a folder")
+	}
 	code, _ = call("-h")
 	require.Zero(t, code)
 	for _, args := range [][]string{{}, {path, path}, {path, "--rows", "3"}, {path, "--rows", "3:2"}, {path, "--rows", "-1:2"}, {path, "--nonsense"}} {
