@@ -102,7 +102,7 @@ func filterUnique(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	})
 }
 
-// extreme is min and max: the first of the best items.
+// extreme returns the filter min or max, which returns the first of several best items.
 func extreme(op string) func(*rt.Context, value.Value, rt.Params) value.Value {
 	return func(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		items := x.Elements(v)
