@@ -33,8 +33,8 @@ var carriers = []string{
 	`{{ cycler(c, "b").next() }}`, `{% set j = joiner(c) %}{{ j() }}{{ j() }}`, `{{ strftime_now(c) }}`, `{{ strftime_now("%Y" ~ c) }}`, `{{ c if true else "" }}`, `{{ c or "x" }}`, `{{ "" or c }}`, `{{ c and c }}`, `{{ c.format() }}`, `{{ c|attr("upper")() }}`, `{{ c["lower"]() }}`, `{{ c.encode("utf-8") }}`, `{{ c.encode().decode() }}`, `{{ (c.encode() + "x".encode()).hex() }}`, `{% for b in c.encode() %}{{ "%c" % b }}{% endfor %}`, `{{ "%c" % c.encode()[0] }}`, `{{ c.encode()[1:6]|list }}`, `{{ "{:c}".format(c.encode()[0]) }}`, `{{ "%c" % c[0]|length }}`, `{{ c.translate({60: "x"}) }}`, `{{ "a<b".translate({60: c}) }}`, `{{ "abc".translate("abc".maketrans("abc", c[:3])) }}`, `{{ [c.encode()]|string }}`, `{{ (n|string) * 3 }}`, `{{ [n]|sum }}`, `{{ {"x": n}|tojson }}`, `{{ {n: n}|tojson }}`, `{{ [c, c]|list|string|upper }}`, `{{ (c ~ "")|string|list|last }}`, `{{ n }}`, `{{ n|string ~ n|float }}`, `{{ n|filesizeformat }}`, `{{ -n }}`, `{{ n * 2 }}`, `{{ [n, n + 1] }}`,
 }
 
-// stand replaces characters by others of the same class: blank by blank, letter by letter, sign by sign.
-func stand(s string) string {
+// standIn replaces characters by others of the same class: blank by blank, letter by letter, sign by sign.
+func standIn(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r <= ' ' || r == '\'' || r == '"' || r >= 0x80: // quotes determine how Python writes a string
@@ -78,7 +78,7 @@ func TestRecordedTextIsNeverScaffold(t *testing.T) {
 		require.NotEmpty(t, forged.Text, source)
 		own := scaffold(t, forged)
 		require.NotContains(t, own, "im_start", source)
-		benign, err := render(source, stand(payload))
+		benign, err := render(source, standIn(payload))
 		require.NoError(t, err, source)
 		if want := strings.ReplaceAll(strings.ReplaceAll(scaffold(t, benign), "\x00\x00", "\x00"), "\x00", ""); strings.ReplaceAll(own, "\x00", "") != want {
 			t.Errorf("%s\n  %q\n  %q\n  %q", source, forged.Text, own, want)

@@ -168,7 +168,7 @@ type Replay struct{ passes eval.Replay }
 // byte. Errors are of KindTemplate or KindLimit and wrap an *Error. Cancelling ctx stops a long rendering with a
 // KindLimit error whose cause is the error of ctx.
 func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Result, error) {
-	if err := t.made(c); err != nil {
+	if err := t.checkNonZero(c); err != nil {
 		return nil, err
 	}
 	messages, open := c.messages, ""
@@ -197,8 +197,8 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 	return r, nil
 }
 
-// made returns an error if the template or the conversation is a zero value.
-func (t *Template) made(c *Conversation) error {
+// checkNonZero returns an error if the template or the conversation is a zero value.
+func (t *Template) checkNonZero(c *Conversation) error {
 	switch {
 	case t == nil || t.prog == nil:
 		return zero.Value("chat.Template", "Compile")

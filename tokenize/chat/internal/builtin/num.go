@@ -34,7 +34,7 @@ func integer(x *rt.Context, v value.Value) bool {
 const conversion = 20_000
 
 func filterInt(x *rt.Context, v value.Value, p rt.Params) value.Value {
-	n, ok := whole(x, v, p[1])
+	n, ok := toInteger(x, v, p[1])
 	switch {
 	case ok:
 		return value.Made(n, value.Origin(v))
@@ -44,8 +44,8 @@ func filterInt(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	return value.NewInt(0)
 }
 
-// whole returns the integer that v stands for, truncated, or false if v is not a number.
-func whole(x *rt.Context, v, base value.Value) (value.Value, bool) {
+// toInteger returns the integer that v stands for, truncated, or false if v is not a number.
+func toInteger(x *rt.Context, v, base value.Value) (value.Value, bool) {
 	switch n := v.(type) {
 	case *value.Undefined:
 		return x.Fail(n.Use()), true

@@ -90,7 +90,7 @@ func filterUnique(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	get := attrGetter(x, p[1], !p.Flag(0, false), nil)
 	seen := value.NewDict(8)
 	return generator(x, v, func() func() value.Value {
-		return mapped(x, over(x, v), func(it value.Value) value.Value {
+		return mapped(x, iterate(x, v), func(it value.Value) value.Value {
 			key := get(it)
 			old, fault := seen.Get(x.Lim, key)
 			if x.Fail(fault); old != nil {

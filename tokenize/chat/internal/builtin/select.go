@@ -102,7 +102,7 @@ func lazy(x *rt.Context, v value.Value, f func(value.Value) value.Value) *value.
 		if !value.Truth(v) {
 			return each(nil)
 		}
-		return mapped(x, over(x, v), f)
+		return mapped(x, iterate(x, v), f)
 	})
 }
 

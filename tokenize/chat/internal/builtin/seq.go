@@ -64,8 +64,8 @@ func each(items []value.Value) func() value.Value {
 	return nextItem
 }
 
-// over returns an iterator over the items of v, which is empty after a failure.
-func over(x *rt.Context, v value.Value) func() value.Value {
+// iterate returns an iterator over the items of v, which is empty after a failure.
+func iterate(x *rt.Context, v value.Value) func() value.Value {
 	nextItem, _, fault := value.Iterate(v)
 	if fault != nil {
 		x.Fail(fault)
@@ -143,7 +143,7 @@ func filterItems(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 		case *value.Undefined:
 			return each(nil)
 		case *value.Dict:
-			return over(x, &value.View{D: d, Kind: "dict_items"})
+			return iterate(x, &value.View{D: d, Kind: "dict_items"})
 		}
 		x.Failf(value.Type, "Can only get item pairs from a mapping.")
 		return each(nil)

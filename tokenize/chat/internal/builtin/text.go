@@ -15,7 +15,7 @@ import (
 func filterIndent(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	unit := value.Lit("    ")
 	if p[0] != nil {
-		unit = blanks(x, p[0])
+		unit = indentText(x, p[0])
 	}
 	s, ok := v.(*value.Str)
 	if !ok {
@@ -59,8 +59,8 @@ func filterIndent(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	return out
 }
 
-// blanks returns an indent, given as a number of spaces or as a text.
-func blanks(x *rt.Context, v value.Value) *value.Str {
+// indentText returns an indent, given as a number of spaces or as a text.
+func indentText(x *rt.Context, v value.Value) *value.Str {
 	if s, ok := v.(*value.Str); ok {
 		return s
 	}

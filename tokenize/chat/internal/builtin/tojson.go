@@ -44,7 +44,7 @@ func jsonForm(x *rt.Context, v value.Value, p rt.Params) *value.JSON {
 	}
 	j := value.NewJSON(nil)
 	if !value.IsNone(p[1]) {
-		indent := blanks(x, p[1])
+		indent := indentText(x, p[1])
 		j = value.NewJSON(&indent.S)
 		j.From = indent.Field()
 	}

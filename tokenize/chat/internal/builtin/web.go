@@ -135,7 +135,7 @@ func linkWord(x *rt.Context, word string, limit value.Value, schemes []string) (
 		if !strings.HasPrefix(middle, "https://") && !strings.HasPrefix(middle, "http://") {
 			href = "https://" + middle
 		}
-		return head + `<a href="` + href + `"`, `>` + shownURL(x, middle, limit) + `</a>` + tail, true
+		return head + `<a href="` + href + `"`, `>` + linkText(x, middle, limit) + `</a>` + tail, true
 	case strings.HasPrefix(middle, "mailto:") && mailPattern().MatchString(middle[7:]):
 		middle = `<a href="` + middle + `">` + middle[7:] + `</a>`
 	case strings.Contains(middle, "@") && !strings.HasPrefix(middle, "www.") && !strings.HasPrefix(middle, "@") &&
@@ -151,8 +151,8 @@ func linkWord(x *rt.Context, word string, limit value.Value, schemes []string) (
 	return head + middle + tail, "", false
 }
 
-// shownURL returns the text of a link, cut at urlize's limit.
-func shownURL(x *rt.Context, url string, limit value.Value) string {
+// linkText returns the text of a link, cut at urlize's limit.
+func linkText(x *rt.Context, url string, limit value.Value) string {
 	if value.IsNone(limit) {
 		return url
 	}

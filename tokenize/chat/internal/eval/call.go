@@ -113,7 +113,7 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 		r = method(&x.Context, self, a)
 		x.Step(1)
 		if _, ok := self.(*value.Dict); !ok { // methods of a dict return existing values
-			x.gave(r)
+			x.countResult(r)
 		}
 	default:
 		switch f := fn.(type) {
@@ -123,7 +123,7 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 		case rt.Callable:
 			x.Step(1)
 			r = f.Call(&x.Context, a)
-			x.gave(r)
+			x.countResult(r)
 		case *value.Undefined:
 			x.Fail(f.Use())
 		default:
@@ -134,8 +134,8 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 	return r
 }
 
-// gave counts the memory of v, the result of a call.
-func (x *exec) gave(v value.Value) {
+// countResult counts the memory of v, the result of a call.
+func (x *exec) countResult(v value.Value) {
 	switch v.(type) {
 	case *value.Bool, *value.Int, *value.None, *value.Undefined:
 	default:
@@ -212,7 +212,7 @@ func (m *Macro) call(a rt.Args, direct bool) value.Value {
 		unjoined := x.unjoined
 		x.unjoined = nil
 		x.call(&c.functionCode, act)
-		x.joined()
+		x.checkJoined()
 		x.unjoined = unjoined
 		return nil
 	}

@@ -305,7 +305,7 @@ func (e *filterExpr) eval(x *exec) value.Value {
 	if x.Err == nil {
 		v = e.fn(&x.Context, v, a)
 		x.Step(1)
-		x.gave(v)
+		x.countResult(v)
 	}
 	x.pop(mark)
 	if x.Err != nil {

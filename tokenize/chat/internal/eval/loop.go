@@ -102,7 +102,7 @@ func (s *forStmt) iterate(x *exec, l *Loop) signal {
 		}
 		item := l.items[l.i]
 		if replays {
-			x.replay.watch(x)
+			x.replay.startPass(x)
 		}
 		s.target.assign(x, item)
 		if s.loopSlot >= 0 {
@@ -115,7 +115,7 @@ func (s *forStmt) iterate(x *exec, l *Loop) signal {
 		}
 		sig := x.pass(s.body, item, messages)
 		if replays {
-			replays = x.replay.note(x, item, sig)
+			replays = x.replay.recordPass(x, item, sig)
 		}
 		if sig == halt {
 			return halt

@@ -46,7 +46,7 @@ const maxAsked = 64
 type askedExpr struct{ expr }
 
 func (c *askedExpr) eval(x *exec) value.Value {
-	if !x.noting {
+	if !x.recording {
 		return c.expr.eval(x)
 	}
 	r := x.replay
@@ -55,7 +55,7 @@ func (c *askedExpr) eval(x *exec) value.Value {
 	toWork, toMade := spent(x)
 	r.work, r.made = r.work+toWork-work, r.made+toMade-made
 	if r.asked = append(r.asked, answer{c.expr, yes}); len(r.asked) > maxAsked*(len(r.passes)+1) {
-		x.noting, r.gens = false, -1 // makes note refuse the pass
+		x.recording, r.gens = false, -1 // makes recordPass refuse the pass
 	}
 	return value.NewBool(yes)
 }
@@ -90,7 +90,7 @@ func (r *Replay) resume(x *exec, s *forStmt, l *Loop) bool {
 	}
 	t, n, asked := x.root, 0, 0
 	start, first := len(t.B), len(t.Runs)
-	if r.last == s && r.apart(0, 0) {
+	if r.last == s && r.atRunBoundary(0, 0) {
 		before := x.Mark()
 		x.enter(s.loads) // the conditions may read its variables
 		x.Back(before)
@@ -102,7 +102,7 @@ func (r *Replay) resume(x *exec, s *forStmt, l *Loop) bool {
 		for ; n < len(r.passes) && n < len(l.items); n++ {
 			p := &r.passes[n]
 			l.i, before = n, x.Mark()
-			if l.items[n] != value.Value(p.item) || !r.apart(p.runs, p.text) || start+p.text > x.Limits.Output ||
+			if l.items[n] != value.Value(p.item) || !r.atRunBoundary(p.runs, p.text) || start+p.text > x.Limits.Output ||
 				!x.Step(s.steps) || slices.ContainsFunc(r.asked[asked:p.asked], changed) || !x.Spend(p.work) || !x.Make(p.made) {
 				x.Back(before)
 				x.errPos = -1
@@ -133,8 +133,8 @@ func (r *Replay) resume(x *exec, s *forStmt, l *Loop) bool {
 	return true
 }
 
-// apart reports whether no run crosses the given end of a pass or, for zeros, the start of the first pass.
-func (r *Replay) apart(runs, text int) bool {
+// atRunBoundary reports whether no run crosses the given end of a pass or, for zeros, the start of the first pass.
+func (r *Replay) atRunBoundary(runs, text int) bool {
 	k := r.first + runs
 	return k == 0 || int(r.text.Runs[k-1].At+r.text.Runs[k-1].N) <= r.start+text
 }
@@ -145,16 +145,16 @@ func spent(x *exec) (work, made int) {
 	return int(w - m), int(m - x.root.Grown)
 }
 
-// watch starts recording a pass.
-func (r *Replay) watch(x *exec) {
-	x.noting, r.gens = true, len(x.root.Gens)
+// startPass starts recording a pass.
+func (r *Replay) startPass(x *exec) {
+	x.recording, r.gens = true, len(x.root.Gens)
 	r.work, r.made = spent(x)
 }
 
-// note records the finished pass and reports whether it can be replayed.
-func (r *Replay) note(x *exec, item value.Value, sig signal) bool {
+// recordPass records the finished pass and reports whether it can be replayed.
+func (r *Replay) recordPass(x *exec, item value.Value, sig signal) bool {
 	t := x.root
-	x.noting = false
+	x.recording = false
 	d, ok := item.(*value.Dict)
 	if !ok || d.Message == 0 || sig == halt || sig == breakLoop || x.Err != nil || len(t.Gens) != r.gens {
 		return false

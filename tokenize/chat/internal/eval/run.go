@@ -65,24 +65,24 @@ func (a *activation) outer(depth int) *activation {
 // statements stop, so code may continue after a failure as long as it terminates.
 type exec struct {
 	rt.Context
-	prog     *Program
-	act      *activation
-	out      *value.Text
-	root     *value.Text // the output of the template; equal to out unless output is being captured
-	errPos   syntax.Pos
-	depth    int
-	captured value.Value // value of capturedExpr
-	unjoined value.Value // see joined
-	inputs   []value.Value
-	exported map[string]value.Value
-	inLoop   bool // inside a loop over messages
-	stack    []value.Value
-	keywords []rt.Keyword // a stack like the one for values
-	output   Output
-	near     []uint8 // index at which each attrExpr last found its key
-	usual    int     // number of runs in the output of the last run
-	replay   *Replay // Input.Replay
-	noting   bool    // a pass is being recorded for replay
+	prog      *Program
+	act       *activation
+	out       *value.Text
+	root      *value.Text // the output of the template; equal to out unless output is being captured
+	errPos    syntax.Pos
+	depth     int
+	captured  value.Value // value of capturedExpr
+	unjoined  value.Value // see checkJoined
+	inputs    []value.Value
+	exported  map[string]value.Value
+	inLoop    bool // inside a loop over messages
+	stack     []value.Value
+	keywords  []rt.Keyword // a stack like the one for values
+	output    Output
+	near      []uint8 // index at which each attrExpr last found its key
+	usual     int     // number of runs in the output of the last run
+	replay    *Replay // Input.Replay
+	recording bool    // a pass is being recorded for replay
 }
 
 // Run renders the program and passes its output to done, which must copy what it keeps.
@@ -93,7 +93,7 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 	}
 	x.start(ctx, &in)
 	x.block(p.root)
-	x.joined()
+	x.checkJoined()
 	x.checkOutput()
 	var failure *Error
 	if x.Err != nil {
@@ -132,7 +132,7 @@ func (x *exec) start(ctx context.Context, in *Input) {
 			x.inputs[i] = x.Lib.Globals[name]
 		}
 	}
-	if x.noting, x.replay = false, in.Replay; x.replay != nil {
+	if x.recording, x.replay = false, in.Replay; x.replay != nil {
 		x.replay.begin(x)
 	}
 }
@@ -261,7 +261,7 @@ func (x *exec) capture(f func() signal) (s *value.Str, sig signal) {
 	s = x.Write(func(t *value.Text) {
 		x.out, x.unjoined = t, nil
 		sig = f()
-		x.joined()
+		x.checkJoined()
 		x.checkOutput()
 	})
 	x.out, x.unjoined = saved, unjoined

@@ -183,9 +183,9 @@ func (s *filterBlockStmt) exec(x *exec) signal {
 	return sig
 }
 
-// joined fails if a value that is not a string was printed to the current output, which only filter blocks can do.
+// checkJoined fails if a value that is not a string was printed to the current output, which only filter blocks can do.
 // Python joins the pieces of an output when it ends.
-func (x *exec) joined() {
+func (x *exec) checkJoined() {
 	if x.unjoined != nil {
 		x.Failf(value.Type, "expected str instance, %s found", x.unjoined.TypeName())
 		x.unjoined = nil

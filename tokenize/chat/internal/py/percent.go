@@ -26,7 +26,7 @@ func Percent(l *value.Limits, s *value.Str, arg value.Value) (*value.Str, *value
 		}
 		t.Part(s, x.i, x.i+j)
 		x.i += j + 1
-		if x.skips("%") {
+		if x.accept("%") {
 			t.Lit("%")
 			continue
 		}
@@ -42,7 +42,7 @@ func Percent(l *value.Limits, s *value.Str, arg value.Value) (*value.Str, *value
 	if fault := l.Over(); fault != nil { // the rest was not examined
 		return nil, fault
 	}
-	if fault := x.done(); fault != nil {
+	if fault := x.checkAllUsed(); fault != nil {
 		return nil, fault
 	}
 	return s.Like(t), nil
@@ -59,8 +59,8 @@ type percent struct {
 	keyed bool // a field named its argument
 }
 
-// skips skips the next byte if it is one of chars, and reports whether it did.
-func (x *percent) skips(chars string) bool {
+// accept skips the next byte if it is one of chars, and reports whether it did.
+func (x *percent) accept(chars string) bool {
 	if x.i == len(x.s.S) || strings.IndexByte(chars, x.s.S[x.i]) < 0 {
 		return false
 	}
@@ -75,7 +75,7 @@ func (x *percent) field() (piece *value.Str, fault *value.Fault) {
 	if fault != nil {
 		return nil, fault
 	}
-	for x.skips("#0- +") {
+	for x.accept("#0- +") {
 		switch x.s.S[x.i-1] {
 		case '#':
 			p.alt = true
@@ -95,20 +95,20 @@ func (x *percent) field() (piece *value.Str, fault *value.Fault) {
 	if p.width < 0 {
 		left, p.width = true, -p.width
 	}
-	if x.skips(".") {
+	if x.accept(".") {
 		if p.prec, fault = x.number(); fault != nil {
 			return nil, fault
 		}
 		p.prec = max(p.prec, 0)
 	}
-	x.skips("hlL")
+	x.accept("hlL")
 	if x.i >= len(x.s.S) {
 		return nil, value.ValueError("incomplete format")
 	}
 	conv := x.s.S[x.i]
 	x.i++
 	if v == nil {
-		if v, fault = x.take(); fault != nil {
+		if v, fault = x.nextArg(); fault != nil {
 			return nil, fault
 		}
 	}
@@ -125,7 +125,7 @@ func (x *percent) field() (piece *value.Str, fault *value.Fault) {
 
 // named returns the argument that a field names in parentheses, nil if it names none.
 func (x *percent) named() (value.Value, *value.Fault) {
-	if !x.skips("(") {
+	if !x.accept("(") {
 		return nil, nil
 	}
 	from := x.i
@@ -157,8 +157,8 @@ func (x *percent) named() (value.Value, *value.Fault) {
 
 // number reads a width or a precision, 0 if there is none.
 func (x *percent) number() (int, *value.Fault) {
-	if x.skips("*") {
-		v, fault := x.take()
+	if x.accept("*") {
+		v, fault := x.nextArg()
 		if fault != nil {
 			return 0, fault
 		}
@@ -172,7 +172,7 @@ func (x *percent) number() (int, *value.Fault) {
 		return int(max(min(n, math.MaxInt32), -math.MaxInt32)), nil
 	}
 	from := x.i
-	for x.skips("0123456789") {
+	for x.accept("0123456789") {
 	}
 	if x.i == from {
 		return 0, nil
@@ -184,8 +184,8 @@ func (x *percent) number() (int, *value.Fault) {
 	return n, nil
 }
 
-// take returns the next argument.
-func (x *percent) take() (value.Value, *value.Fault) {
+// nextArg returns the next argument.
+func (x *percent) nextArg() (value.Value, *value.Fault) {
 	if x.next >= len(x.args) {
 		return nil, value.TypeError("not enough arguments for format string")
 	}
@@ -193,8 +193,8 @@ func (x *percent) take() (value.Value, *value.Fault) {
 	return x.args[x.next-1], nil
 }
 
-// done fails if an argument was not used, except for arguments that can be indexed by a key.
-func (x *percent) done() *value.Fault {
+// checkAllUsed fails if an argument was not used, except for arguments that can be indexed by a key.
+func (x *percent) checkAllUsed() *value.Fault {
 	if x.next == len(x.args) || x.keyed {
 		return nil
 	}
@@ -284,7 +284,7 @@ func percentNumber(l *value.Limits, p spec, conv byte, v value.Value) (string, *
 	}
 	digits := p.prec
 	if p.prec = -1; digits >= 0 {
-		wide, fault := widened(l, p, n, digits)
+		wide, fault := precisionWidth(l, p, n, digits)
 		if fault != nil {
 			return "", fault
 		}
@@ -298,9 +298,9 @@ func percentNumber(l *value.Limits, p spec, conv byte, v value.Value) (string, *
 	return formatInt(l, p, n)
 }
 
-// widened returns the width that zero-pads n to the number of digits of its precision, 0 if it has enough. A zero
+// precisionWidth returns the width that zero-pads n to the number of digits of its precision, 0 if it has enough. A zero
 // flag also pads to the field's width.
-func widened(l *value.Limits, p spec, n value.Number, digits int) (int, *value.Fault) {
+func precisionWidth(l *value.Limits, p spec, n value.Number, digits int) (int, *value.Fault) {
 	if b := n.Big().BitLen() / 8; !l.Product(b, b) {
 		return 0, l.Over()
 	}
