@@ -96,7 +96,7 @@ func (l *loader) normalizer(field string, raw json.RawMessage) ([]norm.Normalize
 	}
 	switch c.Type {
 	case "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Strip", "ByteLevel":
-		if err := l.rewrites(field, c); err != nil {
+		if err := l.checkRewrite(field, c); err != nil {
 			return nil, err
 		}
 	}
@@ -129,9 +129,9 @@ func (l *loader) normalizer(field string, raw json.RawMessage) ([]norm.Normalize
 	return nil, l.refuse(field, "the normalizer %q", c.Type)
 }
 
-// rewrites refuses a component that maps all characters if it follows a Replace that may insert characters where the
+// checkRewrite refuses a component that maps all characters if it follows a Replace that may insert characters where the
 // text has none.
-func (l *loader) rewrites(field string, c *component) error {
+func (l *loader) checkRewrite(field string, c *component) error {
 	if l.inserts {
 		return l.refuse(field, "%s after a Replace of what can be nothing: the reference loses count of the characters, and some texts", c.Type)
 	}
@@ -206,7 +206,7 @@ func (l *loader) preTokenizer(field string, raw json.RawMessage, out *cutter) er
 	case "Split":
 		return l.split(field, c, out)
 	case "ByteLevel":
-		if err := l.rewrites(field, c); err != nil {
+		if err := l.checkRewrite(field, c); err != nil {
 			return err
 		}
 		l.byteLevel(c, out)

@@ -170,7 +170,7 @@ func (e *encoder) between(a, b int, added func(engine.AddedMatch) bool) error {
 			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{Byte: rollout.At(a)}, "the text cannot be normalised: %w", err)
 		}
 		e.grown += len(e.seg.Buf)
-		if err := e.inTime(); err != nil {
+		if err := e.checkDeadline(); err != nil {
 			return err
 		}
 	}
@@ -202,9 +202,9 @@ const (
 	growthSlack = 64 << 10
 )
 
-// inTime returns an error if a tokenizer whose patterns may backtrack exceeds its time. Each match of such a pattern
+// checkDeadline returns an error if a tokenizer whose patterns may backtrack exceeds its time. Each match of such a pattern
 // has its own bound; this one is for texts of many sections.
-func (e *encoder) inTime() error {
+func (e *encoder) checkDeadline() error {
 	if e.until == nil || time.Now().Before(*e.until) {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (e *encoder) encode(text norm.Text) error {
 	if err := e.split(text); err != nil {
 		return rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "the text cannot be split: %w", err)
 	}
-	if err := e.inTime(); err != nil {
+	if err := e.checkDeadline(); err != nil {
 		return err
 	}
 	for i := range e.pieces {

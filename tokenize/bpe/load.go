@@ -290,7 +290,7 @@ func (l *loader) match(t *tokenizer) error {
 	for i, a := range t.early {
 		early[i] = a.Content
 	}
-	if err := l.searchable(early); err != nil {
+	if err := l.checkSearchable(early); err != nil {
 		return err
 	}
 	t.earlyMatcher = added.New(t.early, nil)
@@ -306,15 +306,15 @@ func (l *loader) match(t *tokenizer) error {
 		}
 		seen[s], contents[i] = a.Content, s
 	}
-	if err := l.searchable(contents); err != nil {
+	if err := l.checkSearchable(contents); err != nil {
 		return err
 	}
 	t.lateMatcher = added.New(t.late, contents)
 	return nil
 }
 
-// searchable refuses added tokens whose spellings make searching slow.
-func (l *loader) searchable(contents []string) error {
+// checkSearchable refuses added tokens whose spellings make searching slow.
+func (l *loader) checkSearchable(contents []string) error {
 	var open []string // the last spelling, after its prefixes
 	for _, s := range slices.Sorted(slices.Values(contents)) {
 		for len(open) > 0 && !strings.HasPrefix(s, open[len(open)-1]) {

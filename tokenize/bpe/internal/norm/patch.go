@@ -38,8 +38,8 @@ func (t *Text) patched(i int) (int, int) {
 	return t.at + a + x.shift, t.at + b + x.shift
 }
 
-// unpatched is Unchanged for a text with patches.
-func (t *Text) unpatched(a, b int) (int, bool) {
+// unchangedPatched is Unchanged for a text with patches.
+func (t *Text) unchangedPatched(a, b int) (int, bool) {
 	k := t.patchBefore(t.at + a)
 	if t.at+a < t.patches[k].to || k+1 < len(t.patches) && t.at+b > t.patches[k+1].from {
 		return 0, false

@@ -45,8 +45,8 @@ func (t *Text) fits(n int) error {
 	return nil
 }
 
-// opens reports whether t begins where the text given to Encode begins.
-func (t *Text) opens() bool {
+// atStart reports whether t begins where the text given to Encode begins.
+func (t *Text) atStart() bool {
 	if len(t.Buf) == 0 {
 		return t.Base == 0
 	}
@@ -55,7 +55,7 @@ func (t *Text) opens() bool {
 }
 
 // First reports whether t is the beginning of a text that follows nothing.
-func (t *Text) First() bool { return t.After == engine.AfterNothing && t.opens() }
+func (t *Text) First() bool { return t.After == engine.AfterNothing && t.atStart() }
 
 // Range returns the origin of the bytes [a, b) of t, a < b.
 func (t *Text) Range(a, b int) (int, int) {
@@ -82,7 +82,7 @@ func (t *Text) Unchanged(a, b int) (int, bool) {
 	case t.Al != nil:
 		return 0, false
 	case t.patches != nil:
-		return t.unpatched(a, b)
+		return t.unchangedPatched(a, b)
 	}
 	return t.Base + a, true
 }
@@ -190,7 +190,7 @@ func (t *Text) transform(chars []uni.Char, skip int) error {
 // Prepend puts s before the text, with the origin of the first character. It does nothing if t is empty or continues
 // other text.
 func (t *Text) Prepend(s string) error {
-	if len(t.Buf) == 0 || s == "" || t.After == engine.AfterText && t.opens() {
+	if len(t.Buf) == 0 || s == "" || t.After == engine.AfterText && t.atStart() {
 		return nil
 	}
 	if err := t.fits(len(t.Buf) + len(s)); err != nil {

@@ -172,11 +172,11 @@ type scanner struct {
 	lanes *lanes
 }
 
-// one cuts text piece by piece.
-type one struct{ pattern }
+// pieceScanner cuts text piece by piece.
+type pieceScanner struct{ pattern }
 
 // Ends implements [Splitter].
-func (o one) Ends(dst []int32, s []byte, i int) []int32 {
+func (o pieceScanner) Ends(dst []int32, s []byte, i int) []int32 {
 	for i < len(s) && len(dst) < cap(dst) {
 		i = o.Next(s, i)
 		dst = append(dst, int32(i))

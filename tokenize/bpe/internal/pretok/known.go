@@ -76,7 +76,7 @@ func Known(u *uni.Tables, pattern string) Splitter {
 	same := []string{`'(?i:[sdmt]|ll|ve|re)|`, folded + "|", `?+\p{L}++|`, `?\p{L}+|`, `]++[\r\n]*+|`, `]+[\r\n]*|`}
 	pattern = strings.NewReplacer(same...).Replace(pattern)
 	if pattern == GPT2Pattern || pattern == gpt2Possessive {
-		return one{&gpt2{b}}
+		return pieceScanner{&gpt2{b}}
 	}
 	for _, letters := range []uint16{uni.L, uni.L | uni.M} {
 		for _, digits := range []int{0, 1, 2, 3} {
@@ -104,7 +104,7 @@ func KnownSequence(u *uni.Tables, patterns []string) Splitter {
 		return Known(u, patterns[0])
 	}
 	if len(patterns) == 3 && patterns[0] == deepseekNumbers && patterns[1] == deepseekKana && patterns[2] == deepseekWords {
-		return one{&deepseek{newBase(u)}}
+		return pieceScanner{&deepseek{newBase(u)}}
 	}
 	return nil
 }
