@@ -76,7 +76,7 @@ func NewConversation(messages, tools, documents Value, opts ConversationOptions)
 // Select returns a conversation of some messages of c, each at most once, and of new messages between them. numbers
 // gives them in order: i < c.Len() is message i of c, a larger i is more[i-c.Len()]. It serves contexts that show
 // part of a long history: only the messages in more are prepared. A number that is out of range or repeated is a
-// KindInput error, and so is a c that Select made. The conversation keeps numbers.
+// KindInput error, and so is a c that Select made. The conversation keeps the slice numbers.
 //
 // In its renderings Field.Message and Extent.Message are those numbers; every other index counts the selected
 // messages.
