@@ -79,7 +79,8 @@ type rules struct {
 }
 
 // starts returns the places in b, the block of s, where pieces certainly begin, whatever comes after; the piece at 0
-// is not included. The text before the last of them is cut as by the pattern, of which scanners rely on these rules:
+// is not included. The text before the last of them is cut as the pattern cuts it. Patterns with block scanners share
+// these rules:
 //
 //	marks take one space before them, and the line ends after them
 //	white space extends to its last line end; of the rest, the last character is separate
