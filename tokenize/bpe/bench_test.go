@@ -20,8 +20,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// corpus returns named texts: the *.txt files of the folder TURNPACK_CORPUS
-// (which internal/oracle/bench_bpe.py fills), or Go source of the toolchain.
+// corpus returns named texts: the *.txt files of the folder TURNPACK_CORPUS (which internal/oracle/bench_bpe.py
+// fills), or Go source of the toolchain.
 func corpus(b *testing.B) map[string]string {
 	b.Helper()
 	texts := map[string]string{}
@@ -39,8 +39,7 @@ func corpus(b *testing.B) map[string]string {
 	return texts
 }
 
-// goSource is the source of net/http of the toolchain: code of any length that
-// every machine with Go has.
+// goSource returns the source of net/http in the toolchain: code of any length that every machine with Go has.
 func goSource(t testing.TB) string {
 	t.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()
@@ -76,15 +75,15 @@ func cut(text string, size int) []string {
 	return parts
 }
 
-// benchName is the tokenizer that is measured.
+// benchName returns the name of the tokenizer to measure.
 func benchName() string { return cmp.Or(os.Getenv("TURNPACK_TOKENIZER"), "qwen3") }
 
 func benchTokenizer(b *testing.B) engine.Tokenizer { return load(b, benchName()) }
 
-// partSizes are the lengths of texts that are measured.
+// partSizes are the lengths in bytes of the texts to measure.
 var partSizes = []int{64, 1 << 10, 16 << 10, 1 << 20}
 
-// BenchmarkEncode measures a warm cache: the texts have been seen before.
+// BenchmarkEncode measures a warm cache: the texts have been encoded before.
 func BenchmarkEncode(b *testing.B) {
 	tok := benchTokenizer(b)
 	for name, text := range corpus(b) {
@@ -103,7 +102,7 @@ func BenchmarkEncode(b *testing.B) {
 					for range b.N {
 						encodeAll(b, tok, &e, parts, opts)
 					}
-					// on a shared machine time on the processor tells more than time
+					// on a shared machine processor time is more reliable than elapsed time
 					b.ReportMetric(float64(len(text))*float64(b.N)/(kit.CPUTime()-start).Seconds()/1e6, "MB/cpu-s")
 				})
 			}
@@ -120,7 +119,7 @@ func encodeAll(b *testing.B, tok engine.Tokenizer, e *engine.Encoding, parts []s
 	}
 }
 
-// BenchmarkParallel measures two workers on one tokenizer, on text seen before.
+// BenchmarkParallel measures two workers that share a tokenizer, on texts encoded before.
 func BenchmarkParallel(b *testing.B) {
 	tok := benchTokenizer(b)
 	for name, text := range corpus(b) {
@@ -150,7 +149,7 @@ func BenchmarkParallel(b *testing.B) {
 	}
 }
 
-// megabyte draws a text of about 1 MB from an alphabet.
+// megabyte returns a random text of about 1 MB in the characters of alphabet.
 func megabyte(alphabet string) string {
 	const size, seed = 1 << 20, 1
 	r, letters := rand.New(rand.NewPCG(seed, 0)), []rune(alphabet)
@@ -161,7 +160,7 @@ func megabyte(alphabet string) string {
 	return b.String()
 }
 
-// span lists the characters from a to b.
+// span returns the characters from a to b.
 func span(a, b rune) string {
 	var s []rune
 	for ; a <= b; a++ {
@@ -170,8 +169,8 @@ func span(a, b rune) string {
 	return string(s)
 }
 
-// BenchmarkPathological measures 1 MB texts that are one piece, or nearly, or that
-// no cache and no shortcut serves: one unit over and over, and random characters.
+// BenchmarkPathological measures 1 MB texts that are one piece, or nearly, or for which caches and shortcuts do not
+// help: a single unit repeated, and random characters.
 func BenchmarkPathological(b *testing.B) {
 	tok := benchTokenizer(b)
 	texts := map[string]string{}

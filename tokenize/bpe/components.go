@@ -13,8 +13,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// component is a normalizer, pre-tokenizer, post-processor or decoder with the
-// fields of all of them.
+// component is a normalizer, pre-tokenizer, post-processor or decoder. It has the fields of all of them.
 type component struct {
 	Type string `json:"type"`
 
@@ -86,7 +85,7 @@ func each[T any](field string, parts []json.RawMessage, read func(field string, 
 	return all, nil
 }
 
-// normalizer returns the normalizers to apply, in order.
+// normalizer returns the normalizers in the order in which they apply.
 func (l *loader) normalizer(field string, raw json.RawMessage) ([]norm.Normalizer, error) {
 	if isNull(raw) {
 		return nil, nil
@@ -97,7 +96,7 @@ func (l *loader) normalizer(field string, raw json.RawMessage) ([]norm.Normalize
 	}
 	switch c.Type {
 	case "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "Strip", "ByteLevel":
-		if err := l.rewrites(field, c); err != nil {
+		if err := l.checkRewrite(field, c); err != nil {
 			return nil, err
 		}
 	}
@@ -130,16 +129,16 @@ func (l *loader) normalizer(field string, raw json.RawMessage) ([]norm.Normalize
 	return nil, l.refuse(field, "the normalizer %q", c.Type)
 }
 
-// rewrites refuses a component that goes over all characters after a Replace
-// that may put some where the text has none.
-func (l *loader) rewrites(field string, c *component) error {
+// checkRewrite refuses a component that maps all characters if it follows a Replace that may insert characters where the
+// text has none.
+func (l *loader) checkRewrite(field string, c *component) error {
 	if l.inserts {
 		return l.refuse(field, "%s after a Replace of what can be nothing: the reference loses count of the characters, and some texts", c.Type)
 	}
 	return nil
 }
 
-// replace reads a Replace; ofNothing says that what it replaces may be empty.
+// replace reads a Replace; ofNothing reports whether its pattern may match the empty string.
 func (l *loader) replace(field string, c *component) (n norm.Normalizer, ofNothing bool, err error) {
 	if c.Pattern == nil || c.Content == nil {
 		return nil, false, l.damaged(field, "Replace needs pattern and content")
@@ -167,12 +166,12 @@ func (l *loader) regex(field, pattern string) (*rx.Regexp, error) {
 	return re, nil
 }
 
-// cutter collects the pre-tokenizer's stages.
+// cutter collects the stages of the pre-tokenizer.
 type cutter struct {
 	stages   []pretok.Stage
-	patterns []string // of the first stages, while all are isolating splits
-	spelled  bool     // ByteLevel was among the stages
-	after    bool     // and something came after it
+	patterns []string // patterns of the first stages, as long as all are isolating splits
+	spelled  bool     // ByteLevel is among the stages
+	after    bool     // a stage follows ByteLevel
 }
 
 func (c *cutter) add(s pretok.Stage) {
@@ -180,7 +179,7 @@ func (c *cutter) add(s pretok.Stage) {
 	c.stages = append(c.stages, s)
 }
 
-// splitter returns one scanner for all the stages, or nil.
+// splitter returns one scanner for all stages, or nil.
 func (c *cutter) splitter(u *uni.Tables) pretok.Splitter {
 	if len(c.patterns) == 0 || len(c.patterns) != len(c.stages)-1 {
 		return nil
@@ -207,7 +206,7 @@ func (l *loader) preTokenizer(field string, raw json.RawMessage, out *cutter) er
 	case "Split":
 		return l.split(field, c, out)
 	case "ByteLevel":
-		if err := l.rewrites(field, c); err != nil {
+		if err := l.checkRewrite(field, c); err != nil {
 			return err
 		}
 		l.byteLevel(c, out)
@@ -270,7 +269,7 @@ func (l *loader) split(field string, c *component, out *cutter) error {
 		return nil
 	}
 	pattern := *c.Pattern.Regex
-	// the known patterns leave no gap, so most behaviours come to the same
+	// known patterns leave no gaps, so most behaviours are equivalent
 	alone := b != pretok.Contiguous && (b != pretok.Removed || c.Invert)
 	known := pretok.Known(l.u, pattern)
 	if (b == pretok.Isolated || alone && known != nil) && len(out.patterns) == len(out.stages) {
@@ -303,7 +302,7 @@ func (l *loader) byteLevel(c *component, out *cutter) {
 	out.spelled = true
 }
 
-// metaspace reads what a pre-tokenizer and a decoder have in common.
+// metaspace reads the settings that the pre-tokenizer and the decoder share.
 func (l *loader) metaspace(field string, c *component) (mark string, prefix pretok.Prefix, err error) {
 	mark = or(c.Replacement, "\u2581")
 	if utf8.RuneCountInString(mark) != 1 {
@@ -327,13 +326,13 @@ func (l *loader) metaspace(field string, c *component) (mark string, prefix pret
 	return "", 0, l.damaged(field+"/prepend_scheme", "the scheme %q is unknown", scheme)
 }
 
-// trimmer is the part of a post-processor that changes offsets.
+// trimmer is the effect of a post-processor on offsets.
 type trimmer struct {
 	prefixSpace bool
 }
 
-// postProcessor reads what is left of a post-processor when no tokens are put
-// before or after: ByteLevel and Roberta may trim offsets.
+// postProcessor reads the effect of a post-processor if no tokens are added before or after the text: ByteLevel and
+// Roberta may trim offsets.
 func (l *loader) postProcessor(field string, raw json.RawMessage) ([]trimmer, error) {
 	if isNull(raw) {
 		return nil, nil

@@ -14,16 +14,16 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// promises are what a tokenizer promises beyond the contract of [engine.Tokenizer].
+// promises are the guarantees of a tokenizer beyond the contract of [engine.Tokenizer].
 type promises struct {
-	// roundTrip says that decoding gives back any text that the normalizer leaves
-	// as it is: byte-level models without a normalizer, or with NFC.
+	// roundTrip promises that decoding restores any text that the normalizer leaves unchanged: byte-level models
+	// without a normalizer, or with NFC.
 	roundTrip bool
-	// exactOffsets says that ranges are not widened to whole characters.
+	// exactOffsets promises that ranges are not widened to whole characters.
 	exactOffsets bool
 }
 
-// keepsContract holds tok to the contract of [engine.Tokenizer].
+// keepsContract checks tok against the contract of [engine.Tokenizer].
 func keepsContract(t *testing.T, tok engine.Tokenizer, p promises) {
 	s := &suite{tok: tok, promises: p}
 	s.texts = append(s.fixed(), s.random(200)...)
@@ -46,7 +46,7 @@ type suite struct {
 	texts []string
 }
 
-// fixed texts each hold something that has gone wrong in some tokenizer.
+// fixed returns texts that have each exposed a fault in some tokenizer.
 func (s *suite) fixed() []string {
 	texts := []string{
 		"", " ", "\n", "a", "\u00e9", "e\u0301", "\U0001F468\u200D\U0001F469", "\u4f60\u597d", "\uFFFD", "\uFEFFx",
@@ -96,7 +96,7 @@ func (s *suite) encode(t *testing.T, text string, opts engine.EncodeOptions) eng
 	return e
 }
 
-// vocabulary: ID and Token are inverses, ids are below Size, Added is sorted.
+// vocabulary checks that ID and Token are inverses, ids are below Size, and Added is sorted.
 func (s *suite) vocabulary(t *testing.T) {
 	v := s.tok.Vocab()
 	last := rollout.TokenID(-1)
@@ -130,8 +130,8 @@ func (s *suite) vocabulary(t *testing.T) {
 	}
 }
 
-// offsets: 2 per id, in the text, ordered, on character boundaries; asking for
-// them changes no id.
+// offsets checks that there are 2 offsets per id, in the text, in order, on character boundaries, and that requesting
+// them does not change ids.
 func (s *suite) offsets(t *testing.T) {
 	for _, text := range s.texts {
 		plain := s.encode(t, text, engine.EncodeOptions{})
@@ -156,8 +156,8 @@ func (s *suite) offsets(t *testing.T) {
 	}
 }
 
-// widths: a tokenizer that leaves offsets out cuts the text where its widths say, which is
-// where offsets do, but inside characters.
+// widths checks that a tokenizer that omits offsets cuts the text at the same places with its widths, except inside
+// characters.
 func (s *suite) widths(t *testing.T) {
 	for _, text := range s.texts {
 		e, short := s.encode(t, text, engine.EncodeOptions{Offsets: true}), s.encode(t, text, engine.EncodeOptions{Offsets: true, Widths: true})
@@ -194,7 +194,7 @@ func (s *suite) widths(t *testing.T) {
 
 func boundary(s string, i int32) bool { return int(i) == len(s) || utf8.RuneStart(s[i]) }
 
-// appends: Encode appends, and a reused Encoding gives the same.
+// appends checks that Encode appends, and that a reused Encoding gives the same result.
 func (s *suite) appends(t *testing.T) {
 	var reused engine.Encoding
 	for _, text := range s.texts {
@@ -213,7 +213,7 @@ func (s *suite) appends(t *testing.T) {
 	}
 }
 
-// added: the filter sees every occurrence with its text; accepting all is the default.
+// added checks that the filter gets every occurrence with its text, and that all are accepted by default.
 func (s *suite) added(t *testing.T) {
 	for _, text := range s.texts {
 		want := s.encode(t, text, engine.EncodeOptions{})
@@ -242,7 +242,7 @@ func (s *suite) added(t *testing.T) {
 	}
 }
 
-// parts: a text in two parts, told where the second stands, is the text in one.
+// parts checks that a text encoded in two parts, with After set for the second, equals the text encoded at once.
 func (s *suite) parts(t *testing.T) {
 	const text = " Two words,  then more: it goes on."
 	for _, a := range s.tok.Vocab().Added() {
@@ -270,8 +270,7 @@ func (s *suite) parts(t *testing.T) {
 	}
 }
 
-// literal: with every added token refused none appears, and refusing one leaves
-// the others.
+// literal checks that with every added token refused none appears, and that refusing one keeps the others.
 func (s *suite) literal(t *testing.T) {
 	ids := map[rollout.TokenID]bool{}
 	for _, a := range s.tok.Vocab().Added() {
@@ -280,7 +279,7 @@ func (s *suite) literal(t *testing.T) {
 	for _, text := range s.texts {
 		e := s.encode(t, text, engine.EncodeOptions{Added: engine.NoAdded})
 		for _, id := range e.IDs {
-			// an added token that is an entry of the model, too, may come from merges
+			// An added token that is also an entry of the model may come from merges.
 			if name, _ := s.tok.Vocab().Token(id); ids[id] && strings.Contains(text, name) && len(name) > 8 {
 				t.Errorf("%.100q: the special token %q appears although all are refused", text, name)
 			}
@@ -292,7 +291,7 @@ func (s *suite) literal(t *testing.T) {
 	}
 }
 
-// invalid: each maximal invalid subpart counts as U+FFFD, and ranges stay in the text.
+// invalid checks that each maximal invalid subpart counts as U+FFFD, and that ranges stay in the text.
 func (s *suite) invalid(t *testing.T) {
 	for _, c := range []struct{ text, as, reason string }{
 		{"\xff", "\uFFFD", "a byte that never occurs"},
@@ -321,7 +320,7 @@ func (s *suite) invalid(t *testing.T) {
 	}
 }
 
-// nul: an ordinary character.
+// nul checks that NUL is an ordinary character.
 func (s *suite) nul(t *testing.T) {
 	cut, whole := s.encode(t, "ab", engine.EncodeOptions{}), s.encode(t, "ab\x00cd\x00", engine.EncodeOptions{})
 	if len(whole.IDs) <= len(cut.IDs) {
@@ -334,7 +333,8 @@ func (s *suite) nul(t *testing.T) {
 	}
 }
 
-// decode: the inverse where promised; foreign ids are located errors.
+// decode checks that Decode is the inverse of Encode where promised, and that the error for unknown ids names their
+// position.
 func (s *suite) decode(t *testing.T) {
 	for _, text := range s.texts {
 		e := s.encode(t, text, engine.EncodeOptions{})
@@ -344,7 +344,7 @@ func (s *suite) decode(t *testing.T) {
 		}
 		again := s.encode(t, got, engine.EncodeOptions{})
 		if s.roundTrip && got != text {
-			// a normalizer may have changed the text; then the new one must be stable
+			// A normalizer may have changed the text; then the decoded text must be stable.
 			if twice, err := s.tok.Decode(again.IDs); err != nil || twice != got || isASCII(text) {
 				t.Errorf("%.100q comes back as %.100q, then %.100q (%v)", text, got, twice, err)
 			}
@@ -370,7 +370,7 @@ func isASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
-// concurrent: many callers, one result.
+// concurrent checks that concurrent callers get the same results.
 func (s *suite) concurrent(t *testing.T) {
 	want := make([][]rollout.TokenID, len(s.texts))
 	for i, text := range s.texts {

@@ -13,8 +13,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/bpe/internal/pretok"
 )
 
-// Decode implements [engine.Tokenizer]. Bytes that are not valid UTF-8 come
-// out as U+FFFD, as in the reference.
+// Decode implements [engine.Tokenizer]. Bytes that are not valid UTF-8 become U+FFFD, as in the reference.
 func (t *tokenizer) Decode(ids []rollout.TokenID) (string, error) {
 	if t.bytes != nil {
 		buf, err := t.bytes().append(nil, ids)
@@ -54,7 +53,7 @@ func lossy(b []byte) string {
 // byteTable holds the bytes of every id.
 type byteTable struct {
 	data []byte
-	at   []uint32 // 2 per id: begin, end+1; 0, 0 for none
+	at   []uint32 // 2 per id: begin, end+1; 0, 0 if the id has no bytes
 }
 
 func newByteTable(t *tokenizer) *byteTable {
@@ -89,21 +88,20 @@ func (b *byteTable) append(dst []byte, ids []rollout.TokenID) ([]byte, error) {
 	return dst, nil
 }
 
-// step turns a list of tokens into another.
+// step is a decoder step, which maps a list of tokens to another.
 type step struct {
 	kind string // as in tokenizer.json
-	// apply fails beyond most, at which only steps that put in text or match patterns
-	// look.
+	// apply fails if the result exceeds most. Only steps that insert text or match patterns check it.
 	apply func(tokens []string, most limit) ([]string, error)
 }
 
-// limit is what decoding may take.
+// limit bounds the cost of decoding.
 type limit struct {
-	bytes int        // of all tokens together
-	until *time.Time // for matching patterns, nil for any time
+	bytes int        // total size of all tokens
+	until *time.Time // when to give up matching patterns, nil for never
 }
 
-// chain is a decoder; an empty one joins tokens with spaces.
+// chain is a decoder; an empty chain joins tokens with spaces.
 type chain []step
 
 func (c chain) decode(tokens []string, most limit) (string, error) {
@@ -119,12 +117,12 @@ func (c chain) decode(tokens []string, most limit) (string, error) {
 	return strings.Join(tokens, ""), nil
 }
 
-// spells reports whether the chain takes byte-level spellings.
+// spells reports whether the chain decodes byte-level spellings.
 func (c chain) spells() bool {
 	return slices.ContainsFunc(c, func(s step) bool { return s.kind == byteLevel.kind })
 }
 
-// plainBytes reports whether decoding is joining the bytes of each id.
+// plainBytes reports whether decoding only joins the bytes of each id.
 func (c chain) plainBytes() bool {
 	for i, s := range c {
 		if i == 0 && s.kind != byteLevel.kind || i > 0 && s.kind != fuse.kind {
@@ -179,8 +177,8 @@ func decodeByteFallback(tokens []string, _ limit) ([]string, error) {
 	return out, nil
 }
 
-// fallbackText is what a run of byte tokens stands for: its text, or one U+FFFD
-// for each where that is not valid UTF-8.
+// fallbackText returns the text of a run of byte tokens, or one U+FFFD for each token if the bytes are not valid
+// UTF-8.
 func fallbackText(group []byte) []string {
 	if len(group) == 0 {
 		return nil
@@ -195,7 +193,7 @@ func fallbackText(group []byte) []string {
 	return bad
 }
 
-// eachToken is a step that changes the tokens one by one; most.bytes counts down.
+// eachToken returns a step that changes tokens one by one; f subtracts what it adds from most.bytes.
 func eachToken(kind string, f func(i int, token string, last bool, most *limit) (string, error)) step {
 	return step{kind, func(tokens []string, most limit) (out []string, err error) {
 		out = make([]string, len(tokens))
@@ -208,7 +206,7 @@ func eachToken(kind string, f func(i int, token string, last bool, most *limit) 
 	}}
 }
 
-// stripStep removes up to so many of a character at the ends.
+// stripStep removes up to start copies of a character at the beginning and up to stop at the end of each token.
 func stripStep(content rune, start, stop int) step {
 	return eachToken("Strip", func(_ int, t string, _ bool, _ *limit) (string, error) {
 		for range start {
@@ -240,7 +238,7 @@ func replaceStep(n norm.Normalizer) step {
 	})
 }
 
-// metaStep writes a mark as a space, or with strip in the first token as nothing.
+// metaStep replaces the mark by a space, with strip in the first token by nothing.
 func metaStep(mark string, strip bool) step {
 	return eachToken("Metaspace", func(i int, t string, _ bool, _ *limit) (string, error) {
 		if i == 0 && strip {
@@ -250,7 +248,7 @@ func metaStep(mark string, strip bool) step {
 	})
 }
 
-// suffixStep writes the suffix of a word as a space, after the last word as nothing.
+// suffixStep replaces the suffix of a word by a space, in the last word by nothing.
 func suffixStep(suffix string) step {
 	return eachToken("BPEDecoder", func(_ int, t string, last bool, most *limit) (string, error) {
 		with := " "

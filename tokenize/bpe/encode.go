@@ -22,7 +22,7 @@ func (t *tokenizer) Encode(dst *engine.Encoding, text string, opts engine.Encode
 	e := t.encoder()
 	defer e.release()
 	e.ids, e.offsets, e.wide, e.first = dst.IDs, dst.Offsets, opts.Offsets, len(dst.IDs)
-	if len(t.trim) == 0 { // which asks for the first token
+	if len(t.trim) == 0 { // trimming needs the first token of the whole text
 		e.section = opts.Section
 	}
 	if err := e.run(text, opts); err != nil {
@@ -35,28 +35,28 @@ func (t *tokenizer) Encode(dst *engine.Encoding, text string, opts engine.Encode
 	return nil
 }
 
-// encoder is the working memory of one call at a time.
+// encoder is the working memory of one call.
 type encoder struct {
 	t       *tokenizer
 	ids     []rollout.TokenID
 	offsets []int32
-	wide    bool // offsets are asked for
-	first   int  // len(ids) when the call began
+	wide    bool // offsets are requested
+	first   int  // len(ids) at the start of the call
 	section func(*engine.Encoding) error
-	text    string // given to Encode
-	settled bool   // the normalizer changes nothing in it
-	grown   int    // bytes that normalizing and splitting have made so far
+	text    string // the argument of Encode
+	settled bool   // the normalizer does not change the text
+	grown   int    // bytes made so far by normalizing and splitting
 	until   *time.Time
 
 	src, seg    norm.Text
 	early, late []added.Span
 	pieces      []norm.Text
-	spare       []norm.Text // for the pieces of the next stage
+	spare       []norm.Text // buffer for the pieces of the next stage
 	words       []model.Word
 	worker      *model.Worker
 }
 
-// encoder returns one that no other call uses.
+// encoder returns an encoder that no other call uses.
 func (t *tokenizer) encoder() *encoder {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,10 +68,10 @@ func (t *tokenizer) encoder() *encoder {
 	return &encoder{t: t, worker: t.model.NewWorker()}
 }
 
-// mostKept is how many added tokens, pieces and words a caller leaves room for to the next.
+// mostKept is the number of added tokens, pieces and words for which an encoder keeps room between calls.
 const mostKept = 1 << 13
 
-// release keeps e for the next call, as many as can run at once, but for what only a long
+// release keeps e for a later call, up to as many encoders as can run at once, without the memory that only a long
 // text needs.
 func (e *encoder) release() {
 	t := e.t
@@ -89,7 +89,7 @@ func (e *encoder) release() {
 	}
 }
 
-// keeper adapts a caller's filter to positions in a text.
+// keeper adapts the filter of a caller to positions in text. It returns nil for a nil filter.
 func keeper(tokens []engine.AddedToken, text *norm.Text, added func(engine.AddedMatch) bool) func(token, start, end int) bool {
 	if added == nil {
 		return nil
@@ -145,8 +145,8 @@ func (e *encoder) token(id rollout.TokenID, text *norm.Text, s added.Span) {
 	}
 }
 
-// offset appends the range of id k, whose spelling matters only to
-// post-processors that trim offsets; nil stands for the vocabulary's.
+// offset appends the range of id k. spelling matters only to post-processors that trim offsets; nil means the
+// spelling in the vocabulary.
 func (e *encoder) offset(k, a, b int, spelling []byte) {
 	if len(e.t.trim) > 0 {
 		if spelling == nil {
@@ -157,7 +157,7 @@ func (e *encoder) offset(k, a, b int, spelling []byte) {
 	e.offsets = append(e.offsets, int32(a), int32(b))
 }
 
-// between encodes the source from a to b, which holds no early token.
+// between encodes the source from a to b, which contains no early token.
 func (e *encoder) between(a, b int, added func(engine.AddedMatch) bool) error {
 	if a >= b {
 		return nil
@@ -170,7 +170,7 @@ func (e *encoder) between(a, b int, added func(engine.AddedMatch) bool) error {
 			return rollout.Errorf(rollout.KindTokenizer, rollout.Where{Byte: rollout.At(a)}, "the text cannot be normalised: %w", err)
 		}
 		e.grown += len(e.seg.Buf)
-		if err := e.inTime(); err != nil {
+		if err := e.checkDeadline(); err != nil {
 			return err
 		}
 	}
@@ -195,29 +195,26 @@ func (e *encoder) between(a, b int, added func(engine.AddedMatch) bool) error {
 }
 
 const (
-	// growth and growthSlack bound what normalizing and splitting make of a text (and
-	// decoding of its tokens), at each step: so many times its bytes, and some more.
-	// No published tokenizer comes near; a few lines of tokenizer.json could ask for
-	// any number.
+	// growth and growthSlack bound the output of each step of normalizing, splitting and decoding: at most growth
+	// times the input plus growthSlack bytes. No published tokenizer comes near, but a few lines of tokenizer.json
+	// can ask for any amount.
 	growth      = 16
 	growthSlack = 64 << 10
 )
 
-// inTime is an error where a tokenizer whose patterns may backtrack takes too long.
-// A pattern that does has its own bound for each match; this one is for a text of
-// many sections.
-func (e *encoder) inTime() error {
+// checkDeadline returns an error if a tokenizer whose patterns may backtrack exceeds its time. Each match of such a pattern
+// has its own bound; this one is for texts of many sections.
+func (e *encoder) checkDeadline() error {
 	if e.until == nil || time.Now().Before(*e.until) {
 		return nil
 	}
 	return rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "encoding %d bytes takes more than %v: %w", len(e.text), matchingTime(len(e.text)), rx.ErrTooComplex)
 }
 
-// matchingTime bounds what patterns that may backtrack take for a text of n bytes.
+// matchingTime returns the time allowed for patterns that may backtrack in a text of n bytes.
 func matchingTime(n int) time.Duration { return 2*time.Second + time.Duration(n)*rx.TimePerByte }
 
-// deadline is when work on n bytes is given up, nil where t has no pattern that may
-// backtrack.
+// deadline returns when to give up work on n bytes, or nil if t has no pattern that may backtrack.
 func (t *tokenizer) deadline(n int) *time.Time {
 	if !t.timed {
 		return nil
@@ -226,7 +223,7 @@ func (t *tokenizer) deadline(n int) *time.Time {
 	return &until
 }
 
-// room is how many bytes the text may still grow to.
+// room returns how many more bytes normalizing and splitting may make.
 func (e *encoder) room() int { return max(1, len(e.text)*growth+growthSlack-e.grown) }
 
 // encode cuts a text without added tokens into pieces and encodes each.
@@ -238,7 +235,7 @@ func (e *encoder) encode(text norm.Text) error {
 	if err := e.split(text); err != nil {
 		return rollout.Errorf(rollout.KindTokenizer, rollout.Where{}, "the text cannot be split: %w", err)
 	}
-	if err := e.inTime(); err != nil {
+	if err := e.checkDeadline(); err != nil {
 		return err
 	}
 	for i := range e.pieces {
@@ -274,7 +271,7 @@ func (e *encoder) encode(text norm.Text) error {
 	return nil
 }
 
-// split makes the pieces of a text, stage by stage.
+// split cuts a text into pieces, stage by stage.
 func (e *encoder) split(text norm.Text) (err error) {
 	text.Most, text.Until = e.room(), e.until
 	e.pieces = append(e.pieces[:0], text)
@@ -326,13 +323,13 @@ func (e *encoder) scan(text *norm.Text) error {
 }
 
 const (
-	// sectionBytes is how much text is encoded before its tokens are handed over, and
-	// rangedBytes how much before they get their ranges.
+	// sectionBytes is how much text is encoded before its tokens are passed on, rangedBytes how much is encoded
+	// before the ranges of its tokens are computed.
 	sectionBytes = 64 << 10
 	rangedBytes  = 2 << 10
 )
 
-// endSection hands over the tokens so far, if they are many.
+// endSection passes on the tokens so far if there are many.
 func (e *encoder) endSection() error {
 	if e.section == nil || len(e.ids) < sectionBytes/8 {
 		return nil
@@ -343,7 +340,7 @@ func (e *encoder) endSection() error {
 	return err
 }
 
-// ranges appends the offsets of the ids from first on, those of text.
+// ranges appends the offsets of the ids from first on, which cover text.
 func (e *encoder) ranges(text *norm.Text, first int) {
 	i := 0
 	for k := first; k < len(e.ids); k++ {
@@ -354,13 +351,13 @@ func (e *encoder) ranges(text *norm.Text, first int) {
 	}
 }
 
-// trimmed applies the offset rule of post-processors to id k: white space at the
-// ends of its spelling is left out of its range.
+// trimmed returns the range [a, b) of id k without the white space at the ends of its spelling, as post-processors
+// require.
 func (e *encoder) trimmed(k, a, b int, spelling []byte) (int, int) {
 	for _, rule := range e.t.trim {
 		lead, trail := spacesAround(e.t.u, spelling)
 		if rule.prefixSpace && lead == 1 && e.src.After == engine.AfterNothing && (k == e.first || a == 0) {
-			lead = 0 // the space put in front, which the text does not have
+			lead = 0 // the prepended space is not in the text
 		}
 		for ; lead > 0 && a < b; lead-- {
 			_, size := utf8.DecodeRuneInString(e.text[a:])
@@ -377,7 +374,7 @@ func (e *encoder) trimmed(k, a, b int, spelling []byte) (int, int) {
 	return a, b
 }
 
-// spacesAround counts the characters for white space at the ends of a spelling.
+// spacesAround returns the number of characters for white space at each end of a spelling.
 func spacesAround(u *uni.Tables, b []byte) (lead, trail int) {
 	space := func(r rune) bool { return r == norm.ByteChar(' ') || u.Flags(r)&uni.Space != 0 }
 	n := 0

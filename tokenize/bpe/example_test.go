@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// A definition small enough to read: four letters, two merges, one added token.
+// definition1 is a minimal definition: four letters, two merges, one added token.
 const definition1 = `{
   "added_tokens": [{"id": 6, "content": "<end>", "special": true, "normalized": false}],
   "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\s+"}, "behavior": "Removed", "invert": false},

@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// TestLongTextsLeaveNoMoreMemoryThanShortOnes: what a caller leaves for the next is within
-// the bound that the package states, whatever it encoded.
+// TestLongTextsLeaveNoMoreMemoryThanShortOnes: the memory that a tokenizer keeps between calls is within the
+// documented bound, whatever it encoded.
 func TestLongTextsLeaveNoMoreMemoryThanShortOnes(t *testing.T) {
 	held := func() uint64 {
 		runtime.GC()

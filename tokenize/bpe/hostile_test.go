@@ -29,9 +29,8 @@ func repeated(n int, part any) []any {
 	return list
 }
 
-// TestHostileDefinitions: a few lines of tokenizer.json ask for gigabytes or for
-// hours; each is a KindTokenizer error, at load or at the text that would take
-// them, after less than 4 s of processor time and 256 MB. The longest are tried with
+// TestHostileDefinitions: a few lines of tokenizer.json can ask for gigabytes or hours. Each is a KindTokenizer
+// error, at load or when encoding, within 4 s of processor time and 256 MB. The longest cases run only with
 // TURNPACK_LIMITS=full.
 func TestHostileDefinitions(t *testing.T) {
 	kit.OneGoroutine(t)
@@ -145,7 +144,7 @@ func TestHostileDefinitions(t *testing.T) {
 	}
 }
 
-// TestHostileDecoders: the same for what tokens become.
+// TestHostileDecoders is TestHostileDefinitions for decoders.
 func TestHostileDecoders(t *testing.T) {
 	kit.OneGoroutine(t)
 	double := map[string]any{"type": "Replace", "pattern": map[string]any{"String": "a"}, "content": "aa"}
@@ -177,7 +176,7 @@ func TestHostileDecoders(t *testing.T) {
 	}
 }
 
-// TestOrdinaryGrowth: what published components do is far within the bound.
+// TestOrdinaryGrowth: published components stay far within the bound.
 func TestOrdinaryGrowth(t *testing.T) {
 	kit.OneGoroutine(t)
 	tok, err := bpe.Parse("ordinary", small(func(d map[string]any) {

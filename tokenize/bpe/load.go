@@ -27,9 +27,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// Open loads a tokenizer from a tokenizer.json file, from a rank file of
-// tiktoken (*.model, *.tiktoken, with tokenizer_config.json beside it), or from a
-// model folder that has one of them; tokenizer.json goes first.
+// Open loads a tokenizer from a tokenizer.json file, from a tiktoken rank file (*.model, *.tiktoken, with
+// tokenizer_config.json beside it), or from a model folder with one of them; tokenizer.json takes precedence.
 func Open(name string) (engine.Tokenizer, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -60,13 +59,12 @@ func Open(name string) (engine.Tokenizer, error) {
 	return Parse(name, data)
 }
 
-// Parse makes a tokenizer from the content of a tokenizer.json file. name is
-// used in errors only, and data is not kept. A component that this engine cannot
-// reproduce exactly is a KindTokenizer error that names it.
+// Parse returns the tokenizer of a tokenizer.json file with the given content. name is used only in errors, and data
+// is not kept. A component that this engine cannot reproduce exactly is a KindTokenizer error that names it.
 func Parse(name string, data []byte) (engine.Tokenizer, error) {
 	l := &loader{file: name}
 	digest := make(chan [sha256.Size]byte, 1)
-	go func() { // while the tables are read
+	go func() { // runs while the tables are read
 		uni.Load()
 		digest <- sha256.Sum256(data)
 	}()
@@ -83,25 +81,25 @@ func Parse(name string, data []byte) (engine.Tokenizer, error) {
 type loader struct {
 	file    string
 	u       *uni.Tables
-	inserts bool       // the normalizer may insert characters that have no origin
+	inserts bool       // the normalizer may insert characters without origin
 	spelled bool       // the normalizer writes bytes as characters
 	parts   int        // components read so far
-	timed   bool       // some component matches a pattern that may backtrack
-	until   *time.Time // when normalizing added tokens is given up
-	form    *norm.Form // a normalizer that is one, nil for none
+	timed   bool       // a component matches a pattern that may backtrack
+	until   *time.Time // when to give up normalizing added tokens
+	form    *norm.Form // set if the normalizer is a normal form
 }
 
 const (
-	// maxParts bounds the normalizers, pre-tokenizers, post-processors and decoders of
-	// a file together; published ones have up to a dozen.
+	// maxParts bounds the total number of normalizers, pre-tokenizers, post-processors and decoders of a file;
+	// published files have up to a dozen.
 	maxParts = 256
-	// maxNesting bounds the sequences around a component, maxPartBytes what one and all
-	// within it have: each is read once more for every sequence around it.
+	// maxNesting bounds the nesting of sequences, maxPartBytes the size of a component with all it contains: each
+	// component is parsed once more for every sequence around it.
 	maxNesting   = 8
 	maxPartBytes = 4 << 20
-	// maxAddedBytes bounds the added tokens of a file together, maxAddedToken one of
-	// them, and maxPrefixes how many of them one may begin with: what looking for them
-	// takes at each place of a text. Runs of spaces have up to a few dozen.
+	// maxAddedBytes bounds the total size of the added tokens of a file, maxAddedToken the size of one, and
+	// maxPrefixes the number of added tokens that are prefixes of one: the cost of the search at each position of a
+	// text. Runs of spaces have up to a few dozen.
 	maxAddedBytes = 4 << 20
 	maxAddedToken = 1 << 10
 	maxPrefixes   = 256
@@ -111,12 +109,12 @@ func (l *loader) where(field string) rollout.Where {
 	return rollout.Where{File: l.file, Field: field}
 }
 
-// damaged reports a file that is not what it claims to be.
+// damaged returns the error for an invalid file.
 func (l *loader) damaged(field string, format string, args ...any) *rollout.Error {
 	return rollout.Errorf(rollout.KindTokenizer, l.where(field), format, args...)
 }
 
-// refuse reports a component that this engine does not reproduce.
+// refuse returns the error for a component that this engine does not support.
 func (l *loader) refuse(field, format string, args ...any) *rollout.Error {
 	return rollout.Errorf(rollout.KindTokenizer, l.where(field), "the bpe engine does not have "+format, args...).
 		WithFix("load this tokenizer with the hf engine (tokenize/hf), which has every component of Hugging Face tokenizers")
@@ -170,12 +168,12 @@ func (l *loader) parse(data []byte) (*tokenizer, error) {
 	return t, nil
 }
 
-// finish derives what is looked up while encoding and decoding.
+// finish derives the tables for encoding and decoding.
 func (t *tokenizer) finish() {
 	t.facts = newFacts(t)
 	t.measured = t.splitter != nil && len(t.trim) == 0 && len(t.respelled) == 0 &&
 		!slices.ContainsFunc(t.facts.added, func(a engine.AddedToken) bool {
-			_, plain := t.model.Vocab.Bytes(int(a.ID)) // the model makes it of other text, too
+			_, plain := t.model.Vocab.Bytes(int(a.ID)) // the model makes this token from other text, too
 			return a.LStrip || a.RStrip || plain && t.model.Width(a.ID) != len(a.Content)
 		})
 	if t.decoder.plainBytes() {
@@ -218,10 +216,9 @@ func (l *loader) added(t *tokenizer, raw json.RawMessage) error {
 	return l.place(t, list)
 }
 
-// place gives the tokens their ids, as the reference does, and builds the two
-// matchers. An entry of the model's vocabulary keeps its id, any other takes the
-// next free one, whatever the file says. Of entries with one content the last
-// counts, but what was special or had a normalised spelling once keeps that.
+// place assigns ids to the added tokens as the reference does, and builds the two matchers. An entry of the model's
+// vocabulary keeps its id; any other gets the next free id, whatever the file says. Of entries with equal content the
+// last wins, but once special or with a normalised spelling, the token stays so.
 func (l *loader) place(t *tokenizer, list []engine.AddedToken) error {
 	ids := map[string]rollout.TokenID{}
 	byID := map[rollout.TokenID]engine.AddedToken{}
@@ -272,8 +269,7 @@ func (l *loader) place(t *tokenizer, list []engine.AddedToken) error {
 	return l.match(t)
 }
 
-// respell notes how the normalizer writes a, in up to most bytes, where that is not
-// its content.
+// respell records the normalised spelling of a, of up to most bytes, if it differs from the content.
 func (l *loader) respell(t *tokenizer, a engine.AddedToken, most int) error {
 	text := norm.Text{Buf: []byte(a.Content), Most: most, Until: l.until}
 	if err := t.normalize(&text); err != nil {
@@ -288,13 +284,13 @@ func (l *loader) respell(t *tokenizer, a engine.AddedToken, most int) error {
 	return nil
 }
 
-// match builds the matchers; late tokens are looked for as they are respelled.
+// match builds the matchers; late tokens are matched by their normalised spelling.
 func (l *loader) match(t *tokenizer) error {
 	early := make([]string, len(t.early))
 	for i, a := range t.early {
 		early[i] = a.Content
 	}
-	if err := l.searchable(early); err != nil {
+	if err := l.checkSearchable(early); err != nil {
 		return err
 	}
 	t.earlyMatcher = added.New(t.early, nil)
@@ -310,16 +306,16 @@ func (l *loader) match(t *tokenizer) error {
 		}
 		seen[s], contents[i] = a.Content, s
 	}
-	if err := l.searchable(contents); err != nil {
+	if err := l.checkSearchable(contents); err != nil {
 		return err
 	}
 	t.lateMatcher = added.New(t.late, contents)
 	return nil
 }
 
-// searchable refuses spellings of added tokens that take long to look for.
-func (l *loader) searchable(contents []string) error {
-	var open []string // the spellings that the one before begins with, and it
+// checkSearchable refuses added tokens whose spellings make searching slow.
+func (l *loader) checkSearchable(contents []string) error {
+	var open []string // the last spelling, after its prefixes
 	for _, s := range slices.Sorted(slices.Values(contents)) {
 		for len(open) > 0 && !strings.HasPrefix(s, open[len(open)-1]) {
 			open = open[:len(open)-1]

@@ -16,7 +16,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// small is a definition in which tests change one thing.
+// small returns a small definition after change has modified it.
 func small(change func(d map[string]any)) []byte {
 	var d map[string]any
 	text := `{"version":"1.0","added_tokens":[{"id":4,"content":"<s>","special":true,"normalized":false}],
@@ -43,7 +43,7 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		names  string // what the message must name
-		hf     bool   // another engine can
+		hf     bool   // the message points to the hf engine
 		change func(d map[string]any)
 	}{
 		{"another model", "/model/type", true, func(d map[string]any) { model(d)["type"] = "WordPiece" }},
@@ -84,7 +84,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestDamagedText: what no JSON can be is told apart.
+// TestDamagedText: different kinds of invalid JSON have different messages.
 func TestDamagedText(t *testing.T) {
 	for definition, names := range map[string]string{
 		"{\"model\":\"\xff\"}": "not valid UTF-8",
@@ -98,8 +98,7 @@ func TestDamagedText(t *testing.T) {
 	}
 }
 
-// TestOddTables: what stands twice in a vocabulary, and merges that follow neither its
-// order nor one another.
+// TestOddTables: duplicate entries in a vocabulary, and merges that follow neither its order nor each other.
 func TestOddTables(t *testing.T) {
 	for _, c := range []struct {
 		reason, vocab, merges string
@@ -121,8 +120,7 @@ func TestOddTables(t *testing.T) {
 	}
 }
 
-// TestRules: ids and offsets of PyPI tokenizers 0.23.3 for rules that no
-// published definition needs.
+// TestRules compares ids and offsets with PyPI tokenizers 0.23.3 for rules that no published definition uses.
 func TestRules(t *testing.T) {
 	token := func(content string, special, rstrip bool) any {
 		return map[string]any{"content": content, "special": special, "rstrip": rstrip, "normalized": false}

@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// modelFile is the model section; the two big tables are read value by value.
+// modelFile is the model section. The two big tables are read value by value.
 type modelFile struct {
 	Type         string   `json:"type"`
 	Dropout      *float64 `json:"dropout"`
@@ -50,8 +50,8 @@ func (l *loader) readModel(v jsonscan.Value) (*modelFile, error) {
 	return m, nil
 }
 
-// text returns the decoded string v, which shares memory with the file where
-// nothing in it is escaped; false where it is no string of Unicode characters.
+// text returns the decoded string v, which shares memory with the file unless it has escapes. It returns false if v
+// is not a string of Unicode characters.
 func text(v jsonscan.Value) ([]byte, bool) {
 	return v.Key(), v.Kind() == jsonscan.String && !v.LoneSurrogate()
 }
@@ -71,8 +71,7 @@ func (l *loader) readVocab(entries jsonscan.Value) (*model.Vocab, error) {
 	return v, nil
 }
 
-// model checks the description and builds the model. spelled says that pieces
-// come in the byte-level spelling.
+// model validates the description and builds the model. spelled is set if pieces have the byte-level spelling.
 func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
 	if f.Type != "BPE" && !(f.Type == "" && f.merges.Kind() == jsonscan.Array) {
 		return nil, l.refuse("/model/type", "the model %q, only BPE", f.Type)
@@ -110,12 +109,11 @@ func (l *loader) model(f *modelFile, spelled bool) (*model.Model, error) {
 	return m, m.Init(nil, nil, merges)
 }
 
-// readMerges reads both forms, "a b" and ["a", "b"]. Of equal pairs the last
-// one counts, as in the reference.
+// readMerges reads both forms, "a b" and ["a", "b"]. Of equal pairs the last one wins, as in the reference.
 func (l *loader) readMerges(list jsonscan.Value, v *model.Vocab, prefix int) (*model.Pairs, error) {
 	pairs := model.NewPairs(v.Len()) // few vocabularies have more merges than entries
 	var rank uint32
-	var parts [][]byte // of the next merges: what they join and what that makes
+	var parts [][]byte // of the next merges: both parts and the product
 	var ids [model.Many]int32
 	var joined []byte
 	add := func() error {
@@ -159,8 +157,8 @@ func (l *loader) readMerges(list jsonscan.Value, v *model.Vocab, prefix int) (*m
 	return pairs, add()
 }
 
-// unspell appends the bytes of a byte-level spelling to dst; false, and dst as it
-// was, where it holds a character that spells no byte.
+// unspell appends the bytes of a byte-level spelling to dst. It returns dst unchanged and false if a character stands
+// for no byte.
 func unspell(dst, b []byte) ([]byte, bool) {
 	n := len(dst)
 	for i := 0; i < len(b); {

@@ -22,14 +22,14 @@ import (
 
 var textKinds = []string{"code", "logs", "prose", "cjk"}
 
-// generated makes about size bytes of text that occurs once: words recur as they do
-// in text of that kind (rank and frequency by Zipf), lines do not.
+// generated returns about size bytes of new text: words recur as in text of that kind (rank and frequency follow
+// Zipf's law), lines do not.
 func generated(kind string, size int) string {
 	const seed = 5
 	r := rand.New(rand.NewPCG(seed, uint64(len(kind))))
 	often := rand.NewZipf(r, 1.1, 20, 60_000)
 	letters := "etaoinshrdlucmfwypvbgk"
-	word := func() string { // the n-th word is the same each time
+	word := func() string { // the n-th word is always the same
 		of := rand.New(rand.NewPCG(often.Uint64(), 1))
 		w := make([]byte, 2+of.IntN(8))
 		for i := range w {
@@ -82,8 +82,8 @@ func generated(kind string, size int) string {
 	return b.String()
 }
 
-// newText is a text that a tokenizer has not seen: NAME.txt of the folder
-// TURNPACK_CORPUS, which internal/oracle/bench_bpe.py fills, or a generated one.
+// newText returns a text that a tokenizer has not encoded before: NAME.txt of the folder TURNPACK_CORPUS, which
+// internal/oracle/bench_bpe.py fills, or a generated text.
 func newText(b *testing.B, kind string) string {
 	b.Helper()
 	dir := os.Getenv("TURNPACK_CORPUS")
@@ -95,8 +95,8 @@ func newText(b *testing.B, kind string) string {
 	return string(data)
 }
 
-// BenchmarkNewText measures text that each pass sees for the first time: a freshly
-// loaded tokenizer encodes it once, part by part, its warm-up counted.
+// BenchmarkNewText measures text on first contact: a newly loaded tokenizer encodes it once, part by part, including
+// warm-up.
 func BenchmarkNewText(b *testing.B) {
 	for _, name := range []string{"qwen3", "gptoss", "llama3"} {
 		def := kit.Tokenizer(b, name)
@@ -113,7 +113,7 @@ func BenchmarkNewText(b *testing.B) {
 							b.StopTimer()
 							tok, err := bpe.Parse(name, def)
 							require.NoError(b, err)
-							runtime.GC() // of the definition's rubbish, else it is done below
+							runtime.GC() // collect the garbage of loading before the measurement
 							b.StartTimer()
 							start := kit.CPUTime()
 							encodeAll(b, tok, &e, parts, engine.EncodeOptions{Offsets: offsets})
@@ -127,9 +127,9 @@ func BenchmarkNewText(b *testing.B) {
 	}
 }
 
-// BenchmarkNewTextWorkers is BenchmarkNewText in parts of 16 KB by one and by two
-// workers that share a tokenizer; MB/s is by the clock. A worker takes one part at a time,
-// or eight that follow one another, as a pipeline hands out a rollout with its turns.
+// BenchmarkNewTextWorkers is BenchmarkNewText in parts of 16 KB with one worker and with two that share a tokenizer;
+// MB/s is per elapsed time. A worker takes one part at a time, or eight consecutive ones, as a pipeline hands out a
+// rollout with its turns.
 func BenchmarkNewTextWorkers(b *testing.B) {
 	def := kit.Tokenizer(b, "qwen3")
 	for _, kind := range textKinds {
@@ -161,7 +161,7 @@ func BenchmarkNewTextWorkers(b *testing.B) {
 	}
 }
 
-// TestGeneratedTextIsNew: hardly a line of the benchmark's text occurs twice.
+// TestGeneratedTextIsNew: hardly any line of the benchmark's text repeats.
 func TestGeneratedTextIsNew(t *testing.T) {
 	for _, kind := range textKinds {
 		text := generated(kind, 1<<18)
@@ -181,8 +181,8 @@ func TestGeneratedTextIsNew(t *testing.T) {
 	}
 }
 
-// TestWorkersEqualFreshOnes: a worker whose tables have been filled, displaced and
-// emptied gives the ids and offsets of one that has seen nothing.
+// TestWorkersEqualFreshOnes: a worker whose tables have been filled, overwritten and emptied gives the ids and
+// offsets of a new worker.
 func TestWorkersEqualFreshOnes(t *testing.T) {
 	kit.OneGoroutine(t)
 	for _, name := range []string{"qwen3", "gptoss"} {

@@ -17,14 +17,13 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// kinds are tokenizers that differ in how they encode a piece: pattern, byte level or
-// byte fallback, merges ignored or not.
+// kinds are tokenizers that encode pieces in different ways: pattern, byte level or byte fallback, merges ignored or
+// not.
 var kinds = []string{"tiny_bytelevel", "tiny_spm", "qwen3", "gptoss", "llama3", "llama2", "gemma3", "deepseek_v3"}
 
-// nearEqual yields n texts, nearly all of one piece of 1 to 40 bytes, that differ from
-// others of them in a bit, a byte, the first or the last bytes, or in what is before
-// them: what a table that compares too little takes for one another.
-// words are tokens, of which many pieces are made.
+// nearEqual yields n texts, most of a single piece of 1 to 40 bytes. They differ from each other in a bit, a byte,
+// the first or the last bytes, or in what precedes them, so a table that compares too little confuses them. words are
+// tokens from which many pieces are made.
 func nearEqual(r *rand.Rand, words []string, n int, yield func(text string) bool) {
 	letters := "abcdefghijklmno"
 	chars := []rune("一丁七万丈三上下丌不的了ぁあアаеёßé가나다")
@@ -60,7 +59,7 @@ func nearEqual(r *rand.Rand, words []string, n int, yield func(text string) bool
 		base := word(size)
 		head, tail := word(8), strings.Repeat("o", 1+r.IntN(9))
 		kind, lead := r.IntN(6), leads[r.IntN(len(leads))]
-		mixed := r.IntN(2) == 0 // else all of a kind, after the same
+		mixed := r.IntN(2) == 0 // else all of one kind, after the same text
 		for range min(n, 128) {
 			if mixed {
 				kind, lead = r.IntN(6), leads[r.IntN(len(leads))]
@@ -75,7 +74,7 @@ func nearEqual(r *rand.Rand, words []string, n int, yield func(text string) bool
 				}
 			case 1: // the first word of eight bytes differs
 				text = random(8) + tail
-			case 2: // what comes after it differs
+			case 2: // the bytes after it differ
 				text = head + random(1+r.IntN(9))
 			case 3: // one byte less, or zero bytes more
 				text = head + tail[:r.IntN(len(tail)+1)] + strings.Repeat("\x00", r.IntN(3))
@@ -89,9 +88,8 @@ func nearEqual(r *rand.Rand, words []string, n int, yield func(text string) bool
 	}
 }
 
-// TestRememberedPieces: a tokenizer that has encoded a great many texts, nearly equal
-// ones, gives what one gives that has encoded nothing. TURNPACK_TEXTS sets how many
-// texts for each tokenizer (1,000,000 is a run by hand).
+// TestRememberedPieces: a tokenizer that has encoded very many nearly equal texts gives the results of a new one.
+// TURNPACK_TEXTS sets the number of texts for each tokenizer (1,000,000 for manual runs).
 func TestRememberedPieces(t *testing.T) {
 	kit.OneGoroutine(t) // for each tokenizer
 	texts := 6_000
@@ -141,8 +139,8 @@ func TestRememberedPieces(t *testing.T) {
 	}
 }
 
-// FuzzWorkers gives a text to workers of different history: one that has encoded
-// nothing, one that has encoded another text, and that one again.
+// FuzzWorkers gives a text to workers with different histories: a new one, one that has encoded another text, and
+// that one again.
 func FuzzWorkers(f *testing.F) {
 	f.Add("abcdefghijkl", "abcdefghijkm and (abcdefgh")
 	f.Add("一丁七万丈三上下丌不", "丁七万丈 三上, 下丌不的")

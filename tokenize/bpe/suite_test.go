@@ -36,9 +36,8 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// TestSeenText: remembered pieces, met again at other places, give the ids and the
-// offsets that a tokenizer gives which has seen nothing; characters of several
-// tokens have ranges that overlap.
+// TestSeenText: cached pieces, at other places, give the ids and offsets of a new tokenizer; characters of several
+// tokens have overlapping ranges.
 func TestSeenText(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 9
@@ -76,7 +75,7 @@ func TestNoAllocations(t *testing.T) {
 	tok := load(t, "tiny_bytelevel")
 	text := strings.Repeat("if err != nil {\n\t\treturn fmt.Errorf(\"it's %d\", n)\n}\n", 50)
 	var e engine.Encoding
-	for range 20 { // every piece is known by now
+	for range 20 { // every piece is cached by now
 		e.Reset()
 		require.NoError(t, tok.Encode(&e, text, engine.EncodeOptions{}))
 	}
@@ -89,8 +88,8 @@ func TestNoAllocations(t *testing.T) {
 	require.Zero(t, got, "a call with room in its buffer allocates nothing")
 }
 
-// TestMarkedBeginnings: the suite, texts in parts above all, with every way in
-// which a SentencePiece style model marks what begins.
+// TestMarkedBeginnings runs the suite, texts in parts above all, with each way in which a SentencePiece style model
+// marks beginnings.
 func TestMarkedBeginnings(t *testing.T) {
 	kit.OneGoroutine(t)
 	for _, scheme := range []string{"first", "always", "never"} {

@@ -31,7 +31,7 @@ const (
 	patternKimi   = `[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-// knownRanks names the pattern that belongs to a published rank file, by sha256.
+// knownRanks maps the sha256 of a published rank file to its pattern.
 var knownRanks = map[string]string{
 	"306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930": patternR50K,
 	"94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069": patternR50K,
@@ -42,9 +42,9 @@ var knownRanks = map[string]string{
 	"b6c497a7469b33ced9c38afb1ad6e47f03f5e5dc05f15930799210ec050c5103": patternKimi,
 }
 
-// LoadTiktokenFS loads dir/tiktoken.model with dir/tokenizer_config.json, whose
-// added_tokens_decoder gives the added tokens. The split pattern is that of the published
-// encoding with these ranks, or of the family that the configuration names.
+// LoadTiktokenFS loads dir/tiktoken.model with dir/tokenizer_config.json, whose added_tokens_decoder lists the added
+// tokens. The split pattern is that of the published encoding with these ranks, or of the family that the
+// configuration names.
 func LoadTiktokenFS(fsys fs.FS, dir string) (engine.Tokenizer, error) {
 	name := path.Join(dir, "tiktoken.model")
 	ranks, err := fs.ReadFile(fsys, name)
@@ -58,8 +58,8 @@ func LoadTiktokenFS(fsys fs.FS, dir string) (engine.Tokenizer, error) {
 	return parseTiktoken(name, ranks, config)
 }
 
-// parseTiktoken makes a tokenizer of ranks, lines of base64 text and rank. Offsets are
-// exact byte ranges, also inside characters. config may be nil; name is used in errors only.
+// parseTiktoken returns the tokenizer of ranks, lines of base64 text and rank. Offsets are exact byte ranges, also
+// inside characters. config may be nil; name is used only in errors.
 func parseTiktoken(name string, ranks, config []byte) (engine.Tokenizer, error) {
 	l := &loader{file: name, u: uni.Load()}
 	sum := sha256.Sum256(ranks)
@@ -87,7 +87,7 @@ func parseTiktoken(name string, ranks, config []byte) (engine.Tokenizer, error) 
 	return l.tiktoken(m, "sha256:"+hex.EncodeToString(h.Sum(nil)), pattern, added)
 }
 
-// tiktoken joins the parts.
+// tiktoken builds the tokenizer from its parts.
 func (l *loader) tiktoken(m *model.Model, digest, pattern string, added []engine.AddedToken) (engine.Tokenizer, error) {
 	if !m.Raw() {
 		return nil, l.damaged("", "the ranks lack some single byte, so some text could not be encoded")
@@ -101,8 +101,7 @@ func (l *loader) tiktoken(m *model.Model, digest, pattern string, added []engine
 	return t, nil
 }
 
-// tiktokenConfig reads the added tokens, in id order, and whether the
-// configuration names the Kimi tokenizer.
+// tiktokenConfig returns the added tokens in id order, and whether the configuration names the Kimi tokenizer.
 func (l *loader) tiktokenConfig(config []byte) (added []engine.AddedToken, kimi bool, err error) {
 	if config == nil {
 		return nil, false, nil
@@ -138,8 +137,8 @@ func (l *loader) tiktokenAdded(t *tokenizer, added []engine.AddedToken) error {
 	return l.match(t)
 }
 
-// ranks reads the rank file. tiktoken joins any two neighbours whose text is a
-// token, lowest rank first, so every way to cut a token in two is a merge.
+// ranks reads the rank file. tiktoken joins any two neighbours whose text is a token, lowest rank first, so every way
+// to cut a token in two is a merge.
 func (l *loader) ranks(data []byte) (*model.Model, error) {
 	v := model.NewVocab(bytes.Count(data, []byte{'\n'})+1, 2*len(data))
 	var ids []int

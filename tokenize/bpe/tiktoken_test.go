@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// TestPatternsOfTiktokenHaveScanners: a pattern in Rust's syntax has no other matcher.
+// TestPatternsOfTiktokenHaveScanners: patterns in Rust's syntax can only be matched by scanners.
 func TestPatternsOfTiktokenHaveScanners(t *testing.T) {
 	for _, pattern := range knownRanks {
 		require.NotNil(t, pretok.KnownOfTiktoken(uni.Load(), pattern), pattern)

@@ -13,38 +13,37 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// tokenizer keeps working memory for as many callers as can run at once, up to 12 MiB
-// each, however long a text was.
+// tokenizer keeps working memory for as many callers as can run at once, up to 12 MiB each, for texts of any length.
 type tokenizer struct {
 	u           *uni.Tables
 	normalizers []norm.Normalizer
-	form        *norm.Form // the only normalizer, where that is one, else nil
+	form        *norm.Form // the only normalizer, if it is a normal form, else nil
 	model       *model.Model
 	splitter    pretok.Splitter // one scanner for the whole pre-tokenizer, or nil
-	stages      []pretok.Stage  // used where splitter is nil
-	raw         bool            // pieces are given to the model as plain bytes
+	stages      []pretok.Stage  // used if splitter is nil
+	raw         bool            // the model takes pieces as plain bytes
 	exact       bool            // offsets are not widened to whole characters
-	timed       bool            // text is matched by a pattern that may backtrack
+	timed       bool            // a pattern that may backtrack matches the text
 	trim        []trimmer
-	measured    bool // tokens are the text in pieces of their widths, where the normalizer changes nothing
+	measured    bool // if the normalizer changes nothing, token widths divide the text
 	decoder     chain
 	digest      string
 
-	// added tokens looked for in the text itself, and in the normalised text
+	// added tokens to find in the text itself, and in the normalised text
 	early, late               []engine.AddedToken
 	earlyMatcher, lateMatcher *added.Matcher
-	// respelled is the normalised spelling of added tokens where it is not their
-	// content; the reference looks for it and prints it
+	// respelled maps added tokens to their normalised spelling if it differs from their content; the reference
+	// searches for it and prints it
 	respelled map[rollout.TokenID]string
 
 	facts *facts
-	bytes func() *byteTable // what each id decodes to, where that is a matter of bytes; made at first use
+	bytes func() *byteTable // bytes that each id decodes to, if decoding joins bytes; built on first use
 
 	measure sync.Once
-	widths  []uint16 // by id, since measure
+	widths  []uint16 // by id; built by measure
 
 	mu   sync.Mutex
-	idle []*encoder // those in no call
+	idle []*encoder // encoders not in use
 }
 
 var (
@@ -62,20 +61,20 @@ func (t *tokenizer) normalize(text *norm.Text) error {
 	return nil
 }
 
-// Digest returns "sha256:<hex>" of the file that t was loaded from; for a
-// tiktoken model, of its ranks, patterns and special tokens.
+// Digest returns "sha256:<hex>" of the file that t was loaded from; for a tiktoken model, of its ranks, patterns and
+// special tokens.
 func (t *tokenizer) Digest() string { return t.digest }
 
 // Vocab returns the vocabulary.
 func (t *tokenizer) Vocab() engine.Vocab { return t.facts }
 
-// Widths implements [engine.Measured]. They are made at the first call.
+// Widths implements [engine.Measured]. The first call computes the widths.
 func (t *tokenizer) Widths() []uint16 {
 	t.measure.Do(func() { t.widths = t.measureAll() })
 	return t.widths
 }
 
-// mostMeasured is the size of the largest vocabulary whose widths are kept.
+// mostMeasured is the largest vocabulary size for which widths are kept.
 const mostMeasured = 1 << 20
 
 func (t *tokenizer) measureAll() []uint16 {
@@ -107,7 +106,7 @@ type facts struct {
 	vocab   *model.Vocab
 	added   []engine.AddedToken
 	byID    map[rollout.TokenID]int
-	printed map[rollout.TokenID]string // respelled
+	printed map[rollout.TokenID]string // normalised spellings, as in tokenizer.respelled
 	content map[string]rollout.TokenID
 	size    int
 }
@@ -154,7 +153,7 @@ func (f *facts) spelling(id rollout.TokenID) ([]byte, bool) {
 	return f.vocab.Bytes(int(id))
 }
 
-// printing is the spelling that decoders see.
+// printing returns the spelling that decoders see.
 func (f *facts) printing(id rollout.TokenID) ([]byte, bool) {
 	if s, ok := f.printed[id]; ok {
 		return []byte(s), true

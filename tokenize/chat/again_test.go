@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// JSON texts are remembered from the second time on; whoever asks, in whatever
-// form, gets what a fresh conversation gives.
+// A conversation that is rendered again, also as JSON of other forms, gives the results of a new conversation.
 func TestRenderingAgainChangesNothing(t *testing.T) {
 	const source = `{%- for m in messages %}{{ m.content | tojson }}|{{ m.content | tojson(indent=2) }}|{% set c = m.calls | tojson %}{{ c }}|{{ (m.calls | tojson(sort_keys=true)) + c[3:-3] }}
 {% endfor %}{{ tools | tojson(indent=4) }}{{ tools | tojson(ensure_ascii=true) }}`
@@ -45,7 +44,7 @@ func TestRenderingAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// A text that one template remembered still meets the limits of another.
+// A text that one template rendered still meets the limits of another template.
 func TestRememberedTextMeetsLimits(t *testing.T) {
 	long := String(strings.Repeat("\n", 600))
 	c, err := NewConversation(List(Object(Member{"content", List(long, long)})), Null(), Null(), ConversationOptions{})

@@ -1,7 +1,6 @@
 package chat
 
-// attacks are more of them, each a builtin, a test, a filter or an operator that is given
-// something long again and again.
+// attacks are more expensive templates: each repeats a builtin, test, filter or operator on something long.
 var attacks = []struct{ reason, source string }{
 	{"comparing items of dicts", "{% set d = dict.fromkeys(range(100000), 1) %}{% for i in range(100000) %}{% if d.items() == d.items() %}{% endif %}{% endfor %}"},
 	{"map and join of shared texts", grow("s", 9) + "{{ ([ns.s] * 100000)|map('upper')|join }}"},
@@ -133,7 +132,7 @@ var attacks = []struct{ reason, source string }{
 	{"text that grows at its start", "{% set ns = namespace(s='') %}{% for i in range(100000) %}{% set ns.s = 'ab' ~ ns.s %}{% endfor %}"},
 }
 
-// small are expressions and statements that take little, for loops over i and j.
+// small are cheap expressions and statements for loops over i and j.
 var small = []string{
 	"{1.7e308: i}", "{1.7e308: i}[1.7e308]", "1.7e308 == 2 ** 1000", "1.7e308|int", "1.7e308|round", "'%d' % 1.7e308", "'%f' % 1.7e308", "'{:f}'.format(1.7e308)", "1.7e308|string", "1.7e308 // 3", "1.7e308 % 7",
 	"1.7e308|filesizeformat", "1.7e-308|string", "1.7e308|tojson", "'%.300f' % 1.7e-300", "'{:.300f}'.format(1.7e-300)", "'%300s' % i", "[1,2,3,4,5,6,7,8,i]", "(1,2,3,4,i)", "{'a': i, 'b': j}", "'a' ~ i", "'a' + 'b' ~ i", "i|string", "'ab'|upper", "'ab'.upper()", "'%d' % i",

@@ -15,8 +15,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// agentConversation is a tool conversation of 30 assistant turns, about 33 kB of
-// text; internal/oracle/bench_chat.py makes the same.
+// agentConversation returns a tool conversation of 30 assistant turns, about 33 kB of text;
+// internal/oracle/bench_chat.py makes the same one.
 func agentConversation(t testing.TB, opts ConversationOptions) *Conversation {
 	t.Helper()
 	m := func(k string, v Value) Member { return Member{k, v} }
@@ -45,12 +45,10 @@ func agentConversation(t testing.TB, opts ConversationOptions) *Conversation {
 	return c
 }
 
-// BenchmarkRender renders the conversation again and again ("provenance", and
-// "plain" without it), each result into the memory of the one before as an Encoder
-// does with whole conversations, and as Python's allocator does for Jinja; "kept"
-// leaves each result its memory. "first" renders conversations for the first time,
-// each as soon as it is prepared, and "cold" so, but after 400 others. Preparing
-// is not measured.
+// BenchmarkRender renders a conversation repeatedly ("provenance", and "plain" without it). Each result reuses the
+// memory of the one before, as in an Encoder with whole conversations and as with Python's allocator for Jinja; in
+// "kept" each result has its own memory. "first" renders each conversation once, right after it is prepared; "cold"
+// does so after 400 others. The time to prepare a conversation is not measured.
 func BenchmarkRender(b *testing.B) {
 	for _, name := range []string{"qwen3", "llama3_1", "gptoss"} {
 		tmpl := kitTemplate(b, name)
@@ -102,9 +100,8 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// BenchmarkPrompts renders the 30 prompts of the conversation one after the other, as an
-// Encoder does: "each" from its first message, "replay" after the one before it. With
-// "questions" the tools' results are messages of the user, as some harnesses write them.
+// BenchmarkPrompts renders the 30 prompts of the conversation in turn, as an Encoder does: "each" from the first
+// message, "replay" with a Replay. With "questions" the tool results are user messages, as some harnesses write them.
 func BenchmarkPrompts(b *testing.B) {
 	for _, name := range []string{"qwen3", "llama3_1", "gptoss"} {
 		tmpl := kitTemplate(b, name)

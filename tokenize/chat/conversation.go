@@ -21,26 +21,24 @@ type ConversationOptions struct {
 	NoProvenance bool
 }
 
-// Conversation is the data of a rendering, prepared as transformers prepares it:
-// null message keys dropped, and the reasoning of a message made available as
-// thinking (in front) and reasoning_content. It never changes and is safe for
-// concurrent use; render it with many templates and inputs.
+// Conversation is the data of a rendering, prepared as transformers prepares it: keys of a message whose value is
+// null are dropped, and a message with reasoning gets the keys thinking (first) and reasoning_content (last). It is
+// immutable and safe for concurrent use, with any number of templates and inputs.
 type Conversation struct {
 	messages         *value.List
 	tools, documents value.Value
 	opts             ConversationOptions
 	linked           *linked // nil without provenance
-	size             int     // bytes of all texts, about
+	size             int     // total size of all texts in bytes, approximate
 
-	// Of a selection, else nil: the numbers of the messages as they stand, and their
-	// places by number, -1 for none.
+	// Both are nil unless Select made the conversation. numbers[i] is the number of the message at place i; place is
+	// its inverse, with -1 for numbers that are not selected.
 	numbers []int
 	place   []int32
 }
 
-// NewConversation prepares messages, a list of objects. tools and documents are
-// lists of objects or null; Recorded ones are shared rather than copied. Anything else
-// is a KindInput error.
+// NewConversation prepares messages, a list of objects. tools and documents are lists of objects or null. Values made
+// by Recorded are shared rather than copied. Arguments of other types are a KindInput error.
 func NewConversation(messages, tools, documents Value, opts ConversationOptions) (*Conversation, error) {
 	list, ok := messages.v.(*value.List)
 	if !ok {
@@ -75,15 +73,13 @@ func NewConversation(messages, tools, documents Value, opts ConversationOptions)
 	return c, nil
 }
 
-// Select returns a conversation of messages of c, each at most once, and of others
-// between them. numbers says which in their order: i is message i of c or, from
-// c.Len() on, more[i-c.Len()]. It is NewConversation for a context that shows a
-// part of a long history, and prepares only the messages that are new. A number
-// that is out of range or there twice is a KindInput error, as is a c that Select made.
-// It keeps numbers.
+// Select returns a conversation of some messages of c, each at most once, and of new messages between them. numbers
+// gives them in order: i < c.Len() is message i of c, a larger i is more[i-c.Len()]. It serves contexts that show
+// part of a long history: only the messages in more are prepared. A number that is out of range or repeated is a
+// KindInput error, and so is a c that Select made. The conversation keeps the slice numbers.
 //
-// In a rendering of it Field.Message and Extent.Message are those numbers. All else
-// counts the messages as they stand.
+// In its renderings Field.Message and Extent.Message are those numbers; every other index counts the selected
+// messages.
 func (c *Conversation) Select(numbers []int, more ...Value) (*Conversation, error) {
 	if c.messages == nil {
 		return nil, zero.Value("chat.Conversation", "NewConversation")
@@ -121,8 +117,7 @@ func (c *Conversation) Select(numbers []int, more ...Value) (*Conversation, erro
 	return &s, nil
 }
 
-// Number is the number of the message that stands at place i: i, unless Select
-// made c.
+// Number returns the number of the message at place i. It is i unless Select made c.
 func (c *Conversation) Number(i int) int {
 	if c.numbers == nil {
 		return i
@@ -130,7 +125,8 @@ func (c *Conversation) Number(i int) int {
 	return c.numbers[i]
 }
 
-// Place is the inverse of Number: where the message of a number stands, negative for none.
+// Place returns the place of the message with the given number, or a negative value if there is none: the inverse of
+// Number.
 func (c *Conversation) Place(number int) int {
 	if c.numbers == nil || number < 0 {
 		return number
@@ -138,14 +134,13 @@ func (c *Conversation) Place(number int) int {
 	return int(c.place[number])
 }
 
-// StartsLike reports whether the first n messages of c are those of o: the same ones of
-// one conversation, and not only equal ones.
+// StartsLike reports whether c and o share their first n messages: the same values, not merely equal ones.
 func (c *Conversation) StartsLike(o *Conversation, n int) bool {
 	a, b := c.list().Items, o.list().Items
 	return n <= len(a) && n <= len(b) && slices.Equal(a[:n], b[:n])
 }
 
-// list is empty in a zero value.
+// list returns the messages, an empty list for a zero Conversation.
 func (c *Conversation) list() *value.List {
 	if c.messages == nil {
 		return &value.List{}
@@ -153,7 +148,7 @@ func (c *Conversation) list() *value.List {
 	return c.messages
 }
 
-// sizeOf is about how many bytes of text a value holds.
+// sizeOf returns roughly how many bytes of text a value holds.
 func sizeOf(v value.Value) int {
 	n := 8
 	switch v := v.(type) {
@@ -189,11 +184,11 @@ func listOfObjects(name string, v value.Value) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "value is a %s, want a list of objects or null", v.TypeName())
 }
 
-// Len is the number of messages.
+// Len returns the number of messages.
 func (c *Conversation) Len() int { return len(c.list().Items) }
 
-// Prefix returns the conversation of the first n messages, of all if there are
-// fewer, which shares its data (and its Fields) with c.
+// Prefix returns the conversation of the first n messages, or of all if there are fewer. It shares its data and its
+// Fields with c.
 func (c *Conversation) Prefix(n int) *Conversation {
 	p := *c
 	all := c.list()
@@ -214,7 +209,7 @@ func (c *Conversation) Role(i int) string {
 	return ""
 }
 
-// Has reports whether message i has a value under key that is not empty.
+// Has reports whether message i has a non-empty value under key.
 func (c *Conversation) Has(i int, key string) bool {
 	if i < 0 || i >= c.Len() {
 		return false
@@ -244,9 +239,8 @@ func withoutNulls(d *value.Dict) *value.Dict {
 	return out
 }
 
-// aliasReasoning gives a message {"thinking": r, …, "reasoning_content": r},
-// where r is the first of its reasoning fields that is not null. A thinking of
-// its own keeps its value.
+// aliasReasoning returns {"thinking": r, …, "reasoning_content": r}, where r is the first non-null reasoning field of
+// the message. An existing thinking key keeps its value.
 func aliasReasoning(d *value.Dict) *value.Dict {
 	for _, name := range reasoningFields {
 		r := d.GetString(name)
@@ -268,7 +262,7 @@ func aliasReasoning(d *value.Dict) *value.Dict {
 	return d
 }
 
-// locator copies values and, if set, notes in each copy where it stands.
+// locator copies values and, if true, sets the Field of each copy to its place in the input.
 type locator bool
 
 func (l locator) field(f Field) *Field {
@@ -282,7 +276,7 @@ func (l locator) root(name string) *Field {
 	return l.field(Field{Key: name, Index: -1, Message: -1})
 }
 
-// unlessLocated copies v, a list or null, if it does not say yet where it stands.
+// unlessLocated returns a copy of v, a list or null, or v itself if it already has a Field.
 func (l locator) unlessLocated(v value.Value, name string) value.Value {
 	if list, ok := v.(*value.List); ok && list.F != nil {
 		return v
@@ -328,7 +322,7 @@ func (l locator) dict(d *value.Dict, f *Field) *value.Dict {
 	out := value.NewDict(d.Len())
 	out.F = f
 	n := d.Len()
-	keys, fields := make([]value.Str, n), make([]Field, 2*n) // of the values, then of the keys
+	keys, fields := make([]value.Str, n), make([]Field, 2*n) // fields of the values, then of the keys
 	for i := range n {
 		keys[i].S, _ = d.KeyString(i)
 		at, key := &fields[i], &fields[n+i]

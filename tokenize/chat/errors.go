@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Class says why a template failed, in the terms of Jinja and Python.
+// Class is the cause of a template failure, in the terms of Jinja and Python.
 type Class string
 
 // The classes.
@@ -21,7 +21,7 @@ const (
 	securityError  Class = "security"        // the sandbox forbids it
 	syntaxError    Class = "syntax"          // the template is malformed
 	otherError     Class = "other"           // any other Python error
-	LimitError     Class = "limit"           // one of Limits, or the context
+	LimitError     Class = "limit"           // one of Limits was exceeded, or the context ended
 )
 
 var classes = map[value.Class]Class{
@@ -29,23 +29,21 @@ var classes = map[value.Class]Class{
 	value.Security: securityError, value.Syntax: syntaxError, value.Other: otherError, value.Limit: LimitError,
 }
 
-// Error is the detail of a template failure, found with errors.As. The error
-// that wraps it is KindTemplate, or KindLimit for LimitError, and carries the
-// same place.
+// Error is the detail of a template failure, found with errors.As. The error that wraps it is of KindTemplate, or of
+// KindLimit for LimitError, and carries the same position.
 type Error struct {
 	Class Class
-	// Message is Jinja's message; for raiseException exactly the text that the
-	// template gave.
+	// Message is Jinja's message; for raiseException, exactly the text that the template passed.
 	Message string
-	// Line and Column are 1-based; Column counts characters. 0: no place.
+	// Line and Column are 1-based, 0 if there is no position; Column counts characters.
 	Line, Column int
-	// Text is the source line, or the part of it around the place.
+	// Text is the source line, or the part of it around the position.
 	Text string
 
 	err error
 }
 
-// Unwrap returns the error of the context that ended the rendering, nil where none did.
+// Unwrap returns the error of the context that ended the rendering, or nil.
 func (e *Error) Unwrap() error { return e.err }
 
 // Error returns the class, the message and the offending text.
@@ -57,7 +55,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// fail makes the error of a fault at a place of the source (-1: none).
+// fail returns the error for a fault at position pos of the source, -1 for none.
 func (t *Template) fail(f value.Fault, pos syntax.Pos) error {
 	e := &Error{Class: classes[f.Class], Message: f.Msg, err: f.Err}
 	where := rollout.Where{File: t.name}
@@ -80,7 +78,7 @@ func (t *Template) failf(c value.Class, format string, args ...any) error {
 	return t.fail(*value.Faultf(c, format, args...), -1)
 }
 
-// excerpt is the line from start on, at most a screen line around pos.
+// excerpt returns the source line that begins at start, shortened to about a screen line around pos.
 func excerpt(source string, start, pos int) string {
 	end := len(source)
 	if i := strings.IndexByte(source[pos:], '\n'); i >= 0 {

@@ -15,17 +15,17 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// nest sets ns.l to lists that hold the same list twice, n deep: 2 to the n leaves.
+// nest returns template code that sets ns.l to lists nested n deep, each holding the same list twice: 2^n leaves.
 func nest(n int) string {
 	return fmt.Sprintf("{%% set ns = namespace(l=[1]) %%}{%% for i in range(%d) %%}{%% set ns.l = [ns.l, ns.l] %%}{%% endfor %%}", n)
 }
 
-// grow sets ns.s to 2 to the n times a text.
+// grow returns template code that sets ns.s to 2^n copies of a text.
 func grow(text string, n int) string {
 	return fmt.Sprintf("{%% set ns = namespace(s=%s) %%}{%% for i in range(%d) %%}{%% set ns.s = ns.s + ns.s %%}{%% endfor %%}", text, n)
 }
 
-// again applies an expression in ns.s, to what it gave, n times.
+// again returns template code that applies e, an expression in ns.s, n times to its own result.
 func again(e string, n int) string {
 	return fmt.Sprintf("{%% for i in range(%d) %%}{%% set ns.s = %s %%}{%% endfor %%}", n, e)
 }
@@ -41,8 +41,8 @@ func manyMacros(n int, call bool) string {
 	return b.String()
 }
 
-// expensive are templates that want much time or memory for what they say: s is a text
-// of 60 kB, b of bits, l a list of messages.
+// expensive are short templates that use much time or memory: s is a text of 60 kB, b one of bits, l a list of
+// messages.
 var expensive = []struct{ reason, source string }{
 	{"JSON of its own output", "{% set ns = namespace(s=s) %}" + again("ns.s|tojson", 60)},
 	{"JSON of its own output, printed", "{% set ns = namespace(s='\"') %}{% for i in range(60) %}{% set ns.s = ns.s|tojson %}{{ ns.s }}{% endfor %}"},
@@ -218,7 +218,7 @@ var expensive = []struct{ reason, source string }{
 	{"floats of long text in attributes", "{{ range(100000)|map(attribute='" + strings.Repeat("1", 4_000) + "')|list|length }}"},
 }
 
-// list is n names by a format, with commas between them.
+// list returns n formatted names, separated by commas.
 func list(format string, n int) string {
 	names := make([]string, n)
 	for i := range names {
@@ -235,9 +235,9 @@ func manyNames(n int) string {
 	return b.String()
 }
 
-// Whatever a template does, it takes a second or so and little memory for data of ordinary
-// size, compiling included. Work and memory are proportional to the limits, so a twentieth
-// of them is tried; TURNPACK_LIMITS=full takes the defaults.
+// No template takes more than about a second or much memory for data of ordinary size, including compilation. Work
+// and memory are proportional to the limits, so the test uses a twentieth of them; TURNPACK_LIMITS=full uses the
+// defaults.
 func TestExpensiveTemplatesAreBounded(t *testing.T) {
 	kit.OneGoroutine(t)
 	text := strings.Repeat("look at the files, then say what you found <b> & go on\n", 1100)

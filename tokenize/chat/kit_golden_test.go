@@ -49,7 +49,7 @@ func checkError(t *testing.T, id string, err error, want *struct{ Kind, Message 
 	}
 }
 
-// checkCover holds Result.Spans to its promise.
+// checkCover requires that Result.Spans covers the text once, in order.
 func checkCover(t *testing.T, id string, r *Result) {
 	t.Helper()
 	at := 0

@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// spansByPath lists [out_start, out_end, field_start, field_end] of each field.
+// spansByPath returns, for each field path, a list of [out_start, out_end, field_start, field_end].
 func spansByPath(r *Result) map[string][][4]int {
 	out := map[string][][4]int{}
 	for s := range r.Spans() {
@@ -22,9 +22,8 @@ func spansByPath(r *Result) map[string][][4]int {
 	return out
 }
 
-// marked says whether the kit marks strings of messages at this path: it never
-// marks roles, null content, the keys and types of content parts, and the types
-// of tool calls.
+// marked reports whether the kit marks strings of messages at this path. It never marks roles, null content, the keys
+// and types of content parts, and the types of tool calls.
 func marked(f *Field) bool {
 	e := f.Elements()
 	if e[0] != "messages" || f.Scalar || e[2] == "role" {
@@ -121,10 +120,9 @@ func TestKitProvenance(t *testing.T) {
 	assert.Equal(t, 18499, count["exact"], "exact fields of the kit")
 }
 
-// traced says whether the first and the last byte of a piece of a transformed
-// field come from the very places the kit names. What lies between two traced
-// characters the kit fills in by comparing text: there the template may have
-// written the same text itself.
+// traced reports whether the first and the last byte of a piece of a transformed field come from the positions that
+// the kit names. The kit fills in what lies between two traced characters by comparing text, although the template
+// may have written the same text itself.
 func traced(r *Result, path string, w [4]int) bool {
 	ok := func(out, field int) bool {
 		for s := range r.Spans() {
@@ -137,8 +135,8 @@ func traced(r *Result, path string, w [4]int) bool {
 	return ok(w[0], w[2]) && ok(w[1]-1, w[3]-1)
 }
 
-// covers says whether the traced pieces hold w: each byte of its output range
-// comes from the field, and unchanged pieces from the very place.
+// covers reports whether the traced pieces contain w: each byte of its output range comes from the field, and
+// unchanged pieces come from the same position.
 func covers(spans [][4]int, w [4]int) bool {
 	at := w[0]
 	for _, s := range spans {

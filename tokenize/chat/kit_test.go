@@ -17,7 +17,7 @@ func kitTemplate(t testing.TB, name string) *Template {
 	return tmpl
 }
 
-// kitTemplates are the templates of the kit by name, in its order.
+// kitTemplates yields the templates of the kit by name, in the kit's order.
 func kitTemplates(t testing.TB) iter.Seq2[string, *Template] {
 	t.Helper()
 	return func(yield func(string, *Template) bool) {
@@ -55,7 +55,7 @@ func inputOf(t testing.TB, s *kit.TemplateSetting) Input {
 	return in
 }
 
-// kitCases calls each for every golden with what the engine gives for it.
+// kitCases calls each for every golden with the engine's result.
 func kitCases(t *testing.T, each func(c *kit.TemplateGolden, r *Result, err error)) {
 	convs := kit.TemplateConversations(t)
 	templates := map[string]*Template{}

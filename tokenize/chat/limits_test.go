@@ -17,7 +17,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// hostile templates must end at a limit, quickly and without much memory.
+// hostile are templates that must reach a limit quickly and without much memory.
 var hostile = []struct{ source, reason string }{
 	{`{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}`, "nested loops"},
 	{`{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(60) }}`, "doubling calls"},
@@ -121,8 +121,7 @@ func TestRenderIsConcurrent(t *testing.T) {
 	wg.Wait()
 }
 
-// FuzzRender: nothing a template says makes the engine panic or run on, and
-// spans always cover the text.
+// FuzzRender requires that no template makes the engine panic or run for long, and that spans always cover the text.
 func FuzzRender(f *testing.F) {
 	for _, h := range hostile {
 		f.Add(h.source)
@@ -137,8 +136,8 @@ func FuzzRender(f *testing.F) {
 	vars, err := ParseJSON([]byte(`{"s": "Hello <b>", "l": [1, "a", null, 2.5], "d": {"k": {"n": [1]}, "z": "x\ny"}, "n": null}`))
 	require.NoError(f, err)
 	limits := Limits{Work: 1 << 20, Memory: 1 << 20, Output: 1 << 16, Bytes: 1 << 16, Items: 1 << 12}
-	// A thousandth of the default work and less of its memory: what takes more than
-	// these draws too little on the budget.
+	// With a thousandth of the default work and less than the default memory, a template that exceeds these bounds is
+	// charged too little.
 	const mostTime, mostMemory = 500 * time.Millisecond, 64 << 20
 	f.Fuzz(func(t *testing.T, source string) {
 		var r *Result
@@ -177,8 +176,7 @@ func FuzzParseJSON(f *testing.F) {
 	})
 }
 
-// Large texts printed often end the run when the limit is passed, not at the next
-// look at the limits.
+// A run that prints large texts ends when it exceeds the output limit, not at the next check of the limits.
 func TestOutputLimitEndsAtOnce(t *testing.T) {
 	tmpl, err := Compile(`{% set b = 'a' * 1000000 %}{% for i in range(400) %}{{ b }}{% endfor %}`, Options{Limits: Limits{Output: 1 << 20}})
 	require.NoError(t, err)
@@ -190,15 +188,15 @@ func TestOutputLimitEndsAtOnce(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), "bytes allocated")
 }
 
-// Every template of the kit writes a conversation of 30 turns with tools with a
-// hundredth of the limits, but for the depth of macro calls, which follows that of tools.
+// Every template of the kit renders a conversation of 30 turns with tools within a hundredth of the limits, except
+// for the depth of macro calls, which follows that of the tools.
 func TestTemplatesStayFarBelowLimits(t *testing.T) {
 	l := Limits{}.withDefaults()
 	for _, p := range []*int{&l.Source, &l.Nesting, &l.Output, &l.Bytes, &l.Items, &l.Range, &l.Work, &l.Memory, &l.Integer} {
 		*p /= 100
 	}
 	plain := agentConversation(t, ConversationOptions{})
-	var list []Value // the same with contents in parts, for templates that know no other
+	var list []Value // with contents in parts, for templates that support nothing else
 	for _, m := range plain.messages.Items {
 		d := m.(*value.Dict).Clone(0)
 		d.SetString("content", List(Object(Member{"type", String("text")}, Member{"text", Value{d.GetString("content")}})).v)

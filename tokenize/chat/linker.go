@@ -7,24 +7,24 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// link is a tool message that names the function of the call that it answers.
+// link is a tool message that holds the name of the function whose call it answers.
 type link struct {
-	own   *Field // the name in the message
+	own   *Field // the name in the tool message
 	place int
 }
 
-// linked are the links among messages, which few templates ask for.
+// linked holds the links among messages. They are computed on first use, since few templates need them.
 type linked struct {
 	messages []value.Value
 	once     sync.Once
-	list     []link           // by place
-	unnamed  int              // the first message that answers a call without its name
-	byCall   map[*Field][]int // into list
+	list     []link           // ordered by place
+	unnamed  int              // place of the first message that answers a call but does not name it
+	byCall   map[*Field][]int // name field of a call -> indices into list
 	byOwn    map[*Field]int
 }
 
-// named reports whether some of the first n messages are tool messages that carry the id
-// of an earlier call and the name of its function, and none carries the id alone.
+// named reports whether, among the first n messages, at least one tool message carries the id of an earlier call and
+// the name of its function, and every tool message with such an id carries the name too.
 func (l *linked) named(n int) bool {
 	l.once.Do(l.find)
 	return n <= l.unnamed && len(l.list) > 0 && l.list[0].place < n
@@ -71,23 +71,20 @@ func (l *linked) find() {
 	}
 }
 
-// link gives a function name that stands beside the text of a tool message to
-// that message, where the template fetched it from the call that the message
-// answers: it is part of what the model reads there, not of what it sampled. The
-// message holds the same name, so the bytes are its own, too: a template that finds
-// no call writes them as well. A template that writes the name of the message itself
-// fetches nothing.
+// link attributes a function name next to the text of a tool message to that message, if the template fetched it from
+// the call that the message answers: the model reads it there and did not sample it. The message holds the same name,
+// and a template that finds no call writes that. A template that writes the name of the message itself is left alone.
 //
-// runs are those of a rendering of c, which it changes.
+// link changes runs, the runs of a rendering of c.
 func (l *linked) link(c *Conversation, runs []value.Run, extents []Extent) {
-	answered := func(f *Field) []int { // the links of a call's name, if there are any so far
+	answered := func(f *Field) []int { // the links of a call's name, nil if no message of c answers the call
 		list := l.byCall[f]
 		if len(list) > 0 && l.list[list[0]].place >= c.Len() {
 			return nil
 		}
 		return list
 	}
-	// The first run of a call's name, or of a message's own.
+	// first is the first run of each answered call's name and of each tool message's own name.
 	first := map[*Field]int{}
 	for i := range runs {
 		f := runs[i].F
@@ -99,18 +96,17 @@ func (l *linked) link(c *Conversation, runs []value.Run, extents []Extent) {
 			first[f] = i
 		}
 	}
-	again := func(i int) bool { // a call's name that was written before
+	again := func(i int) bool { // whether run i repeats the name of an answered call
 		at, ok := first[runs[i].F]
 		return ok && at < i && answered(runs[i].F) != nil
 	}
-	took := map[int]bool{} // links that have their name
+	took := map[int]bool{} // links whose name was found
 	for i := range runs {
 		if runs[i].F.Key != "name" || !again(i) {
 			continue
 		}
-		// The text of a call that was written before belongs to the message that answers
-		// it, if that wrote it, or if it stands before data of that message, or of a later
-		// one where that has no text.
+		// A repeated call name belongs to the message that answers the call if that message's extent wrote it, or if
+		// the next data after it is of that message or, where that message has no text, of a later one.
 		at := extentOf(extents, runs[i])
 		next := i + 1
 		for next < len(runs) && again(next) && runs[next].F != runs[i].F && extentOf(extents, runs[next]) == at {
@@ -129,7 +125,7 @@ func (l *linked) link(c *Conversation, runs []value.Run, extents []Extent) {
 	}
 }
 
-// extentOf returns the number of the extent that a run lies in, or -1.
+// extentOf returns the index of the extent that contains the start of r, or -1.
 func extentOf(extents []Extent, r value.Run) int {
 	k := sort.Search(len(extents), func(i int) bool { return extents[i].End > int(r.At) })
 	if k == len(extents) || extents[k].Start > int(r.At) {

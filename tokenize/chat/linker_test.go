@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A name that the template fetched from the call belongs to the tool message that
-// stands after it, and nothing else does.
+// A name that the template fetched from the call belongs to the tool message that follows it; other text is
+// unaffected.
 func TestFetchedNames(t *testing.T) {
 	const calls = "{% if m.role == 'assistant' %}{% for c in m.tool_calls %}{{ c.function.name }}({{ c.function.name }}){% endfor %}"
 	const fetched = calls + "{% elif m.role == 'tool' %}{% for x in messages %}{% for c in x.tool_calls or [] %}{% if c.id == m.tool_call_id %}{{ c.function.name }}{% endif %}{% endfor %}{% endfor %}: {{ m.content }}{% endif %} "
@@ -23,14 +23,14 @@ func TestFetchedNames(t *testing.T) {
 	}
 	c, err := NewConversation(List(call("a", "ls"), result("a", "ls", "one"), call("b", "ls"), result("b", "ls", ""), result("b", "ls", "again")), Null(), Null(), ConversationOptions{})
 	require.NoError(t, err)
-	// Results in the pass of the call, as Gemma 4 writes them; two calls, the first of which has no text.
+	// Results written in the pass of the call, as in Gemma 4: two calls, the first without text.
 	const ahead = "{% if m.role == 'assistant' %}{% for c in m.tool_calls %}{{ c.function.name }}{% endfor %}{% for x in messages[loop.index:] %}{% if x.role != 'tool' %}{% break %}{% endif %}" +
 		"{% for c in m.tool_calls %}{% if c.id == x.tool_call_id %}{{ c.function.name }}{% endif %}{% endfor %}={{ x.content }}{% endfor %}{% endif %} "
 	both := Object(m("role", String("assistant")), m("tool_calls", List(
 		Object(m("id", String("a")), m("function", Object(m("name", String("ls"))))), Object(m("id", String("b")), m("function", Object(m("name", String("cat"))))))))
 	parallel, err := NewConversation(List(both, result("a", "ls", ""), result("b", "cat", "text"), call("c", "ls"), result("c", "ls", "")), Null(), Null(), ConversationOptions{})
 	require.NoError(t, err)
-	// A result that lacks the name, after one that has it.
+	// A result without the name, after one with it.
 	lacking, err := NewConversation(List(call("a", "ls"), result("a", "ls", "one"), call("b", "cat"), Object(m("role", String("tool")), m("tool_call_id", String("b")), m("content", String("two")))), Null(), Null(), ConversationOptions{})
 	require.NoError(t, err)
 	for _, x := range []struct {

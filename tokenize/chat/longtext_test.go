@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// A long message costs the engine little more than a byte of new memory for each of its
-// bytes, and up to two more where the template captures it or puts it together.
+// A long message costs little more than one byte of new memory for each of its bytes, and up to two more if the
+// template captures or concatenates it.
 func TestLongTextsAreWrittenOnce(t *testing.T) {
 	kit.OneGoroutine(t)
 	const size = 8 << 20

@@ -10,7 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// callsConversation has so many assistant messages with a call, each with its result.
+// callsConversation returns a conversation with the given number of assistant messages with a call, each with its
+// result.
 func callsConversation(t testing.TB, turns int) *Conversation {
 	t.Helper()
 	m := func(k string, v Value) Member { return Member{k, v} }
@@ -28,8 +29,7 @@ func callsConversation(t testing.TB, turns int) *Conversation {
 	return c
 }
 
-// No template of the kit meets a limit with a thousand turns, though some look at all
-// messages for each message.
+// No template of the kit reaches a limit with a thousand turns, though some look at all messages for each message.
 func TestThousandTurnsMeetNoLimit(t *testing.T) {
 	kit.OneGoroutine(t)
 	c := callsConversation(t, 1000)

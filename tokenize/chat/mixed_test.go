@@ -1,7 +1,7 @@
 package chat
 
-// mixed are attacks on what draws on different parts of the budget: closures that keep long
-// texts, lazy values that are read twice, names that grow, and errors that are caught.
+// mixed are attacks that use different parts of the budget: closures that keep long texts, lazy values that are read
+// twice, growing names, and errors that are caught.
 var mixed = []struct{ reason, source string }{
 	{"a macro kept by each of its calls", "{% set ns = namespace(m=none) %}{% for i in range(100000) %}{% macro m(a=ns.m, b=s ~ i) %}{{ b|length }}{% endmacro %}{% set ns.m = m %}{% endfor %}{{ ns.m() }}"},
 	{"a macro with a default that calls it", "{% macro m(n, a=[]) %}{% if n %}{{ m(n - 1, a + a + [n]) }}{{ m(n - 1, a + [n]) }}{% endif %}{% endmacro %}{{ m(50) }}"},

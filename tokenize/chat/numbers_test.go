@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A number that a template computes from recorded ones keeps the field of the
-// first; what it counts or says about data is its own text.
+// A number that a template computes from recorded numbers keeps the field of the first; counts and other statements
+// about the data are scaffold.
 func TestComputedNumbersKeepTheirField(t *testing.T) {
 	message := Object(Member{"role", String("tool")}, Member{"content", String("17 of <|40|>")},
 		Member{"n", Int(41)}, Member{"f", Float(2.5)}, Member{"yes", Bool(true)}, Member{"list", List(Int(1), Int(2))})
@@ -39,7 +39,7 @@ func TestComputedNumbersKeepTheirField(t *testing.T) {
 	}
 }
 
-// Numbers of ParseLiterals are written as they are spelled, and are the same numbers.
+// Numbers of ParseLiterals are written as spelled, and equal the numbers of ParseJSON.
 func TestParseLiterals(t *testing.T) {
 	v, err := ParseLiterals([]byte(`{"v": {"a": 1.50, "b": [1e3, -0.0, 12345678901234567890123, NaN], "z": 2, "a2": 1E-7}}`))
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
 
-// Every text of the input knows its part of the message, however deep it stands and
-// whatever keys with the names of parts stand below or outside messages.
+// Every text of the input has the right part of the message, at any depth and with any keys named like parts below or
+// outside of messages.
 func TestPartsOfFields(t *testing.T) {
 	messages, err := ParseJSON([]byte(`[{"role":"Lrole","content":[{"type":"Lcontent","content":"Lcontent","tool_calls":["Lcontent"]}],"name":"Lother",
 		"thinking":"Lreasoning","tool_calls":[{"id":"L0"},{"id":"L1","function":{"name":"L1","role":"L1","arguments":{"content":["L1","L1"]}}}],"extra":{"content":"Lother"}}]`))
@@ -50,8 +50,7 @@ func TestPartsOfFields(t *testing.T) {
 	require.Positive(t, keys)
 }
 
-// A key of a message is one place, whoever asks for it first and in however many
-// renderings it is written.
+// A key of a message is a single Field, in whatever order and number of renderings it is written.
 func TestKeysAreOnePlace(t *testing.T) {
 	messages, err := ParseJSON([]byte(`[{"role":"user","content":"x","thinking":"y","n1":1,"n2":2,"n3":3,"n4":4,"n5":5,"n6":6,"tool_calls":[{"function":{"name":"f","arguments":{"a":1}}}]}]`))
 	require.NoError(t, err)

@@ -9,8 +9,8 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// sameRendering renders c with and without a Replay into memory that was used before the
-// last time, and compares all that comes out.
+// sameRendering renders c with and without a Replay, reuses the memory of the result before the last, and compares
+// the results.
 type sameRendering struct {
 	replay Replay
 	spent  [2]*Result
@@ -27,8 +27,8 @@ func (s *sameRendering) check(t *testing.T, tmpl *Template, c *Conversation, in 
 	}
 }
 
-// sameResult requires that got is want, or fails as that does, and reports whether there
-// is a result.
+// sameResult requires that got equals want, or that both failed with the same error, and reports whether there is a
+// result.
 func sameResult(t *testing.T, want, got *Result, wantErr, err error) bool {
 	t.Helper()
 	if wantErr != nil {
@@ -46,8 +46,8 @@ func sameResult(t *testing.T, want, got *Result, wantErr, err error) bool {
 	return true
 }
 
-// A conversation that grows, whose prompts are rendered one after the other, is written as
-// if each were the first: with every template, prefix, setting and window.
+// A growing conversation whose prompts are rendered in turn with a Replay gives the results of rendering each prompt
+// from scratch: with every template, prefix, setting and window.
 func TestReplayChangesNothing(t *testing.T) {
 	convs := kit.TemplateConversations(t)
 	var names []string
@@ -70,7 +70,7 @@ func TestReplayChangesNothing(t *testing.T) {
 			in := Input{AddGenerationPrompt: true, Now: kit.TemplateClock, Kwargs: map[string]Value{"bos_token": String("<s>"), "eos_token": String("</s>")}}
 			for n := 1; n <= c.Len(); n++ {
 				s.check(t, tmpl, c.Prefix(n), in)
-				if n%3 == 0 { // the whole with its reply, and the same once more
+				if n%3 == 0 { // the whole conversation with its reply, twice
 					in.AddGenerationPrompt = false
 					s.check(t, tmpl, c.Prefix(n), in)
 					s.check(t, tmpl, c.Prefix(n), in)
@@ -95,8 +95,8 @@ func TestReplayChangesNothing(t *testing.T) {
 	}
 }
 
-// The same for a recorded conversation of an agent, with templates that look ahead, at the
-// last message, or at the last question.
+// The same as TestReplayChangesNothing for the conversation of an agent, with templates that look ahead, at the last
+// message, or at the last question.
 func TestReplayOfALongConversation(t *testing.T) {
 	c := agentConversation(t, ConversationOptions{})
 	for _, name := range []string{"qwen3", "qwen3_instruct_2507", "llama3_1", "gptoss", "glm4moe", "phi3", "deepseekv3"} {

@@ -10,10 +10,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Span says where the bytes [Start, End) of the rendered text come from. Field is
-// nil for scaffold: text that the template or a kwarg wrote. Otherwise they come
-// from the bytes [FieldStart, FieldEnd) of the field's text: exactly these bytes
-// when Exact is set; else they stand for them (an escape, a changed case, a number).
+// Span is the origin of the bytes [Start, End) of the rendered text. Field is nil for scaffold: text that the
+// template or a kwarg wrote. Otherwise they come from the bytes [FieldStart, FieldEnd) of the field's text: with
+// Exact set they are those bytes, else they stand for them (an escape, a changed case, a number).
 type Span struct {
 	Start, End           int
 	Field                *Field
@@ -21,26 +20,25 @@ type Span struct {
 	Exact                bool
 }
 
-// Extent is the part of the text, from Start to End, that one pass of the
-// template's outer loop over the messages wrote for a Message.
+// Extent is the part [Start, End) of the text that one pass of the template's outer loop over the messages wrote for
+// message Message.
 type Extent struct{ Message, Start, End int }
 
 // Result is a rendered conversation.
 type Result struct {
 	Text string
-	// Generation holds the byte ranges of the {% generation %} blocks, in the
-	// order in which they ended.
+	// Generation holds the byte ranges of the {% generation %} blocks, in the order in which they ended.
 	Generation [][2]int
-	// Extents are in order of the text. A message that the loop wrote nothing
-	// for, or that was not rendered by a loop over messages, has none.
+	// Extents are in text order. A message for which the loop wrote nothing, or that was rendered outside of a loop
+	// over messages, has none.
 	Extents []Extent
 
-	runs    []value.Run // what comes from fields; the rest is scaffold
+	runs    []value.Run // the bytes that come from fields; the rest is scaffold
 	tracked bool
-	buf     []byte // all of the text that was written
+	buf     []byte // all text written, including what truncate cut off
 }
 
-// newResult is what a run wrote, in the memory of reuse, which may be nil.
+// newResult returns the result of a run. It reuses the memory of reuse, which may be nil.
 func newResult(out *eval.Output, reuse *Result) *Result {
 	m := out.Text.Finish()
 	r := &Result{Text: textOf(m.B), Generation: slices.Clone(out.Text.Gens), runs: m.Runs, buf: m.B, tracked: out.Text.Track}
@@ -58,12 +56,11 @@ func appendExtents(to []Extent, from []eval.Extent) []Extent {
 	return to
 }
 
-// textOf is the text of bytes that do not change while anybody reads it.
+// textOf returns b as a string without copying. b must not change while the string is in use.
 func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// Spans covers every byte of Text once, in order, JSON-escaped text in the pieces that
-// are there byte for byte and the single escapes between them. Without provenance there
-// are no spans.
+// Spans covers every byte of Text once, in order. JSON-escaped text is split into its escapes and the unchanged
+// pieces between them. Without provenance there are no spans.
 func (r *Result) Spans() iter.Seq[Span] {
 	return func(yield func(Span) bool) {
 		if !r.tracked {
@@ -94,12 +91,10 @@ func (r *Result) Spans() iter.Seq[Span] {
 	}
 }
 
-// FieldSpans are the spans of a result that come from a field, in order. They are valid
-// as long as the result is.
+// FieldSpans lists, in order, the spans of a result that come from a field. It is valid as long as the result is.
 type FieldSpans struct{ runs []value.Run }
 
-// FieldsFrom returns those that start at byte at or after. Walking them is faster than
-// walking Spans.
+// FieldsFrom returns the field spans that start at byte at or later. Walking them is faster than walking Spans.
 func (r *Result) FieldsFrom(at int) FieldSpans {
 	first := 0
 	if at > 0 {
@@ -108,11 +103,10 @@ func (r *Result) FieldsFrom(at int) FieldSpans {
 	return FieldSpans{r.runs[first:]}
 }
 
-// Len is the number of spans.
+// Len returns the number of spans.
 func (s FieldSpans) Len() int { return len(s.runs) }
 
-// At returns the field of span i and the bytes [start, end) that come from it, nil for
-// an i outside [0, Len).
+// At returns the field of span i and its bytes [start, end) in the text; the field is nil for an i outside [0, Len).
 func (s FieldSpans) At(i int) (field *Field, start, end int) {
 	if uint(i) >= uint(len(s.runs)) {
 		return nil, 0, 0

@@ -11,8 +11,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// Into the memory of a result that nobody reads any more, whatever that was, the
-// same is rendered.
+// A rendering that reuses the memory of any earlier result gives the same result.
 func TestReuseChangesNothingButMemory(t *testing.T) {
 	convs := kit.TemplateConversations(t)
 	reused, i, k := 0, 0, 0
@@ -40,8 +39,7 @@ func TestReuseChangesNothingButMemory(t *testing.T) {
 	require.Greater(t, reused, 100)
 }
 
-// A result that was not given to Reuse stays what it is, whatever the template
-// renders afterwards.
+// A result that was not passed to Reuse is unaffected by later renderings of the template.
 func TestLaterRenderingsLeaveResultsAlone(t *testing.T) {
 	long, short := agentConversation(t, ConversationOptions{}), agentConversation(t, ConversationOptions{}).Prefix(40)
 	for _, name := range []string{"qwen3", "llama3_1", "gptoss"} {

@@ -15,7 +15,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// placed is where the bytes of a rendering come from, with messages by place.
+// placed returns the origins and extents of a rendering, with messages identified by place.
 func placed(r *Result, place func(number int) int) (spans []string, extents []Extent) {
 	for s := range r.Spans() {
 		path := s.Field.Elements()
@@ -31,14 +31,14 @@ func placed(r *Result, place func(number int) int) (spans []string, extents []Ex
 	return spans, extents
 }
 
-// A selection renders, and has turns, as if its messages made a conversation of
-// their own: left out, in another order, with others between them.
+// A selection renders, with the same turns, as a conversation made of its messages: with messages left out, in
+// another order, and with others between them.
 func TestSelectIsNewConversation(t *testing.T) {
 	kit.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join(kit.Templates(t), "*.jinja"))
 	require.NoError(t, err)
-	// One that writes an earlier message after the name of a call, and one whose markers
-	// are a matter of its first message and its last, and which needs some.
+	// One template writes an earlier message after the name of a call; the other's markers depend on its first and
+	// last message, and it fails with few messages.
 	sources := []string{"{% for m in messages %}{{ m.role }}:{% for c in m.tool_calls or [] %}{{ c.function.name }}{% endfor %}{% if m.tool_call_id %}{% for a in messages %}{% for c in a.tool_calls or [] %}" +
 		"{% if c.id == m.tool_call_id %}{{ c.function.name }}{{ messages[0].content }}{% endif %}{% endfor %}{% endfor %}{% endif %}{{ m.content }}|{% endfor %}",
 		"{% if messages|length < 5 %}{{ raise_exception('few') }}{% endif %}{% set x = messages[0].content[:3] + messages[-1].content[:3] + messages[-1].role %}" +
@@ -146,8 +146,8 @@ func TestSelectRefuses(t *testing.T) {
 	require.Equal(t, 1, all.Number(1))
 }
 
-// longMessages draws turns of all kinds: questions in between, reasoning,
-// tool calls and their results, which all have a name, or some, empty texts.
+// longMessages draws turns of all kinds: questions in between, reasoning, tool calls and results, of which all or
+// some have a name, and empty texts.
 func longMessages(rng *rand.Rand, turns int, lone bool) (list []Value) {
 	m := func(k string, v Value) Member { return Member{k, v} }
 	text := func() Value {

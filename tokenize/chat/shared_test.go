@@ -9,15 +9,14 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// Tools that conversations share are written as if each had its own, and come from
-// the same places.
+// Tools shared by several conversations render as if each conversation had its own copy, with the same origins.
 func TestSharedTools(t *testing.T) {
 	tools, err := ParseJSON([]byte(`[{"type":"function","function":{"name":"cat","description":"Print","parameters":{"type":"object","properties":{"path":{"type":"string"}},"required":["path"],"lines":[1,null,true]}}}]`))
 	require.NoError(t, err)
 	shared := Recorded("tools", tools)
 	for _, name := range []string{"qwen3", "gptoss", "llama3_1"} {
 		tmpl := kitTemplate(t, name)
-		for range 3 { // JSON is remembered from the second time on
+		for range 3 { // later renderings must not differ from the first
 			var text []string
 			var paths [][]string
 			for _, tools := range []Value{tools, shared} {

@@ -12,10 +12,10 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// Renderings take shorter ways where templates say the usual things. Each test here
-// compares with a template that says the same in a way without one.
+// Renderings take shortcuts for common template code. Each test compares with an equivalent template without a
+// shortcut.
 
-// shortcut renders two templates, and returns whether both failed.
+// shortcut renders two templates, requires equal results, and reports whether both failed.
 func shortcut(t *testing.T, vars Value, quick, slow string) bool {
 	t.Helper()
 	render := func(source string) (string, error) {
@@ -45,8 +45,8 @@ func shortcut(t *testing.T, vars Value, quick, slow string) bool {
 	return true
 }
 
-// What stands after a condition takes over what that found under a key, which must be of
-// this pass and this variable whatever ran in between.
+// The body after a condition reuses the value that the condition found under a key. It must be of this pass and this
+// variable, whatever ran in between.
 func TestWhatWasAskedForIsTaken(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 37
@@ -100,8 +100,8 @@ func TestWhatWasAskedForIsTaken(t *testing.T) {
 	require.Less(t, failed, rounds*9/10)
 }
 
-// The text of a message that the conditions of an if ask about is looked up once. They are
-// asked in order all the same, as a joiner shows that each look changes.
+// The text of a message that the conditions of an if test is looked up once. The conditions are still evaluated in
+// order, as a joiner shows, which changes each time.
 func TestConditionsOnOneText(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 31
@@ -136,7 +136,7 @@ func TestConditionsOnOneText(t *testing.T) {
 	require.Greater(t, failed, 100, "seed %d", seed)
 }
 
-// No values are made of what is counted.
+// Arithmetic and comparisons of small numbers give the results of the general code.
 func TestSmallNumbers(t *testing.T) {
 	kit.OneGoroutine(t)
 	vars, err := ParseJSON([]byte(`{"n":3,"big":4294967296,"huge":99999999999999999999,"f":1.5,"s":"ab","list":[10,20,30,{"l":[1,2]}],"d":{"l":[1,2,3],"0":"k"},"none":null,"yes":true}`))
@@ -170,11 +170,11 @@ func TestSmallNumbers(t *testing.T) {
 	require.Greater(t, failed, 100)
 }
 
-// Loop objects and namespaces are used again, unless something keeps them.
+// Loop objects and namespaces are reused unless something keeps them.
 func TestMemoryIsNotSharedByMistake(t *testing.T) {
 	vars, err := ParseJSON([]byte(`{"l":[1,2,3],"once":[1]}`))
 	require.NoError(t, err)
-	for _, row := range []struct{ source, want string }{ // as jinja2 3.1.6 prints
+	for _, row := range []struct{ source, want string }{ // as printed by jinja2 3.1.6
 		{"{% set ns = namespace() %}{% for a in l %}{% if loop.first %}{% set ns.l = loop %}{% endif %}{% for b in l %}{{ loop.index }}{% endfor %}{{ loop.index }}{{ ns.l.index0 }},{% endfor %}{{ ns.l.last }}", "12310,12321,12332,True"},
 		{"{% set ns = namespace() %}{% for a in l %}{% set outer = loop %}{% for b in l %}{{ outer.index }}{{ loop.index }}{% set ns.l = outer %}{% endfor %}{% endfor %}{% for a in l %}{{ ns.l.index }}{{ loop.index }}{% endfor %}", "111213212223313233313233"},
 		{"{% set ns = namespace() %}{% for a in l %}{% set ns.m = loop.changed %}{% endfor %}{% for b in l %}{{ ns.m(1) }}{{ loop.revindex }}{% endfor %}", "True3False2False1"},

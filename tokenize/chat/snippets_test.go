@@ -13,11 +13,9 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// TestBuiltinsAgainstJinja compares every filter, test, method, operator and
-// statement with what transformers' environment gives (testdata/snippets.jsonl,
-// made by internal/oracle/chat_snippets.py, and language.jsonl, by
-// diff_language.py). TURNPACK_SNIPPETS names another file of that form, such as a
-// fuzzing run.
+// TestBuiltinsAgainstJinja compares every filter, test, method, operator and statement with the result of
+// transformers' environment (testdata/snippets.jsonl, written by internal/oracle/chat_snippets.py, and
+// language.jsonl, by diff_language.py). TURNPACK_SNIPPETS names another file in that format, such as a fuzzing run.
 func TestBuiltinsAgainstJinja(t *testing.T) {
 	kit.OneGoroutine(t)
 	files, err := filepath.Glob(filepath.Join("testdata", "*.jsonl"))
@@ -86,8 +84,7 @@ func compareSnippets(t *testing.T, file string) {
 	t.Logf("%d snippets, %d differ", n, bad)
 }
 
-// Jinja reads tokens as its parser asks for them, and counts the line of the
-// last one as the end of the template.
+// Jinja reads tokens on demand, and takes the line of the last token read as the end of the template.
 func TestLineOfSyntaxErrors(t *testing.T) {
 	for _, c := range []struct {
 		source, reason string

@@ -6,8 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A sum is printed term by term, unless a term can be Markup, which escapes the
-// strings it is added to.
+// A sum is printed term by term unless a term can be Markup, which escapes the strings added to it.
 func TestPrintedSums(t *testing.T) {
 	vars := Object(Member{"x", String("<b>")}, Member{"l", List(String("<b>"))}, Member{"f", String("safe")}, Member{"n", Int(7)}, Member{"d", Object(Member{"k", String("\"")})})
 	for _, c := range []struct{ source, want, reason string }{

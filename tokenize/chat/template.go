@@ -19,21 +19,19 @@ import (
 
 // Options configures Compile. The zero value is right for published templates.
 type Options struct {
-	// Name is how errors call the template: a file or model name.
+	// Name is the name of the template in errors: a file or model name.
 	Name string
 	// Limits bounds compilation and rendering.
 	Limits Limits
 }
 
-// Limits bounds what a template may use. A zero field means its default, which
-// real templates stay below by a factor of at least 100. Sizes are checked
-// before memory is allocated. Exceeding one is a KindLimit error, and an *Error of
-// class LimitExceeded.
+// Limits bounds what a template may use. A zero field means its default, which exceeds what real templates use by a
+// factor of at least 100. Sizes are checked before memory is allocated. Exceeding a limit is a KindLimit error that
+// wraps an *Error of class LimitError.
 //
-// Work and Memory are one budget for all of a rendering, on which every statement, operator
-// and builtin draws by the size of what it reads and writes: with the defaults no template
-// takes more than about 2 s or 512 MB for a conversation of ordinary size. Their
-// defaults grow with the conversation, by 100 units and 8 bytes for each of its bytes.
+// Work and Memory are budgets for a whole rendering. Every statement, operator and builtin draws on them by the size
+// of what it reads and writes: with the defaults no template takes more than about 2 s or 512 MB for a conversation
+// of ordinary size. The defaults grow by 100 units and 8 bytes for each byte of the conversation.
 type Limits struct {
 	Source  int // bytes of template source; default 2 MiB
 	Nesting int // depth of expressions and blocks; default 2,000
@@ -42,12 +40,12 @@ type Limits struct {
 	Items   int // items of any list; default 1,000,000
 	Range   int // items of range(); default 100,000, as in Jinja's sandbox
 	Work    int // units of about a nanosecond: 50 for a statement, 1 for a byte; default 1,000,000,000
-	Memory  int // bytes of all strings, lists and origins made, in use or not; default 128 MiB
+	Memory  int // bytes of all strings, lists and origins made, even if freed; default 128 MiB
 	Calls   int // depth of macro calls; default 200
 	Integer int // bytes of any integer; default 16 KiB
 }
 
-// limit is one of Limits, with its default.
+// limit is one field of Limits with its default.
 type limit struct {
 	name  string
 	value *int
@@ -69,7 +67,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// validate reports all limits that make no sense.
+// validate returns an error that lists all invalid limits.
 func (o Options) validate() error {
 	var errs []error
 	for _, f := range o.Limits.all() {
@@ -81,21 +79,20 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Template is a compiled chat template. It never changes and is safe for
-// concurrent use.
+// Template is a compiled chat template. It is immutable and safe for concurrent use.
 type Template struct {
 	name   string
 	source string // newlines normalised
 	prog   *eval.Program
 	limits Limits
-	eval   rt.Limits // of a rendering of no data
-	// perByte is what limits grow by with the data.
+	eval   rt.Limits // limits for a rendering without data
+	// perByte is how much the limits grow per byte of data.
 	perByte struct{ work, memory int64 }
-	links   bool // it may fetch the name of a tool from the call: see linker
+	links   bool // the template may fetch a tool name from a call: see linker.go
 }
 
-// Compile reads the source of a chat template. Errors are KindTemplate (class
-// Syntax or Other), or KindLimit, with line and column; see Error.
+// Compile compiles the source of a chat template. Errors are of KindTemplate (class syntax or other) or KindLimit,
+// with line and column; see Error.
 func Compile(source string, opts Options) (*Template, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
@@ -139,45 +136,39 @@ func Compile(source string, opts Options) (*Template, error) {
 	return t, nil
 }
 
-// Source returns the template text as Jinja reads it: newlines are \n and one
-// final newline is gone.
+// Source returns the template text as Jinja reads it: newlines are \n, and one final newline is dropped.
 func (t *Template) Source() string { return t.source }
 
-// Input is what one rendering gets besides the conversation.
+// Input is the input of a rendering besides the conversation.
 type Input struct {
-	// AddGenerationPrompt asks for the opening of the next assistant turn.
+	// AddGenerationPrompt appends the opening of the next assistant turn.
 	AddGenerationPrompt bool
-	// ContinueFinalMessage leaves the last message open, so that a model can go
-	// on with it.
+	// ContinueFinalMessage leaves the last message open, so that a model can continue it.
 	ContinueFinalMessage bool
-	// ContinueField is the field of the last message that is left open; empty
-	// means "content".
+	// ContinueField is the field of the last message that is left open, "content" if empty.
 	ContinueField string
-	// Kwargs are further variables: special tokens (bos_token, …) and template
-	// arguments (enable_thinking, …). Their text counts as scaffold, save for Recorded ones.
+	// Kwargs are further variables: special tokens (bos_token, …) and template arguments (enable_thinking, …). Their
+	// text is scaffold, except that of values made by Recorded.
 	Kwargs map[string]Value
-	// Now is what strftime_now sees; the zero time means the clock.
+	// Now is the time that strftime_now formats; zero means the current time.
 	Now time.Time
-	// Reuse is an earlier result that nobody reads any more, nil for none: its
-	// memory becomes that of this one, the bytes of its Text included. It must
-	// not be used again.
+	// Reuse is an earlier result that is no longer used, or nil. Its memory, including the bytes of its Text, is
+	// reused for this result, so it must not be accessed again.
 	Reuse *Result
-	// Replay saves work where the same messages are rendered again and again with more
-	// after them; nil for none. The result is the same.
+	// Replay saves work where the same messages are rendered repeatedly with more messages after them; may be nil. It
+	// does not change the result.
 	Replay *Replay
 }
 
-// Replay is what the last rendering that had it as its Input.Replay wrote for each message.
-// The zero value is ready to be used, for one rendering at a time. The result of the last
-// one may be given to Reuse once the next has ended.
+// Replay holds what the last rendering that had it as Input.Replay wrote for each message. The zero value is ready to
+// use. It serves one rendering at a time. The last result may be passed as Reuse once the next rendering has ended.
 type Replay struct{ passes eval.Replay }
 
-// Render renders a conversation. It is the text that transformers'
-// apply_chat_template(tokenize=False) gives, byte for byte. Errors are
-// KindTemplate, or KindLimit, and wrap an *Error; the end of ctx stops a long
-// rendering with a KindLimit error that has the context's as its cause.
+// Render renders a conversation to the text that transformers' apply_chat_template(tokenize=False) returns, byte for
+// byte. Errors are of KindTemplate or KindLimit and wrap an *Error. Cancelling ctx stops a long rendering with a
+// KindLimit error whose cause is the error of ctx.
 func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Result, error) {
-	if err := t.made(c); err != nil {
+	if err := t.checkNonZero(c); err != nil {
 		return nil, err
 	}
 	messages, open := c.messages, ""
@@ -206,8 +197,8 @@ func (t *Template) Render(ctx context.Context, c *Conversation, in Input) (*Resu
 	return r, nil
 }
 
-// made is an error if the template or the conversation is a zero value.
-func (t *Template) made(c *Conversation) error {
+// checkNonZero returns an error if the template or the conversation is a zero value.
+func (t *Template) checkNonZero(c *Conversation) error {
 	switch {
 	case t == nil || t.prog == nil:
 		return zero.Value("chat.Template", "Compile")
@@ -217,8 +208,8 @@ func (t *Template) made(c *Conversation) error {
 	return nil
 }
 
-// link gives the names of called functions in r to the messages that answer the calls, and
-// reports whether there are any.
+// link attributes the names of called functions in r to the messages that answer the calls. It returns false if the
+// template or the conversation has no such links.
 func (t *Template) link(c *Conversation, r *Result) bool {
 	l := c.linked
 	if !t.links || l == nil || !l.named(c.Len()) {
@@ -228,7 +219,7 @@ func (t *Template) link(c *Conversation, r *Result) bool {
 	return true
 }
 
-// input is what a run over messages of c sees.
+// input returns the input of a run over the given messages of c.
 func (t *Template) input(c *Conversation, messages *value.List, in Input) eval.Input {
 	return eval.Input{
 		Vars: func(name string) value.Value {
@@ -253,7 +244,7 @@ func (t *Template) input(c *Conversation, messages *value.List, in Input) eval.I
 	}
 }
 
-// limitsFor are the limits of a rendering of so many bytes of data.
+// limitsFor returns the limits for a rendering of size bytes of data.
 func (t *Template) limitsFor(size int) *rt.Limits {
 	l := t.eval
 	l.Work += t.perByte.work * int64(size)
@@ -261,9 +252,8 @@ func (t *Template) limitsFor(size int) *rt.Limits {
 	return &l
 }
 
-// RenderVars renders with arbitrary variables, the members of an object, in
-// place of a conversation: for template snippets. Their strings have paths
-// relative to the object.
+// RenderVars renders a template snippet with arbitrary variables, the members of the object vars, instead of a
+// conversation. The paths of their strings are relative to vars.
 func (t *Template) RenderVars(ctx context.Context, vars Value, in Input) (*Result, error) {
 	d, ok := vars.get().(*value.Dict)
 	if !ok {
@@ -295,7 +285,7 @@ func (t *Template) run(ctx context.Context, in eval.Input, reuse *Result) (*Resu
 	return r, nil
 }
 
-// clock returns a clock that stands still: at now, or at the first look.
+// clock returns a clock that always shows now or, if now is zero, the time of its first call.
 func clock(now time.Time) func() time.Time {
 	return func() time.Time {
 		if now.IsZero() {
@@ -309,8 +299,8 @@ const continueTag = "CONTINUE_FINAL_MESSAGE_TAG "
 
 var reasoningFields = []string{"reasoning_content", "thinking", "reasoning"}
 
-// continued returns the messages with a tag after the text that is to stay open at the end
-// of the rendering, and that text.
+// continued returns the messages with a tag after the text that stays open at the end of the rendering, and that
+// text.
 func (t *Template) continued(c *Conversation, field string) (messages *value.List, text string, err error) {
 	l := &t.limitsFor(c.size).Limits
 	if field == "" {
@@ -373,7 +363,7 @@ func (t *Template) continued(c *Conversation, field string) (messages *value.Lis
 	return &value.List{Items: items, F: c.messages.F}, text, nil
 }
 
-// tagLastText tags the last text block of a content list.
+// tagLastText returns list with a tag appended to its last text block, and the untagged text of that block.
 func (t *Template) tagLastText(list *value.List, l *value.Limits) (*value.List, string, error) {
 	items := append([]value.Value(nil), list.Items...)
 	for i := len(items) - 1; i >= 0; i-- {
@@ -404,7 +394,7 @@ func (t *Template) tagLastText(list *value.List, l *value.Limits) (*value.List, 
 	return nil, "", t.failf(value.Other, "continue_final_message is set but we could not find any text to continue in the final message!")
 }
 
-// cut removes the tag after the text, and all after it.
+// cut removes the tag after the text and everything that follows.
 func (t *Template) cut(r *Result, text string) error {
 	tag := strings.TrimSpace(continueTag)
 	i := strings.LastIndex(r.Text, tag)

@@ -9,9 +9,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Value is a JSON-like value handed to a template. The zero Value is null.
-// Values never change, so they can be shared between conversations, renderings
-// and goroutines.
+// Value is a JSON-like value passed to a template. The zero Value is null. Values are immutable, so conversations,
+// renderings and goroutines can share them.
 type Value struct{ v value.Value }
 
 func (v Value) get() value.Value {
@@ -42,8 +41,8 @@ func Int(i int64) Value { return Value{value.NewInt(i)} }
 // Float returns a floating point number.
 func Float(f float64) Value { return Value{&value.Float{V: f}} }
 
-// Recorded returns v as recorded data: what a template writes of it has a Field
-// with a Path of /name, where the text of other variables counts as scaffold.
+// Recorded returns v as recorded data: text that a template writes from it has a Field whose Path begins with /name.
+// The text of other variables is scaffold.
 func Recorded(name string, v Value) Value {
 	l := locator(true)
 	return Value{l.value(v.get(), l.root(name))}
@@ -58,8 +57,8 @@ func List(items ...Value) Value {
 	return Value{l}
 }
 
-// Object returns a dict with the members in their order; of equal keys the last
-// value counts, at the place of the first.
+// Object returns a dict with the members in order. Of equal keys the last value wins and takes the place of the
+// first.
 func Object(members ...Member) Value {
 	d := value.NewDict(len(members))
 	for _, m := range members {
@@ -68,15 +67,13 @@ func Object(members ...Member) Value {
 	return Value{d}
 }
 
-// ParseJSON reads one JSON text as Python does: key order is kept, of equal
-// keys the last value counts, 1 is an int and 1.0 a float, integers have any
-// size, NaN and Infinity are accepted. A lone surrogate escape becomes U+FFFD.
+// ParseJSON reads one JSON text as Python does: key order is kept, of equal keys the last value wins, 1 is an int and
+// 1.0 a float, integers have any size, NaN and Infinity are accepted. A lone surrogate escape becomes U+FFFD.
 // Malformed text is a KindFormat error with its byte offset.
 func ParseJSON(data []byte) (Value, error) { return parsed(py.ParseJSON(data)) }
 
-// ParseLiterals is ParseJSON whose floats are written as they are spelled (1.50, 1e3)
-// where Python would write them anew (1.5, 1000.0): what a policy sampled keeps its
-// spelling. In all else they are the same numbers.
+// ParseLiterals is ParseJSON, but floats are written as spelled (1.50, 1e3) where Python would reformat them (1.5,
+// 1000.0), so that sampled text keeps its spelling. They are equal to the same numbers otherwise.
 func ParseLiterals(data []byte) (Value, error) { return parsed(py.ParseLiterals(data)) }
 
 func parsed(v value.Value, err error) (Value, error) {

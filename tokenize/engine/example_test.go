@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// The same text with and without the added token in it.
+// Encodes the same text with and without added tokens.
 func ExampleTokenizer() {
 	model, err := embedded.Model()
 	if err != nil {

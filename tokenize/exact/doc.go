@@ -1,10 +1,9 @@
-// Package exact lets a proxy make its prompts by itself: in ids, with what was sampled
-// before as it was sampled (package tokenize/prompt), and replies read by the parser of the
-// model's family (package tokenize/parse).
+// Package exact lets a proxy render its own prompts as token ids. They contain earlier completions exactly as sampled
+// (package tokenize/prompt), and the parser of the model's family reads the replies (package tokenize/parse).
 //
 //	x, err := exact.New(model, exact.Options{})
 //	h, err := proxy.New(proxy.Options{Recorder: recorder, Engine: e, Open: recorder.Begin, Prompts: x})
 //
-// Linear rollouts are then one row, whatever the engine samples. The replies are learnt
-// from the recorder, so that nothing is lost by a restart.
+// Linear rollouts then become one row, whatever the engine samples. Replies are learnt from the recorder, so a
+// restart loses nothing.
 package exact

@@ -13,14 +13,14 @@ import (
 	"github.com/turnpack/turnpack/tokenize/prompt"
 )
 
-// Options of Prompts. The zero value is the default.
+// Options configures New. The zero value is the default.
 type Options struct {
 	Prompt prompt.Options
-	// Family reads the replies; "" = the one that the chat template writes.
+	// Family selects the parser of the replies; "" is the family that the chat template writes.
 	Family parse.Family
 }
 
-// Prompts are proxy.Prompts of a model. It is safe for concurrent use.
+// Prompts implements proxy.Prompts for a model. It is safe for concurrent use.
 type Prompts struct {
 	model    *tokenize.Model
 	family   parse.Family
@@ -28,7 +28,7 @@ type Prompts struct {
 	sessions *prompt.Sessions
 }
 
-// New refuses a model whose replies no family reads.
+// New returns the Prompts of a model. It fails if no family can parse the model's replies.
 func New(m *tokenize.Model, o Options) (*Prompts, error) {
 	sessions, err := prompt.New(m, o.Prompt)
 	if err != nil {
@@ -54,7 +54,7 @@ func New(m *tokenize.Model, o Options) (*Prompts, error) {
 	return x, nil
 }
 
-// Prompt makes a prompt.
+// Prompt returns the ids of a prompt.
 func (x *Prompts) Prompt(ctx context.Context, p proxy.Prompt) ([]rollout.TokenID, error) {
 	if x.sessions == nil {
 		return nil, zero.Value("exact.Prompts", "exact.New")
@@ -73,7 +73,7 @@ func (x *Prompts) Prompt(ctx context.Context, p proxy.Prompt) ([]rollout.TokenID
 	return made.IDs, nil
 }
 
-// Decode tells the text of ids.
+// Decode returns the text of ids.
 func (x *Prompts) Decode(ids []rollout.TokenID) (string, error) {
 	if x.model == nil {
 		return "", zero.Value("exact.Prompts", "exact.New")
@@ -81,8 +81,8 @@ func (x *Prompts) Decode(ids []rollout.TokenID) (string, error) {
 	return x.model.Tokenizer.Decode(ids)
 }
 
-// Report counts the prompts of the sessions held and of those that ended: the share of
-// bridged turns, and why not.
+// Report returns the counts over all sessions, current and ended: the share of bridged turns, and why others were
+// not.
 func (x *Prompts) Report() prompt.Report {
 	if x.sessions == nil {
 		return prompt.Report{}
@@ -90,7 +90,7 @@ func (x *Prompts) Report() prompt.Report {
 	return x.sessions.Report()
 }
 
-// End lets go what is held for a rollout that has ended, and returns its counts.
+// End frees what is held for a rollout that has ended, and returns its counts.
 func (x *Prompts) End(ctx context.Context, r *rollout.Rollout) (prompt.Report, error) {
 	if x.sessions == nil {
 		return prompt.Report{}, zero.Value("exact.Prompts", "exact.New")
@@ -98,10 +98,10 @@ func (x *Prompts) End(ctx context.Context, r *rollout.Rollout) (prompt.Report, e
 	return x.sessions.End(ctx, r)
 }
 
-// ends are as many of a prompt's last ids as its last marks may take.
+// ends is the number of last ids of a prompt that its last marks may take.
 const ends = 64
 
-// Parser reads the reply to a prompt.
+// Parser returns a parser for the reply to a prompt.
 func (x *Prompts) Parser(tools []rollout.Tool, ids []rollout.TokenID) (proxy.Parser, error) {
 	if x.sessions == nil {
 		return nil, zero.Value("exact.Prompts", "exact.New")
@@ -111,14 +111,14 @@ func (x *Prompts) Parser(tools []rollout.Tool, ids []rollout.TokenID) (proxy.Par
 		return nil, err
 	}
 	p, err := parse.New(x.family, parse.Options{Tools: tools, InReasoning: x.family.InReasoning(end), Stop: x.stops,
-		ID: func(int, string) string { return "call_" + rand.Text() }}) // no id of another turn
+		ID: func(int, string) string { return "call_" + rand.Text() }}) // unique over all turns
 	if err != nil {
 		return nil, err
 	}
 	return &reply{p}, nil
 }
 
-// reply is a proxy.Parser.
+// reply implements proxy.Parser.
 type reply struct{ p *parse.Parser }
 
 func (r *reply) Push(text string) engine.Choice { return choice(r.p.Push(text)) }

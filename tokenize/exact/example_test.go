@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/exact"
 )
 
-// What a proxy asks: the ids of a prompt, here for their count, and a reader of the reply.
+// The calls that a proxy makes: the ids of a prompt, of which this prints the number, and a parser for the reply.
 func Example() {
 	model, err := embedded.Model()
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/hf"
 )
 
-// BenchmarkEngines measures this binding and the bpe engine, warm, on the same
-// quarter megabyte of each text of the folder TURNPACK_CORPUS.
+// BenchmarkEngines measures this binding and the bpe engine with warm caches, on the same quarter megabyte of each
+// text in the folder TURNPACK_CORPUS.
 func BenchmarkEngines(b *testing.B) {
 	dir := os.Getenv("TURNPACK_CORPUS")
 	if dir == "" {

@@ -21,20 +21,20 @@ type definition struct {
 	ids   map[string]rollout.TokenID
 	token []string
 	known []bool
-	// byteLevel models write each byte as a letter (GPT-2).
+	// byteLevel is set for models that spell each byte as a letter (GPT-2).
 	byteLevel bool
-	// marks holds whether something else than AfterNothing makes a difference.
+	// marks holds, for each After, whether it gives other tokens than AfterNothing.
 	marks [engine.AfterText + 1]bool
 }
 
-// variant selects a changed copy of the definition.
+// variant selects a modified copy of the definition.
 type variant struct {
-	plain bool // no added tokens
+	plain bool // without added tokens
 	after engine.After
-	swap  byte // control character exchanged with NUL, 0 = none
+	swap  byte // control character exchanged with NUL, 0 for none
 }
 
-// maxSwap bounds the control characters that stand for NUL; the tab follows it.
+// maxSwap is the last control character that may be exchanged with NUL; the next one is the tab.
 const maxSwap = 8
 
 func parse(name string, data []byte) (*definition, error) {
@@ -98,13 +98,13 @@ func parse(name string, data []byte) (*definition, error) {
 	return d, nil
 }
 
-// Size is one more than the largest id.
+// Size returns one more than the largest id.
 func (d *definition) Size() int { return len(d.token) }
 
 // ID returns the id of a vocabulary entry.
 func (d *definition) ID(token string) (rollout.TokenID, bool) { id, ok := d.ids[token]; return id, ok }
 
-// Token is the inverse of ID.
+// Token returns the vocabulary entry of an id, the inverse of ID.
 func (d *definition) Token(id rollout.TokenID) (string, bool) {
 	if id < 0 || int(id) >= len(d.token) {
 		return "", false
@@ -115,9 +115,8 @@ func (d *definition) Token(id rollout.TokenID) (string, bool) {
 // Added returns the added tokens in ascending id order.
 func (d *definition) Added() []engine.AddedToken { return d.added }
 
-// spelling is how the vocabulary writes a control character inside an entry:
-// the mapped letter of byte-level models, itself in others, where byteToken is
-// the other way.
+// spelling returns how the vocabulary writes a control character inside an entry: the mapped letter in byte-level
+// models, the character itself in others. byteToken is the other spelling.
 func (d *definition) spelling(c byte) string {
 	if d.byteLevel {
 		return string(rune(0x100 + int(c)))
@@ -127,8 +126,7 @@ func (d *definition) spelling(c byte) string {
 
 func byteToken(c byte) string { return fmt.Sprintf("<0x%02X>", c) }
 
-// spells reports whether one of ids may stand for text with the control
-// character c.
+// spells reports whether one of ids may stand for text with the control character c.
 func (d *definition) spells(ids []rollout.TokenID, c byte) bool {
 	in, whole := d.spelling(c), byteToken(c)
 	for _, id := range ids {
@@ -139,7 +137,7 @@ func (d *definition) spells(ids []rollout.TokenID, c byte) bool {
 	return false
 }
 
-// variant returns a changed copy of the file.
+// variant returns a modified copy of the file.
 func (d *definition) variant(v variant) ([]byte, error) {
 	if v == (variant{}) {
 		return d.raw, nil
@@ -169,8 +167,8 @@ func (d *definition) variant(v variant) ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// unmarked makes a normalizer or pre-tokenizer that marks a beginning where
-// nothing begins: after an added token no text does, after text no section.
+// unmarked changes a normalizer or pre-tokenizer so that it does not mark a beginning where none is: no text begins
+// after an added token, and no section begins after text.
 func unmarked(v any, after engine.After) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -197,8 +195,7 @@ func unmarked(v any, after engine.After) any {
 	return v
 }
 
-// marks reports whether a component puts a mark where after says that nothing
-// begins.
+// marks reports whether a component puts a mark where, according to after, nothing begins.
 func marks(component json.RawMessage, after engine.After) bool {
 	var v any
 	if json.Unmarshal(component, &v) != nil {
@@ -209,7 +206,7 @@ func marks(component json.RawMessage, after engine.After) bool {
 	return !bytes.Equal(was, is)
 }
 
-// respell exchanges spellings in every string, keys included.
+// respell replaces spellings in every string, including keys.
 func respell(v any, r *strings.Replacer) any {
 	switch v := v.(type) {
 	case string:

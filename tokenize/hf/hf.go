@@ -23,15 +23,14 @@ type tokenizer struct {
 	digest string
 
 	mu      sync.Mutex
-	natives map[variant]*tokenizers.Tokenizer // made when first needed
+	natives map[variant]*tokenizers.Tokenizer // created on first use
 }
 
-// Load makes a tokenizer from the content of a tokenizer.json file; name is used
-// in errors. It is safe for concurrent use, and freed when it is no longer reachable.
+// Load returns the tokenizer of a tokenizer.json file with the given content; name is used in errors. The tokenizer
+// is safe for concurrent use, and freed when it is no longer reachable.
 //
-// Texts with NUL are encoded exactly: a second native tokenizer, whose
-// vocabulary has the spellings of NUL and of another control character
-// exchanged, sees the text with the two exchanged.
+// Texts with NUL are encoded exactly: a second native tokenizer, whose vocabulary has the spellings of NUL and of
+// another control character exchanged, encodes the text with the two characters exchanged.
 func Load(name string, tokenizerJSON []byte) (engine.Tokenizer, error) {
 	def, err := parse(name, tokenizerJSON)
 	if err != nil {
@@ -69,10 +68,10 @@ func (t *tokenizer) native(v variant) (*tokenizers.Tokenizer, error) {
 	return n, nil
 }
 
-// Vocab returns the facts of the vocabulary.
+// Vocab returns the vocabulary.
 func (t *tokenizer) Vocab() engine.Vocab { return t.def }
 
-// Digest is "sha256:<hex>" of the tokenizer.json file.
+// Digest returns "sha256:<hex>" of the tokenizer.json file.
 func (t *tokenizer) Digest() string { return t.digest }
 
 // Encode appends the tokens of text to dst.
@@ -114,7 +113,7 @@ func (t *tokenizer) encode(dst *engine.Encoding, text string, opts engine.Encode
 	return part(len(valid))
 }
 
-// known is after, or AfterNothing where that makes no difference.
+// known returns after, or AfterNothing if the tokenizer does not distinguish them.
 func (t *tokenizer) known(after engine.After) engine.After {
 	if t.def.marks[after] {
 		return after
@@ -192,7 +191,7 @@ func (t *tokenizer) Decode(ids []rollout.TokenID) (string, error) {
 	return text, nil
 }
 
-// exchange swaps two bytes wherever they stand.
+// exchange returns s with all bytes a and b exchanged.
 func exchange(s string, a, b byte) string {
 	out := []byte(s)
 	for i, c := range out {

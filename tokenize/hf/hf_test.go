@@ -49,14 +49,14 @@ func TestKit(t *testing.T) {
 	}
 }
 
-// hostile are texts that the binding alone gets wrong, and their kin.
+// hostile are texts that the binding alone encodes wrongly, and similar ones.
 var hostile = []string{
 	"", "\x00", "a\x00b", "\x00\x00\x01\x01\x00", "\x01", "\x00\x01\x02\x03", "x\x00<|im_end|>\x00y",
 	"\xff", "a\xf0\x9f\x98", "\xed\xa0\x80", "\xc3(", "ok \xe2\x82", "é\x00\xc3",
 	"<|im_start|>user\nhi<|im_end|>", " a </s> b<s>c", "two words", "<think>x</think>", strings.Repeat(" ", 300), strings.Repeat("ab", 500),
 }
 
-// The two engines agree wherever both can be asked.
+// Both engines give the same results wherever both support the definition.
 func TestEqualsBPE(t *testing.T) {
 	definitions := map[string][]byte{}
 	for _, name := range []string{"embedded", "tiny_bytelevel", "tiny_spm"} {

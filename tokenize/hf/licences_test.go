@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every crate of the library is named with its terms, but those of other systems.
+// The notices name every crate of the library with its terms, except crates for other systems.
 func TestLicencesNameEveryCrate(t *testing.T) {
 	lock, err := os.ReadFile("../../internal/libtokenizers/Cargo.lock")
 	require.NoError(t, err)

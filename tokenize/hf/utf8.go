@@ -9,8 +9,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// offsetMap takes offsets in the repaired text back to the text as given; nil
-// when they are the same.
+// offsetMap maps offsets in the repaired text to offsets in the given text; nil if they are equal.
 type offsetMap []int32
 
 func (m offsetMap) to(at int) int {

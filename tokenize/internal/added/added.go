@@ -11,38 +11,36 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// Matcher finds added tokens in a text with the rules of Hugging Face
-// tokenizers: leftmost first, the longest of those that begin at one place,
-// white space at the sides taken along where a token says so. Engines that hand
-// the text between added tokens to a model share it. It is read-only.
+// Matcher finds added tokens in a text with the rules of Hugging Face tokenizers: leftmost first, the longest of
+// those that begin at one position, with the white space around it that a token includes. Engines that pass the text
+// between added tokens to a model share it. It is read-only.
 type Matcher struct {
 	u      *uni.Tables
 	tokens []engine.AddedToken
 	root   [256]int32 // node after each first byte, 0 for none
 	nodes  []addedNode
-	firsts []byte // the first bytes, where there are few enough to search each
+	firsts []byte // the first bytes, if there are few enough to search for each
 }
 
 type addedNode struct {
-	more  string // what all tokens below go on with
-	token int32  // index of the token that ends after it, −1 for none
-	bytes []byte // then comes one of these
+	more  string // common continuation of all tokens below
+	token int32  // index of the token that ends after more, −1 for none
+	bytes []byte // the bytes that can follow
 	next  []int32
 }
 
-// maxFirsts is the number of different first bytes up to which a vectorised
-// search per byte beats a table look-up at every position.
+// maxFirsts is the number of different first bytes up to which a vectorised search per byte is faster than a table
+// lookup at every position.
 const maxFirsts = 2
 
-// Span is an occurrence found by an [Matcher].
+// Span is an occurrence found by a [Matcher].
 type Span struct {
-	Token      int // index into the list the matcher was made from
-	Start, End int // byte range in the text, white space taken along included
+	Token      int // index into the list given to New
+	Start, End int // byte range in the text, including white space
 }
 
-// New makes a matcher for tokens; contents, where not nil, holds the
-// spelling to look for instead of each token's own (its normalised form). Of
-// two tokens with the same spelling the last counts; empty ones never match.
+// New returns a matcher for tokens. contents, if not nil, holds the spellings to match instead of each token's own
+// (its normalised form). Of two tokens with the same spelling the last wins; empty ones never match.
 func New(tokens []engine.AddedToken, contents []string) *Matcher {
 	m := &Matcher{u: uni.Load(), tokens: slices.Clone(tokens), nodes: make([]addedNode, 1)}
 	last := make(map[string]int32, len(tokens))
@@ -68,14 +66,13 @@ func New(tokens []engine.AddedToken, contents []string) *Matcher {
 	return m
 }
 
-// sameByte counts the first strings of a sorted list that have one byte at k.
+// sameByte returns how many strings at the start of a sorted list have the same byte at k.
 func sameByte(sorted []string, k int) int {
 	c := sorted[0][k]
 	return sort.Search(len(sorted), func(i int) bool { return sorted[i][k] > c })
 }
 
-// node adds the node of a sorted list of spellings, which are the same up to at, and
-// those below.
+// node adds the node for a sorted list of spellings with a common prefix up to at, and the nodes below it.
 func (m *Matcher) node(sorted []string, at int, token map[string]int32) int32 {
 	first, end := sorted[0], sorted[len(sorted)-1]
 	k := at
@@ -101,10 +98,9 @@ func (m *Matcher) node(sorted []string, at int, token map[string]int32) int32 {
 // Len returns the number of tokens.
 func (m *Matcher) Len() int { return len(m.tokens) }
 
-// Append appends the occurrences in text, which must be valid UTF-8, in order.
-// keep, where not nil, is asked about each (token index, byte range without
-// white space); one that it refuses is passed over as if the token were not in
-// the list there, so a shorter or later one may match instead.
+// Append appends the occurrences in text, which must be valid UTF-8, in order. keep, if not nil, is called for each
+// (token index, byte range without white space). If it refuses an occurrence, the search continues as if the token
+// were not in the list there, so a shorter or later one may match instead.
 func (m *Matcher) Append(dst []Span, text []byte, keep func(token, start, end int) bool) []Span {
 	if len(m.firsts) == 0 {
 		return dst
@@ -112,7 +108,7 @@ func (m *Matcher) Append(dst []Span, text []byte, keep func(token, start, end in
 	done := 0 // end of the last span
 	var few [8]addedHit
 	hits := few[:0]
-	var space [2]int // the white space that was last taken along on the right
+	var space [2]int // the last white space included on the right
 	var ahead [maxFirsts]int
 	for at := m.candidate(&ahead, text, 0); at < len(text); {
 		var token, end int
@@ -139,7 +135,7 @@ func (m *Matcher) Append(dst []Span, text []byte, keep func(token, start, end in
 		}
 		if t.RStrip {
 			if space[0] <= span.End && span.End < space[1] {
-				span.End = space[1] // looked at before
+				span.End = space[1] // already searched
 			}
 			for span.End < len(text) {
 				r, size := utf8.DecodeRune(text[span.End:])
@@ -151,7 +147,7 @@ func (m *Matcher) Append(dst []Span, text []byte, keep func(token, start, end in
 			space = [2]int{end, span.End}
 		}
 		done = span.End
-		if span.Start < span.End { // empty: white space that the token before took
+		if span.Start < span.End { // empty: white space that the token before includes
 			dst = append(dst, span)
 		}
 		at = m.candidate(&ahead, text, end)
@@ -159,8 +155,8 @@ func (m *Matcher) Append(dst []Span, text []byte, keep func(token, start, end in
 	return dst
 }
 
-// candidate returns the next position whose byte begins some token. ahead holds where
-// each first byte was seen last, so that no stretch is searched twice; it begins as 0.
+// candidate returns the next position whose byte begins some token. ahead holds where each first byte was last found,
+// so that no stretch is searched twice; initially it is zero.
 func (m *Matcher) candidate(ahead *[maxFirsts]int, text []byte, at int) int {
 	if at >= len(text) {
 		return len(text)
@@ -184,11 +180,11 @@ func (m *Matcher) candidate(ahead *[maxFirsts]int, text []byte, at int) int {
 	return at
 }
 
-// addedHit is a token found and where it ends.
+// addedHit is a matched token and where it ends.
 type addedHit struct{ token, end int }
 
-// longest returns the longest token at a position that keep accepts, or −1, and hits,
-// which it appends to.
+// longest returns the longest token at a position that keep accepts, or −1, and its end. hits is a buffer; all is
+// the buffer after use.
 func (m *Matcher) longest(hits []addedHit, text []byte, at int, keep func(token, start, end int) bool) (token, end int, all []addedHit) {
 	n, p := m.root[text[at]], at+1
 	for n != 0 {

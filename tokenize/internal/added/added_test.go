@@ -13,8 +13,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
-// The matcher finds what a search of each token at each place finds: the longest that
-// is kept, the last of equal ones, from left to right.
+// The matcher finds the same as a search for each token at each position: the longest accepted one, the last of equal
+// ones, from left to right.
 func TestMatcherIsSearchingEachToken(t *testing.T) {
 	const seed = 7
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -63,7 +63,7 @@ func TestMatcherIsSearchingEachToken(t *testing.T) {
 	}
 }
 
-// lastOf is the last token that is spelled like token i.
+// lastOf returns the index of the last token that is spelled like token i.
 func lastOf(tokens []engine.AddedToken, i int) int {
 	last := i
 	for k := i; k < len(tokens); k++ {
@@ -74,8 +74,8 @@ func lastOf(tokens []engine.AddedToken, i int) int {
 	return last
 }
 
-// What tokens take along, and where the next may begin, is looked at once: a megabyte of
-// spaces takes no more than other text.
+// White space that tokens include, and where the next token may begin, is searched only once: a megabyte of spaces
+// takes no longer than other text.
 func TestSearchIsLinear(t *testing.T) {
 	spaces := []byte(strings.Repeat(" ", 1<<20))
 	for reason, tokens := range map[string][]engine.AddedToken{

@@ -1,5 +1,5 @@
-// Package added finds the added tokens of a vocabulary in a text, for engines that hand
-// what stands between them to a model.
+// Package added finds the added tokens of a vocabulary in a text, for engines that pass the text between them to a
+// model.
 //
 //	m := added.New(vocab.Added(), nil)
 //	spans := m.Append(nil, []byte(text), nil)

@@ -11,16 +11,15 @@ const (
 	countS                             = countL * countV * countT
 )
 
-// Char is one character of a normal form. Change is what the reference's
-// alignment needs to know: 1 for a character put in, 0 for a replaced one, −n
-// for one that also swallows the n characters after it.
+// Char is one character of a normal form. Change is what the reference's alignment needs: 1 for an inserted
+// character, 0 for a replaced one, −n for one that also replaces the n characters after it.
 type Char struct {
 	R      rune
 	Change int32
 }
 
-// Decompose appends NFD (compat: NFKD) of text to dst. Where most is not 0 it stops
-// at the first character after which dst has more than most.
+// Decompose appends NFD (compat: NFKD) of text to dst. If most is not 0, it stops at the first character after which
+// dst has more than most characters.
 func (t *Tables) Decompose(dst []Char, text []byte, compat bool, most int) []Char {
 	marks, last, ordered := len(dst), uint8(0), true // since the last starter
 	flush := func() {
@@ -93,8 +92,8 @@ func (t *Tables) pair(a, b rune) (rune, bool) {
 	return c, ok
 }
 
-// Recompose turns NFD characters into NFC in place. Marks that follow a base
-// and do not join it come after it, in order, with the changes they had.
+// Recompose turns NFD characters into NFC in place. Marks that do not join the base before them stay after it, in
+// order, with their Change.
 func (t *Tables) Recompose(d []Char) []Char {
 	out := d[:0]
 	base := -1 // index in out of the last starter

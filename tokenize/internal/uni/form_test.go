@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFirstJoining checks the bound that spares ordinary text the look-up of pairs.
+// TestFirstJoining checks the bound below which characters need no lookup of pairs.
 func TestFirstJoining(t *testing.T) {
 	u := Load()
 	require.NotEmpty(t, u.pairs)

@@ -42,8 +42,8 @@ func (s Set) Negate() Set {
 // Intersect returns the code points in both sets.
 func (s Set) Intersect(o Set) Set { return Union(s.Negate(), o.Negate()).Negate() }
 
-// Fold adds the simple case variants of the ASCII letters in s; for the reference
-// the long s is an s and the Kelvin sign a k.
+// Fold returns s with the simple case variants of its ASCII letters. As in the reference, the long s is an s and the
+// Kelvin sign a k.
 func (s Set) Fold() Set {
 	var more Set
 	for c := rune('A'); c <= 'z'; c++ {

@@ -1,7 +1,6 @@
-// Package uni holds the character facts of the reference tokenizer: general
-// categories, the predicates its stages use, canonical and compatibility
-// mappings. They differ from package unicode, whose Unicode version is another;
-// internal/oracle/unicode_tables.py asks the reference for every one of them.
+// Package uni holds the character properties of the reference tokenizer: general categories, the predicates that its
+// stages use, canonical and compatibility mappings. They differ from those of package unicode, which has another
+// Unicode version; internal/oracle/unicode_tables.py queries the reference for each of them.
 package uni
 
 import (
@@ -18,7 +17,7 @@ import (
 //go:embed tables.bin
 var packed []byte
 
-// Flags of a code point, as the scanners need them.
+// Flags of a code point, as the scanners use them.
 const (
 	L      uint16 = 1 << iota // letter
 	N                         // number
@@ -34,8 +33,8 @@ const (
 	Punct                     // the Punctuation pre-tokenizer
 	Kana                      // U+4E00..9FA5, U+3040..30FF: the second split of DeepSeek
 	NFCNo                     // may change, or take part in a change, under NFC
-	NFKCNo                    // the same under NFKC
-	Accent                    // what StripAccents removes
+	NFKCNo                    // the same for NFKC
+	Accent                    // removed by StripAccents
 )
 
 const (
@@ -46,10 +45,10 @@ const (
 	classShift = 16
 )
 
-// Tables is the unpacked form; it is read-only.
+// Tables holds the unpacked tables; it is read-only.
 type Tables struct {
 	index [(maxRune + 1) >> blockBits]uint16
-	flags []uint32         // and the combining class from classShift on
+	flags []uint32         // flags, and from classShift on the combining class
 	fixed [2][1 << 10]bool // see Fixed
 	cats  []catRun
 	sets  map[string]Set
@@ -76,10 +75,10 @@ func (s Set) contains(r rune) bool {
 	return i < len(s) && s[i].Lo <= r
 }
 
-// Load unpacks the tables at the first call and returns the same value ever after.
+// Load unpacks the tables at the first call and returns the same value at every call.
 var Load = sync.OnceValue(unpack)
 
-// Categories lists the two-letter general categories in table order.
+// categories lists the two-letter general categories in table order.
 var categories = []string{
 	"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe",
 	"Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Co", "Cn", "Cs",
@@ -88,8 +87,8 @@ var categories = []string{
 // Flags returns the flags of r; r must be a valid code point.
 func (t *Tables) Flags(r rune) uint16 { return uint16(t.facts(r)) }
 
-// Fixed tells of each 64 characters of the basic plane (by r>>6) whether none of
-// them may change, or take part in a change, under NFC (compat: NFKC).
+// Fixed returns, for each 64 characters of the basic plane (by r>>6), whether none of them may change or take part in
+// a change under NFC (compat: NFKC).
 func (t *Tables) Fixed(compat bool) *[1 << 10]bool {
 	if compat {
 		return &t.fixed[1]
@@ -110,8 +109,7 @@ func (t *Tables) Set(name string) (Set, bool) {
 	return s, ok
 }
 
-// Category returns the code points of a general category ("Lu") or of a group
-// ("L"), and whether the name is one.
+// Category returns the code points of a general category ("Lu") or of a group ("L"), and whether the name exists.
 func (t *Tables) Category(name string) (Set, bool) {
 	if len(name) == 0 || len(name) > 2 {
 		return nil, false
@@ -137,7 +135,7 @@ func (t *Tables) Category(name string) (Set, bool) {
 	return out, known
 }
 
-// ToLower returns the lower-case form of r, nil where it is r itself.
+// ToLower returns the lower-case form of r, nil if it is r itself.
 func (t *Tables) ToLower(r rune) []rune { return t.lower[r] }
 
 type reader struct{ s []byte }
@@ -302,8 +300,7 @@ func (t *Tables) buildFlags(classes map[rune]uint8) {
 	}
 }
 
-// compose folds a full canonical decomposition back as NFC would; it returns
-// the single character that results, or -1.
+// compose composes a full canonical decomposition as NFC does. It returns the resulting single character, or -1.
 func (t *Tables) compose(d []rune) rune {
 	r := d[0]
 	for _, c := range d[1:] {
@@ -316,7 +313,7 @@ func (t *Tables) compose(d []rune) rune {
 	return r
 }
 
-// DecodeRune is utf8.DecodeRune for text known to be valid and not empty.
+// DecodeRune is utf8.DecodeRune for valid, non-empty text.
 func DecodeRune(b []byte) (rune, int) {
 	if c := b[0]; c < utf8.RuneSelf {
 		return rune(c), 1
@@ -324,8 +321,8 @@ func DecodeRune(b []byte) (rune, int) {
 	return utf8.DecodeRune(b)
 }
 
-// InvalidLen is the length of the maximal subpart of an ill-formed sequence that s begins
-// with (Unicode 15, section 3.9): one U+FFFD stands for it.
+// InvalidLen returns the length of the maximal subpart of an ill-formed sequence at the start of s (Unicode 15,
+// section 3.9), which one U+FFFD replaces.
 func InvalidLen(s []byte) int {
 	n := 1
 	for n < len(s) && !utf8.FullRune(s[:n+1]) {

@@ -1,16 +1,16 @@
 package model
 
 const (
-	// blocksLen is the number of symbols up to which blocks beat a heap.
+	// blocksLen is the number of symbols up to which blocks are faster than a heap.
 	blocksLen = fan * fan * fan
-	// fan is how many places make a block, and how many blocks a row.
+	// fan is the number of places in a block and of blocks in a row.
 	fan = 8
 	// noPair is the least key of a place whose pair does not merge.
 	noPair = uint64(noRank) << 32
 )
 
-// blocks is the working memory of inBlocks: the pairs at each place, the best of
-// each block of places and of each row of blocks, and the places as a list.
+// blocks is the working memory of inBlocks: the pair at each place, the best pair of each block of places and of each
+// row of blocks, and the places as a linked list.
 type blocks struct {
 	keys       [blocksLen]uint64 // rank<<32 | place
 	best       [fan * fan]uint64
@@ -18,13 +18,12 @@ type blocks struct {
 	prev, next [blocksLen]int32
 }
 
-// least returns the least of a block; without branches and with few waits, that
-// costs a few cycles.
+// least returns the least key of a block. Without branches and with few dependencies it takes a few cycles.
 func least(c *[fan]uint64) uint64 {
 	return min(min(min(c[0], c[1]), min(c[2], c[3])), min(min(c[4], c[5]), min(c[6], c[7])))
 }
 
-// settle finds the best pairs of the block and the row of a place again.
+// settle updates the best pairs of the block and the row of a place.
 func (b *blocks) settle(place uint32) {
 	k := place / fan
 	b.best[k] = least((*[fan]uint64)(b.keys[k*fan:]))
@@ -32,9 +31,8 @@ func (b *blocks) settle(place uint32) {
 	b.rows[k] = least((*[fan]uint64)(b.best[k*fan:]))
 }
 
-// inBlocks merges up to blocksLen symbols. To find the best pair it looks at the
-// best of each row, and after a merge at the few blocks that changed, which costs
-// less than a heap with its stale entries.
+// inBlocks merges up to blocksLen symbols. It finds the best pair among the best of each row and after a merge
+// updates only the few blocks that changed, which is cheaper than a heap with stale entries.
 func (m *merger) inBlocks(s []sym) []sym {
 	b, n := &m.block, len(s)
 	b.fill(m.pairs, s)
@@ -73,7 +71,7 @@ func (m *merger) inBlocks(s []sym) []sym {
 	return out
 }
 
-// fill lays out the symbols.
+// fill initialises b with the symbols.
 func (b *blocks) fill(pairs *Pairs, s []sym) {
 	for k := range b.rows {
 		b.rows[k] = noPair

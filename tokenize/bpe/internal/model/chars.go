@@ -2,38 +2,34 @@ package model
 
 import "unicode/utf8"
 
-// chars holds, for characters of two and three bytes, the token that merging may
-// begin with in place of the bytes, plus one. Most of the work on Chinese, Japanese,
-// Korean and Cyrillic text is putting bytes together to characters, and this leaves
-// it out.
+// chars holds, for characters of two and three bytes, a token with which merging may begin instead of with the bytes,
+// plus one. For Chinese, Japanese, Korean and Cyrillic text, merging bytes to characters is most of the work, and
+// this skips it.
 //
-// It is exact. The merges that make a character of its bytes have ranks up to some r.
-// What could keep one of them from happening is a merge of some of its bytes, not all,
-// with what ends before it or begins after it. Where all such merges that go with the
-// byte before it, and the byte after it, have ranks above r, they come later, as the
-// lowest rank goes first; and where all merges that take the token do, it is there in
-// time for them and not too early (of the characters of gpt-oss 399, of Llama 3 282
-// fail here, of Qwen3 none). So it stands for the character between characters
-// that are not ASCII and whose bytes allow it, and at the ends of a piece.
+// It is exact. The merges that make a character from its bytes have ranks up to some r. Only a merge of some but not
+// all of its bytes with a token before or after the character could prevent one of them. If all such merges with the
+// adjacent bytes have ranks above r, they come later, since the lowest rank goes first. If all merges that use the
+// token also have ranks above r, it exists in time for them and not too early (which fails for 399 characters of
+// gpt-oss, 282 of Llama 3, none of Qwen3). So the token replaces the bytes between non-ASCII characters whose bytes
+// allow it, and at the ends of a piece.
 type chars struct {
 	of [1 << 16]charToken
 
-	// glue has a bit for each hash of two characters that stand at the seam of a merge,
-	// as the last of its first token and the first of its second one. Between two
-	// others that merging begins with as tokens nothing ever merges, and what is
-	// before them and after them can be encoded apart.
+	// glue has a bit for each hash of two characters at the seam of a merge: the last character of its first token
+	// and the first of its second. If merging begins with tokens for two adjacent characters that are not in glue,
+	// nothing ever merges across them, and the text before and after the seam can be encoded separately.
 	glue [1 << 14]uint64
 }
 
-// charToken is the token of a character, plus one, and the bytes, by their lower six
-// bits, that may end before it and begin after it.
+// charToken is the token of a character, plus one, and the sets of bytes, by their lower six bits, that may end the
+// text before it and begin the text after it.
 type charToken struct {
 	before, after uint64
 	token         int32
 }
 
-// joins holds, by a token that is a part of a character, the lowest rank of a merge with
-// what ends, or begins, with a byte, by its lower six bits.
+// joins maps a token that is part of a character to the lowest rank of its merges with tokens that end, or begin,
+// with a byte, by the byte's lower six bits.
 type joins map[int32]*[64]uint32
 
 func (j joins) add(id int32, b byte, rank uint32) {
@@ -48,7 +44,7 @@ func (j joins) add(id int32, b byte, rank uint32) {
 	ranks[b&63] = min(ranks[b&63], rank)
 }
 
-// above returns the bytes with which the tokens join in ranks above a rank only.
+// above returns the bytes for which all joins of the tokens have a rank above rank.
 func (j joins) above(rank uint32, ids ...int32) uint64 {
 	out := ^uint64(0)
 	for _, id := range ids {
@@ -63,13 +59,13 @@ func (j joins) above(rank uint32, ids ...int32) uint64 {
 	return out
 }
 
-// charBytes is what newChars needs to know of a token: the character that
-// it is, of 2 or 3 bytes, and its first and last byte and character.
+// charBytes describes a token for newChars: the character that it is, if it has 2 or 3 bytes, and its first and last
+// byte and character.
 type charBytes struct {
 	char        rune // 0 for none
-	part        bool // some of the bytes of one
+	part        bool // it is part of a character
 	first, last byte
-	head, tail  rune // utf8.RuneError where it is not whole, 0 where it is ASCII
+	head, tail  rune // utf8.RuneError if not a whole character, 0 if ASCII
 }
 
 func newCharBytes(b []byte) charBytes {
@@ -93,20 +89,20 @@ func seam(a, b rune) (word, bit uint32) {
 	return h >> 18, h >> 12 & 63
 }
 
-// glued reports whether a merge may join what ends with a to what begins with b.
+// glued reports whether a merge may join a token that ends with a to one that begins with b.
 func (c *chars) glued(a, b rune) bool {
 	word, bit := seam(a, b)
 	return c.glue[word]>>bit&1 != 0
 }
 
-// newChars returns nil where no character has such a token.
+// newChars returns nil if no character has such a token.
 func newChars(m *Model, tokens []charBytes) *chars {
 	before, after := joins{}, joins{}
-	lowest := make([]uint32, len(tokens)) // rank of a merge that takes a token
+	lowest := make([]uint32, len(tokens)) // lowest rank of the merges that use a token
 	for id := range lowest {
 		lowest[id] = noRank
 	}
-	first := make([]byte, len(tokens)) // which stays in cache
+	first := make([]byte, len(tokens)) // a copy that stays in cache
 	for id := range tokens {
 		first[id] = tokens[id].first
 	}
@@ -114,7 +110,7 @@ func newChars(m *Model, tokens []charBytes) *chars {
 	m.Pairs.each(func(a, b int32, rank uint32) {
 		x := &tokens[a]
 		if x.last < utf8.RuneSelf && first[b] < utf8.RuneSelf {
-			return // neither takes part in what is asked below
+			return // the loop below does not need it
 		}
 		lowest[a], lowest[b] = min(lowest[a], rank), min(lowest[b], rank)
 		if first[b] < 0xC0 || x.last < utf8.RuneSelf {
@@ -163,8 +159,8 @@ func newChars(m *Model, tokens []charBytes) *chars {
 	return c
 }
 
-// at returns the character at piece[i] that merging of piece, valid UTF-8, begins with
-// as one token, 0 where it begins with the byte, and where that ends.
+// at returns the character at piece[i] and its end if merging of piece, valid UTF-8, begins with it as one token;
+// else 0 and the end of the byte.
 func (c *chars) at(piece []byte, i int) (rune, int) {
 	b := piece[i]
 	if b < 0xC0 || b >= 0xF0 {
@@ -183,7 +179,7 @@ func (c *chars) at(piece []byte, i int) (rune, int) {
 
 func allowed(bytes uint64, b byte) bool { return b >= utf8.RuneSelf && bytes>>(b&63)&1 != 0 }
 
-// initial appends the symbols that merging of piece, valid UTF-8, begins with.
+// initial appends the tokens with which merging of piece, valid UTF-8, begins.
 func (m *Model) initial(dst []int32, piece []byte) []int32 {
 	for i := 0; i < len(piece); {
 		if m.chars != nil && piece[i] >= utf8.RuneSelf {

@@ -12,9 +12,8 @@ import (
 
 var wordSeam = regexp.MustCompile("[ab][AB]")
 
-// TestChars: beginning with characters gives what beginning with bytes gives, on
-// random merges of which many join parts of characters with their neighbours; and so do
-// the words of names.
+// TestChars: merging that begins with characters gives the tokens of merging that begins with bytes, for random
+// merges of which many join parts of characters with their neighbours, and also for the words of names.
 func TestChars(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 31
@@ -30,7 +29,7 @@ func TestChars(t *testing.T) {
 			}
 			return dst, true
 		}
-		var tokens []string // spelled
+		var tokens []string // byte-level spellings
 		for b := range 256 {
 			tokens = append(tokens, string(spell(byte(b))))
 			require.NoError(t, v.Add([]byte(tokens[b]), b))
@@ -49,7 +48,7 @@ func TestChars(t *testing.T) {
 				return
 			}
 			into := v.Find([]byte(a + b))
-			if into >= 0 && round%2 == 0 { // so that merges are listed by what they make
+			if into >= 0 && round%2 == 0 { // list merges in the order of their products
 				return
 			}
 			if into < 0 {
@@ -66,7 +65,7 @@ func TestChars(t *testing.T) {
 			c := spelled(string(alphabet[r.IntN(len(alphabet))]))
 			d := spelled(string(alphabet[r.IntN(len(alphabet))]))
 			switch r.IntN(5) {
-			case 0, 1: // the bytes of a character, in one of the two orders
+			case 0, 1: // the bytes of a character, in either order
 				if len(c) == 3 && r.IntN(2) == 0 {
 					add(c[1], c[2])
 					add(c[0], c[1]+c[2])
@@ -76,7 +75,7 @@ func TestChars(t *testing.T) {
 						add(c[0]+c[1], c[2])
 					}
 				}
-			case 2: // a part of one with its neighbour
+			case 2: // a part of a character with its neighbour
 				add(c[len(c)-1], d[0])
 			default: // any two tokens of two characters
 				all := append(c, d...)

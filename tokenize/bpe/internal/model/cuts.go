@@ -7,11 +7,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// cuts knows places where a piece can be cut without changing its tokens: every
-// merge puts two neighbouring characters into one token, so between characters
-// that are neighbours in no token's spelling nothing can ever merge. Models that
-// see whole texts as one piece (SentencePiece style) profit: a text falls into
-// words, which repeat, and the cache serves them.
+// cuts finds places where a piece can be cut without changing its tokens. Every merge joins two adjacent characters
+// in one token, so nothing merges between characters that are adjacent in no token's spelling. This helps models that
+// take whole texts as one piece (SentencePiece style): a text falls into words, which repeat and are cached.
 type cuts struct {
 	// glue holds the characters after which wordMark does not begin a new part.
 	glue map[rune]bool
@@ -20,9 +18,8 @@ type cuts struct {
 // wordMark is the character that stands for a space in SentencePiece models.
 const wordMark = "\u2581"
 
-// newCuts returns nil where the conditions do not hold: unknown characters must
-// all be spelled as bytes, so that a token's width follows from its id, and no
-// merge may involve a byte token, whose spelling is not its text.
+// newCuts returns nil unless the conditions hold: unknown characters are all spelled as bytes, so that a token's
+// width follows from its id, and no merge involves a byte token, whose spelling is not its text.
 func newCuts(m *Model) *cuts {
 	if m.Prefix != "" || m.Suffix != "" || m.IgnoreMerges || !m.ByteFallback {
 		return nil
@@ -50,7 +47,7 @@ func newCuts(m *Model) *cuts {
 	return c
 }
 
-// learn notes the characters before a mark inside a token.
+// learn adds to glue the characters before a mark inside a token.
 func (c *cuts) learn(token string) {
 	for at := 1; at < len(token); {
 		k := strings.Index(token[at:], wordMark)

@@ -2,8 +2,7 @@ package model
 
 import "slices"
 
-// sym is a token under construction: id, how many initial symbols it spans and
-// how many bytes of the piece.
+// sym is a token under construction: its id, and how many initial symbols and bytes of the piece it spans.
 type sym struct {
 	id, n, w int32
 }
@@ -29,22 +28,22 @@ type merger struct {
 	out   []sym
 }
 
-// merged is a sequence that was merged as a whole: initial symbols and tokens.
+// merged is a sequence of initial symbols and the tokens that merging it gave.
 type merged struct{ initial, tokens []sym }
 
 const (
-	// shortLen is the number of symbols up to which scanning for the best pair
-	// beats the blocks, and smallLen a power of two from there on.
+	// shortLen is the number of symbols up to which scanning for the best pair is faster than blocks. smallLen is a
+	// power of two, at least shortLen.
 	shortLen = 32
 	smallLen = 32
-	// chunkLen is the number of symbols that are merged at once; longer pieces
-	// are merged in overlapping chunks, whose working memory stays in cache.
+	// chunkLen is the number of symbols merged at once. Longer pieces are merged in overlapping chunks, whose working
+	// memory stays in cache.
 	chunkLen = 256
 	overlap  = 16
 )
 
-// merge applies the merges to the n symbols of a piece, lowest rank first,
-// leftmost among equals, and returns the tokens, in m's memory.
+// merge applies the merges to the n symbols of a piece, lowest rank first, leftmost among equals. It returns the
+// tokens in memory of m.
 func (m *merger) merge(n int, piece symbols) []sym {
 	if n > blocksLen {
 		return m.long(n, piece)
@@ -53,7 +52,7 @@ func (m *merger) merge(n int, piece symbols) []sym {
 	return m.whole(m.read)
 }
 
-// whole merges s at once, whatever its length, and returns the tokens in s's memory.
+// whole merges s at once, whatever its length, and returns the tokens in the memory of s.
 func (m *merger) whole(s []sym) []sym {
 	switch {
 	case len(s) < 2:
@@ -66,7 +65,7 @@ func (m *merger) whole(s []sym) []sym {
 	return m.queue(s)
 }
 
-// short looks at every pair for each merge.
+// short scans all pairs for each merge.
 func (m *merger) short(s []sym) []sym {
 	var ids [smallLen]int32
 	for i := range s {
@@ -88,7 +87,7 @@ func (m *merger) short(s []sym) []sym {
 	return out
 }
 
-// small appends the tokens that up to smallLen symbols are merged into.
+// small appends the tokens of up to smallLen symbols.
 func (m *merger) small(dst, symbols []int32) []int32 {
 	var ids [smallLen]int32
 	n := copy(ids[:], symbols)
@@ -99,9 +98,8 @@ func (m *merger) small(dst, symbols []int32) []int32 {
 	return dst
 }
 
-// shrink merges the n symbols in ids, n ≤ smallLen. A token lies where its first
-// symbol lay; the result says where each ends. The pairs are kept as rank and place
-// in one number, so that the least of them is found without branches.
+// shrink merges the n symbols in ids, n ≤ smallLen. Each token replaces its first symbol; the result is where each
+// token ends. A pair is stored as rank and place in one number, so that the least is found without branches.
 func (m *merger) shrink(ids *[smallLen]int32, n int) *[smallLen]uint8 {
 	const mask = smallLen - 1
 	keys, before, next := &m.few.keys, &m.few.before, &m.few.next
@@ -140,8 +138,8 @@ func (m *merger) shrink(ids *[smallLen]int32, n int) *[smallLen]uint8 {
 	}
 }
 
-// queue keeps the pairs in a heap ordered by rank, then place. An entry is stale
-// when the pair at its place has another rank by now.
+// queue merges s with a heap of pairs ordered by rank, then place. An entry is stale if the pair at its place has
+// another rank by now.
 func (m *merger) queue(s []sym) []sym {
 	n := len(s)
 	if cap(m.rank) < n {
@@ -184,7 +182,7 @@ func (m *merger) queue(s []sym) []sym {
 			prev[k] = i
 			rank[i] = m.pairs.find(s[i].id, s[k].id)
 			if rank[i] != noRank {
-				// the new pair takes the place of the entry just used
+				// the new pair replaces the entry just used
 				h[0] = uint64(rank[i])<<32 | uint64(i)
 				down(h, 0)
 				placed = true
@@ -208,16 +206,14 @@ func (m *merger) queue(s []sym) []sym {
 	return out
 }
 
-// long merges chunk after chunk. Two facts make that exact for any table of
-// merges. Adjacent tokens of an encoding are the encoding of the text they span;
-// and a sequence is the encoding of its text if each two neighbours are the
-// encoding of theirs: merges inside a token do not depend on what surrounds it
-// until some merge crosses a boundary, and the first to cross one would cross it
-// in the two neighbours alone, too. So a chunk may be joined to what is there at
-// any common boundary whose two sides are such neighbours.
+// long merges chunk by chunk. Two facts make that exact for any table of merges. Adjacent tokens of an encoding are
+// the encoding of the text they span. And a sequence is the encoding of its text if every two neighbours are the
+// encoding of theirs: merges inside a token do not depend on its surroundings until a merge crosses a boundary, and
+// the first such merge would also cross it in the two neighbours alone. So a chunk can be joined to the tokens before
+// it at any common boundary whose two sides are such neighbours.
 func (m *merger) long(n int, piece symbols) []sym {
 	out := m.out[:0]
-	end := 0 // initial symbols covered by out
+	end := 0 // number of initial symbols that out covers
 	for over := overlap; end < n; {
 		keep, at := len(out), end
 		for keep > 0 && end-at < over {
@@ -239,8 +235,8 @@ func (m *merger) long(n int, piece symbols) []sym {
 	return out
 }
 
-// again merges a part of a piece, or takes the last one's tokens where the symbols
-// are the same: long pieces are often one character over and over.
+// again merges a part of a piece, or returns last's tokens if the symbols are the same: long pieces are often one
+// repeated character.
 func (m *merger) again(last *merged, piece symbols, from, to int) []sym {
 	m.read = piece(m.read[:0], from, to)
 	if !slices.Equal(m.read, last.initial) {
@@ -250,9 +246,9 @@ func (m *merger) again(last *merged, piece symbols, from, to int) []sym {
 	return last.tokens
 }
 
-// join finds a boundary common to out (from its token keep, which begins at
-// initial symbol at) and chunk (which begins there, too) that may be a boundary
-// of the whole. It returns how much of out to keep and where chunk goes on.
+// join finds a boundary common to out, from its token keep on, and chunk, which both start at initial symbol at, that
+// may be a boundary of the whole encoding. It returns how many tokens of out to keep and the token of chunk that
+// follows.
 func (m *merger) join(piece symbols, out, chunk []sym, keep, at, end int) (cut, pos int, ok bool) {
 	a, b := at, at
 	i, j := keep, 0
@@ -278,8 +274,8 @@ func (m *merger) join(piece symbols, out, chunk []sym, keep, at, end int) (cut, 
 	}
 }
 
-// neighbours reports whether x, which ends at initial symbol p, and y, which
-// begins there, are the encoding of what they span.
+// neighbours reports whether x, which ends at initial symbol p, and y, which begins there, are the encoding of the
+// text they span.
 func (m *merger) neighbours(piece symbols, x, y sym, p int) bool {
 	got := m.again(&m.probe, piece, p-int(x.n), p+int(y.n))
 	return len(got) == 2 && got[0].n == x.n && got[0].id == x.id && got[1].id == y.id

@@ -8,8 +8,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// naive applies the merges as the definition says: the lowest rank anywhere,
-// leftmost among equals, until none is left.
+// naive applies the merges by definition: the lowest rank anywhere, leftmost among equals, until none is left.
 func naive(p *Pairs, s []sym) []sym {
 	s = append([]sym(nil), s...)
 	for {
@@ -27,8 +26,8 @@ func naive(p *Pairs, s []sym) []sym {
 	}
 }
 
-// TestMerge compares every way of merging with the definition, on random tables
-// of merges: dense ones, whose tokens grow long, and sparse ones.
+// TestMerge compares every merging algorithm with the definition, for random dense tables, whose tokens grow long,
+// and sparse ones.
 func TestMerge(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 20
@@ -69,9 +68,9 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestPrunedMerges: tables of all the ways to cut each token in two merge as they do with
-// the ways left out that never happen, and tell rightly what merges across a seam. Some
-// tokens come before the tokens that they are made of, as in published files.
+// TestPrunedMerges: tables with all the ways to cut each token in two merge as without the ways that never happen,
+// and apart is right about merges across a seam. Some tokens come before the tokens that they are made of, as in
+// published files.
 func TestPrunedMerges(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed = 21
@@ -108,7 +107,7 @@ func TestPrunedMerges(t *testing.T) {
 				if one && two {
 					all.Add(a, b, int32(id), rank)
 					some.Add(a, b, int32(id), rank)
-					rank += uint32(round % 2) // of tokens, or of merges
+					rank += uint32(round % 2) // ranks of tokens, or of merges
 				}
 			}
 			rank++

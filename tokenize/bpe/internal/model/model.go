@@ -14,38 +14,38 @@ type Model struct {
 	Vocab *Vocab
 	Pairs *Pairs
 
-	// IgnoreMerges takes a piece that is a vocabulary entry as that token.
+	// IgnoreMerges encodes a piece that is a vocabulary entry as that token.
 	IgnoreMerges bool
-	// FuseUnk makes one unknown token of neighbours.
+	// FuseUnk joins adjacent unknown tokens to one.
 	FuseUnk bool
-	// ByteFallback spells what is not in the vocabulary as <0xNN> tokens.
+	// ByteFallback spells text that is not in the vocabulary as <0xNN> tokens.
 	ByteFallback bool
-	// Unk is the unknown token, −1 for none.
+	// Unk is the unknown token, −1 if there is none.
 	Unk int32
-	// Exact gives offsets inside characters where a token ends there.
+	// Exact allows offsets inside characters, where a token ends there.
 	Exact bool
-	// Prefix goes before each symbol but the first, Suffix after the last one.
+	// Prefix is put before each symbol but the first, Suffix after the last.
 	Prefix, Suffix string
 
-	// bytes holds the symbol of each byte where the model is byte-level.
+	// bytes holds the symbol of each byte if the model is byte-level.
 	bytes [256]int32
 	raw   bool
-	// fallback holds the <0xNN> tokens, −1 for none.
+	// fallback holds the <0xNN> tokens, −1 for missing ones.
 	fallback [256]int32
 	ascii    [128]int32
-	width    []int32 // by id, bytes of a piece that the token covers: of raw bytes where raw, else of the spelling
-	near     []uint8 // the same, or wide, which stays in cache
-	widest   int     // the greatest width
+	width    []int32 // by id: bytes of a piece that the token covers; raw bytes if raw, else bytes of the spelling
+	near     []uint8 // min(width, wide) by id, which stays in cache
+	widest   int     // the largest width
 	cuts     *cuts
 	chars    *chars
-	// unmade has a bit for each hash of what a token stands for that merging does not
-	// make, where raw and merges are ignored.
+	// unmade has a bit for each hash of the text of a token that merging does not make. It is set if the model is raw
+	// and ignores merges.
 	unmade []uint64
 }
 
-// Init prepares lookups: of Vocab, which is complete, while merges makes the pairs of it,
-// and of both after that. spell, not nil for byte-level models, gives the characters that
-// stand for bytes, and unspell appends a spelling's bytes.
+// Init prepares the lookup tables. Vocab must be complete; merges returns the pairs and runs while the vocabulary's
+// tables are built. For byte-level models spell returns the character that stands for a byte and unspell appends the
+// bytes of a spelling; spell is nil for others.
 func (m *Model) Init(spell func(byte) rune, unspell func(dst, spelling []byte) ([]byte, bool), merges func() (*Pairs, error)) error {
 	m.symbols(spell)
 	var tokens []charBytes
@@ -92,7 +92,7 @@ func (m *Model) symbols(spell func(byte) rune) {
 	}
 }
 
-// measure fills what else depends on the vocabulary alone.
+// measure fills the other tables that depend only on the vocabulary.
 func (m *Model) measure(unspell func(dst, spelling []byte) ([]byte, bool)) []charBytes {
 	m.width, m.near = make([]int32, m.Vocab.Size()), make([]uint8, m.Vocab.Size())
 	var tokens []charBytes
@@ -145,21 +145,20 @@ func (m *Model) learnUnmade(unspell func(dst, spelling []byte) ([]byte, bool)) {
 
 func (m *Model) unmadeHash(b []byte) uint64 { return hashBytes(b) & uint64(64*len(m.unmade)-1) }
 
-// mayKnow reports whether a token that merging does not make may stand for piece.
+// mayKnow reports whether piece may be the text of a token that merging does not make.
 func (m *Model) mayKnow(piece []byte) bool {
 	h := m.unmadeHash(piece)
 	return len(piece) <= m.widest && m.unmade[h>>6]>>(h&63)&1 != 0
 }
 
-// Raw reports whether pieces can be given as plain bytes: every byte has a symbol.
+// Raw reports whether the model takes pieces as plain bytes: every byte has a symbol.
 func (m *Model) Raw() bool { return m.raw }
 
-// Width returns the number of bytes that token id stands for in the text of a
-// byte-level model.
+// Width returns the number of bytes of text that token id of a byte-level model stands for.
 func (m *Model) Width(id ID) int { return int(m.width[id]) }
 
-// AppendRanges appends the ranges of ids, those of text from byte at on, plus shift: of
-// whole characters, unless the model has exact ranges.
+// AppendRanges appends the ranges of ids, which cover text from byte at on, plus shift. Ranges are widened to whole
+// characters unless the model is Exact.
 func (m *Model) AppendRanges(dst []int32, ids []ID, text []byte, at, shift int) []int32 {
 	first, begin := len(dst), at
 	dst = slices.Grow(dst, 2*len(ids))[:first+2*len(ids)]
@@ -179,11 +178,11 @@ func (m *Model) AppendRanges(dst []int32, ids []ID, text []byte, at, shift int) 
 	return dst
 }
 
-// wide is in place of a width that is not less.
+// wide replaces widths that do not fit into near.
 const wide = math.MaxUint8
 
-// seam returns where the range of a token that ends at a byte of piece ends, and the
-// range of the next one begins.
+// seam returns where the range of a token that ends at byte at of piece ends, and where the range of the next one
+// begins.
 func (m *Model) seam(piece []byte, at int) (end, begin int) {
 	end, begin = at, at
 	if !m.Exact {
@@ -197,7 +196,7 @@ func (m *Model) seam(piece []byte, at int) (end, begin int) {
 	return end, begin
 }
 
-// inside reports whether byte i of s is in the middle of a character.
+// inside reports whether byte i of s continues a character.
 func inside(s []byte, i int) bool { return i < len(s) && s[i]&0xC0 == 0x80 }
 
 // spelling returns the vocabulary's spelling of one byte.

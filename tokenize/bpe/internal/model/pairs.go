@@ -5,18 +5,17 @@ import (
 	"slices"
 )
 
-// Pairs maps two adjacent tokens to their merge. What a look-up costs is to wait for
-// memory, so the pairs of a left token lie together: the tokens at hand are looked up
-// again and again, and frequent ones stay in cache.
+// Pairs maps two adjacent tokens to their merge. The cost of a lookup is waiting for memory, so the pairs of a left
+// token are stored together: the current tokens are looked up repeatedly, and frequent ones stay in cache.
 type Pairs struct {
 	added []addedPair // until done
 	left  []rights    // by left token
-	// slots holds the pairs of each left token in turn, by open addressing: the right
-	// token plus one, then the rank; noRank where it is free, as half of them are or more.
+	// slots holds the pairs of each left token in turn, with open addressing: the right token plus one, then the
+	// rank. A free slot, at least half of them, has noRank.
 	slots []uint64
-	// into has the product of the pairs of a rank, nil where that is the rank.
+	// into is the product of the pairs of a rank, nil if the product is the rank itself.
 	into []int32
-	made []halves // by token; nil where into is not
+	made []halves // by token; nil if into is not nil
 }
 
 type addedPair struct {
@@ -24,27 +23,27 @@ type addedPair struct {
 	rank uint32
 }
 
-// rights says where the pairs of a left token are.
+// rights is the range of slots with the pairs of a left token.
 type rights struct {
 	first, mask uint32
 }
 
-// halves are the two tokens whose merge makes a token.
+// halves are the two tokens that merge to a token.
 type halves struct{ a, b int32 }
 
 const (
-	isFirst = -1 // in place of a half: merging begins with the token
-	notMade = -2 // no text is merged into it
+	isFirst = -1 // instead of a half: merging begins with the token
+	notMade = -2 // merging never makes the token
 )
 
 // noRank is the rank of a pair that does not merge.
 const noRank = ^uint32(0)
 
-// NewPairs makes a table with room for n merges.
+// NewPairs returns a table with room for n merges.
 func NewPairs(n int) *Pairs { return &Pairs{added: make([]addedPair, 0, n), into: make([]int32, 0, n)} }
 
-// Add sets the merge of a and b. A pair that is there already takes the new rank. All
-// merges of a rank have the same product.
+// Add sets the rank and product of merging a and b. An existing pair gets the new rank. All merges of a rank have the
+// same product.
 func (p *Pairs) Add(a, b, into int32, rank uint32) {
 	p.added = append(p.added, addedPair{a, b, rank})
 	for int(rank) >= len(p.into) {
@@ -53,9 +52,8 @@ func (p *Pairs) Add(a, b, into int32, rank uint32) {
 	p.into[rank] = into
 }
 
-// done ends the adding of merges; look-ups come after it. first are the tokens that
-// merging begins with, where those of one text are one token, else nil; known says that
-// made is to have no token that text is never merged into.
+// done ends the adding of merges; lookups are valid only after it. first are the tokens with which merging begins if
+// each text has a single one, else nil. With known set, made has no token that merging never makes.
 func (p *Pairs) done(first []int32, known bool) {
 	single, ordered := p.order(first)
 	p.build(p.added)
@@ -67,9 +65,9 @@ func (p *Pairs) done(first []int32, known bool) {
 	p.added = nil
 }
 
-// order makes ranks of products, where merges are listed by what they make. That changes
-// nothing: merging the text of a token goes one way, so one merge at most makes it, and
-// the ranks of others do not matter. single says that no token has several.
+// order replaces ranks by products if merges are listed in the order of their products. That does not change results:
+// merging the text of a token is deterministic, so at most one merge makes it, and the ranks of the others do not
+// matter. single reports whether each token has only one merge.
 func (p *Pairs) order(first []int32) (single, ordered bool) {
 	most := slices.Max(append(slices.Clone(first), -1))
 	for _, x := range p.added {
@@ -104,10 +102,10 @@ func (p *Pairs) order(first []int32) (single, ordered bool) {
 	return single, true
 }
 
-// live fills made, and returns the merges but those of tokens that another one makes:
-// files made from rank files name every way to cut a token in two. A merge happens if the
-// ones before it leave its tokens side by side in the text of both. In some files a few
-// tokens are made of younger ones only; they count as not made, and so do those made of them.
+// live fills made and returns the merges without those whose token another merge makes: files made from rank files
+// list every way to cut a token in two. A merge happens if the earlier merges leave its two tokens side by side in
+// their joint text. In some files a few tokens are made only from later tokens; these and tokens made from them count
+// as not made.
 func (p *Pairs) live(all bool) []addedPair {
 	for _, x := range p.added {
 		to := &p.made[x.rank]
@@ -121,9 +119,8 @@ func (p *Pairs) live(all bool) []addedPair {
 	})
 }
 
-// apart reports whether the merges of ranks below a limit leave a and b side by side in
-// the text of both, if that is known. They do if no half of them that lies at the seam, or
-// half of a half, merges across it before it becomes part of the next.
+// apart reports whether the merges of ranks below limit are known to leave a and b side by side in their joint text.
+// They do if no half at the seam, or half of a half, merges across the seam before it becomes part of the next.
 func (p *Pairs) apart(a, b int32, limit uint32) bool {
 	for p.find(a, b) >= limit {
 		x, y := p.made[a], p.made[b]
@@ -134,14 +131,14 @@ func (p *Pairs) apart(a, b int32, limit uint32) bool {
 			return true
 		case y.a == isFirst || x.a != isFirst && a > b: // a was made last
 			limit, a = uint32(a), x.b
-		default: // what lies left goes first, in the same rank, too
+		default: // the left one goes first, also within a rank
 			limit, b = uint32(b)+1, y.a
 		}
 	}
 	return false
 }
 
-// build makes the table of some merges.
+// build builds the table of the given merges.
 func (p *Pairs) build(pairs []addedPair) {
 	most := int32(-1)
 	for _, x := range pairs {
@@ -164,19 +161,19 @@ func (p *Pairs) build(pairs []addedPair) {
 	}
 }
 
-// slot returns the slot of a pair, or the free one where it would go.
+// slot returns the slot of a pair, or the free slot for it.
 func (p *Pairs) slot(a, b int32) *uint64 {
 	l := &p.left[a]
 	for i := uint32(b) * 0x9E3779B1 >> 6; ; i++ {
 		s := &p.slots[l.first+i&l.mask]
-		// free or found in one branch: which of them it is, is anyone's guess
+		// one branch for free or found: separate ones are unpredictable
 		if right := *s >> 32; right*(right^uint64(uint32(b+1))) == 0 {
 			return s
 		}
 	}
 }
 
-// each visits the pairs.
+// each calls visit for all pairs.
 func (p *Pairs) each(visit func(a, b int32, rank uint32)) {
 	for a, l := range p.left {
 		for _, s := range p.slots[l.first : l.first+l.mask+1] {
@@ -187,7 +184,7 @@ func (p *Pairs) each(visit func(a, b int32, rank uint32)) {
 	}
 }
 
-// find returns the rank of a and b, noRank for none.
+// find returns the rank of the pair a, b, noRank if it does not merge.
 func (p *Pairs) find(a, b int32) uint32 {
 	if uint(a) >= uint(len(p.left)) {
 		return noRank
@@ -195,7 +192,7 @@ func (p *Pairs) find(a, b int32) uint32 {
 	return uint32(*p.slot(a, b))
 }
 
-// merge is find with the product, −1 for none.
+// merge returns the rank and the product of the pair a, b, or noRank and −1.
 func (p *Pairs) merge(a, b int32) (rank uint32, into int32) {
 	if rank = p.find(a, b); rank == noRank {
 		return rank, -1
@@ -203,7 +200,7 @@ func (p *Pairs) merge(a, b int32) (rank uint32, into int32) {
 	return rank, p.product(rank)
 }
 
-// product returns the token that the pairs of a rank make.
+// product returns the product of the pairs of a rank.
 func (p *Pairs) product(rank uint32) int32 {
 	if p.into == nil {
 		return int32(rank)
@@ -211,7 +208,7 @@ func (p *Pairs) product(rank uint32) int32 {
 	return p.into[rank]
 }
 
-// key returns what a place holds for the pair of a and b: its rank, then the place.
+// key returns the key of the pair a, b at a place: its rank, then the place.
 func (p *Pairs) key(a, b int32, place uint32) uint64 {
 	return uint64(p.find(a, b))<<32 | uint64(place)
 }

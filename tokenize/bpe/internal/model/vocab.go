@@ -1,5 +1,5 @@
-// Package model is byte pair encoding itself: the vocabulary, the merges, the
-// merging of a piece and what is remembered of pieces.
+// Package model implements byte pair encoding: the vocabulary, the merges, the merging of a piece and a cache of
+// pieces.
 package model
 
 import (
@@ -11,14 +11,14 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// MaxID bounds token ids: a larger one in a file is taken for damage, because
-// tables indexed by id are allocated up to the largest.
+// MaxID bounds token ids. A larger id in a file counts as damage, because tables indexed by id are allocated up to
+// the largest.
 const MaxID = 1 << 24
 
-// Vocab maps spellings to ids and back. It is filled once and then read-only.
+// Vocab maps spellings to ids and back. It is read-only after it has been filled.
 type Vocab struct {
 	arena []byte
-	pos   []uint64 // by id: offset<<32 | length, +1 in the length for presence
+	pos   []uint64 // by id: offset<<32 | length+1, 0 if there is none
 	table []uint32 // open addressing: bits of the spelling's hash, then id+1
 	count int
 }
@@ -50,25 +50,25 @@ func hashBytes(b []byte) uint64 {
 	return mix(h^w, mix1)
 }
 
-// table returns n zeros in pages that are written: one that is read first takes two faults,
-// and the second one stops the other threads.
+// table returns n zero values in pages that have been written. A page that is read first takes two faults, and the
+// second one stops the other threads.
 func table[T any](n int) []T {
 	var zero T
 	t := make([]T, n)
-	for i := 0; i < n; i += 64 { // less than a page, of the entries here
+	for i := 0; i < n; i += 64 { // less than a page for all T used here
 		t[i] = zero
 	}
 	return t
 }
 
-// NewVocab makes an empty vocabulary with room for n entries of bytes in all.
+// NewVocab returns an empty vocabulary with room for n entries and the given number of bytes in total.
 func NewVocab(n, bytes int) *Vocab {
 	size := 1 << max(4, bits.Len(uint(n+n/2)))
 	return &Vocab{arena: make([]byte, 0, bytes), pos: make([]uint64, 0, n), table: table[uint32](size)}
 }
 
-// Add sets the id of a spelling. A spelling that is there already moves to the
-// new id, as in the reference, whose vocabulary is a map.
+// Add sets the id of a spelling. An existing spelling moves to the new id, as in the reference, whose vocabulary is a
+// map.
 func (v *Vocab) Add(spelling []byte, id int) error {
 	if id < 0 || id >= MaxID {
 		return fmt.Errorf("token id %d is outside [0, %d)", id, MaxID)
@@ -101,11 +101,10 @@ func (v *Vocab) grow() {
 	}
 }
 
-// entryID is the id in a slot, −1 where that is free.
+// entryID returns the id in a slot, −1 if it is free.
 func entryID(e uint32) int { return int(e&(1<<idBits-1)) - 1 }
 
-// find returns the slot of a spelling, or the free slot where it would go, and the
-// bits of its hash that a slot holds.
+// find returns the slot of a spelling, or the free slot for it, and the bits of its hash that a slot holds.
 func (v *Vocab) find(spelling []byte) (slot int, tag uint32) {
 	mask := uint64(len(v.table) - 1)
 	h := hashBytes(spelling)
@@ -116,7 +115,7 @@ func (v *Vocab) find(spelling []byte) (slot int, tag uint32) {
 			return int(i), tag
 		}
 		if e>>idBits != tag>>idBits {
-			continue // most of what is there by chance is seen to be, without waiting for its spelling
+			continue // rejects most collisions without loading the spelling
 		}
 		p := v.pos[entryID(e)]
 		if int(uint32(p))-1 == len(spelling) && bytes.Equal(v.arena[p>>32:][:len(spelling)], spelling) {
@@ -125,13 +124,13 @@ func (v *Vocab) find(spelling []byte) (slot int, tag uint32) {
 	}
 }
 
-// Find returns the id of a spelling, −1 for none.
+// Find returns the id of a spelling, −1 if there is none.
 func (v *Vocab) Find(spelling []byte) int32 {
 	slot, _ := v.find(spelling)
 	return int32(entryID(v.table[slot]))
 }
 
-// FindAll is Find for up to Many spellings at once: the waits for memory overlap.
+// FindAll is Find for up to Many spellings at once, with overlapping memory accesses.
 func (v *Vocab) FindAll(ids []int32, spellings [][]byte) {
 	mask := uint64(len(v.table) - 1)
 	var tags [Many]uint32
@@ -153,7 +152,7 @@ func (v *Vocab) FindAll(ids []int32, spellings [][]byte) {
 	}
 }
 
-// Many is how many spellings can be looked up at once.
+// Many is the maximum number of spellings in a call of FindAll.
 const Many = 128
 
 // Bytes returns the spelling of id; the caller must not change it.

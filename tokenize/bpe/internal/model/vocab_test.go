@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// TestVocab: a vocabulary is the map that it stands for, whatever moves and however it
-// grew, looked up one by one, many at once or near a guess.
+// TestVocab: a vocabulary equals a map, whatever entries move and however it grew, for lookups one by one and many at
+// once.
 func TestVocab(t *testing.T) {
 	kit.OneGoroutine(t)
 	r := rand.New(rand.NewPCG(7, 0))

@@ -6,8 +6,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// Word is a token of a spelled piece: its id and how many bytes of the piece it
-// covers.
+// Word is a token of a spelled piece: its id and the number of bytes of the piece that it covers.
 type Word struct {
 	ID    ID
 	Bytes int32
@@ -35,8 +34,7 @@ func (w *Worker) AppendWord(dst []Word, piece []byte) ([]Word, error) {
 	return dst, nil
 }
 
-// appendPart is appendWord by way of what is remembered; only models whose widths
-// follow from the ids have cuts.
+// appendPart is appendWord with the cache. Only models whose token widths follow from the ids have cuts.
 func (w *Worker) appendPart(dst []Word, part []byte) ([]Word, error) {
 	if len(part) > maxLongKey {
 		return w.appendWord(dst, part)
@@ -80,7 +78,7 @@ func (w *Worker) appendWord(dst []Word, piece []byte) ([]Word, error) {
 			flush()
 			syms = append(syms, sym{id: id, n: 1, w: int32(size)})
 		case m.ByteFallback && m.spelled(piece[i:i+size]):
-			// a pending unknown token stays pending: that is what the reference does
+			// a pending unknown token stays pending, as in the reference
 			for _, b := range piece[i : i+size] {
 				syms = append(syms, sym{id: m.fallback[b], n: 1, w: 1})
 			}
@@ -105,11 +103,10 @@ func (w *Worker) appendWord(dst []Word, piece []byte) ([]Word, error) {
 	return dst, nil
 }
 
-// MissingUnk is the value of Unk for an unknown token that the vocabulary lacks:
-// text that needs it is an error.
+// MissingUnk is the value of Unk for an unknown token that the vocabulary lacks: text that needs it is an error.
 const MissingUnk = -2
 
-// symbol returns the id of the initial symbol at piece[i:i+size], −1 for none.
+// symbol returns the id of the initial symbol at piece[i:i+size], −1 if there is none.
 func (w *Worker) symbol(piece []byte, i, size int) int32 {
 	m := w.m
 	first, last := i == 0, i+size == len(piece)

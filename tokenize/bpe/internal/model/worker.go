@@ -5,14 +5,13 @@ import (
 	"unicode/utf8"
 )
 
-// Worker encodes pieces for one caller at a time and remembers their ids: pieces
-// recur even where text does not. It needs no locks, since callers do not share it.
+// Worker encodes pieces for one caller at a time and caches their ids, since pieces recur even in new text. Callers
+// do not share it, so it needs no locks.
 //
-// A piece of up to 16 bytes that gives up to 3 ids lies in a slot of 32 bytes, in one
-// of two places, where the newest of two displaces the other's successor. So does a
-// part of a piece, see parts. Pieces of more bytes, up to 256, lie in a store that is
-// emptied when full, and so do the ids where they are more. Both grow with what they
-// hold; together they take at most 10 MiB.
+// A piece of up to 16 bytes with up to 3 ids is in one of two adjacent slots of 32 bytes; a hit moves it to the first
+// slot and a new piece replaces the second. The same holds for parts of pieces, see parts. Longer pieces, up to 256
+// bytes, and longer lists of ids are in a store that is emptied when full. Both grow with their content and take at
+// most 10 MiB together.
 type Worker struct {
 	m *Model
 	merger
@@ -26,11 +25,11 @@ type Worker struct {
 	ids   []ID // of one piece
 }
 
-// slot holds a piece and its ids; two neighbours share a cache line.
+// slot holds a piece and its ids. Two adjacent slots share a cache line.
 type slot struct {
 	a, b uint64          // the bytes of the piece, then zeros
-	ids  [maxShortIDs]ID // of more, where longStore holds them
-	meta uint32          // bytes, and ids (0 for more than 3); 0 for a free slot
+	ids  [maxShortIDs]ID // for more than 3 ids: what longStore.hold returned
+	meta uint32          // number of bytes and of ids (0 for more than 3); 0 for a free slot
 }
 
 const (
@@ -40,39 +39,38 @@ const (
 	maxShortIDs = 3
 	maxLongKey  = 256
 
-	// partTag is added to the length of a part of a piece, which is another key than a
-	// piece of the same bytes: where merges are ignored it may have other ids.
+	// partTag is added to the length of a part of a piece, to distinguish it from a piece of the same bytes, which
+	// may have other ids if merges are ignored.
 	partTag    = maxShortKey
 	maxPartKey = maxShortKey - 1
 	lengthMask = 1<<5 - 1
 )
 
-// Splitter cuts text into pieces: Ends appends the ends of the pieces of s from i on
-// to dst, until that is full or s ends.
+// Splitter cuts text into pieces: Ends appends the ends of the pieces of s from i on to dst, until dst is full or s
+// ends.
 type Splitter interface {
 	Ends(dst []int32, s []byte, i int) []int32
 }
 
-// NewWorker returns a worker that has seen nothing.
+// NewWorker returns a worker with an empty cache.
 func (m *Model) NewWorker() *Worker {
 	return &Worker{m: m, merger: merger{pairs: m.Pairs}, slots: make([]slot, firstSlots)}
 }
 
-// mostResting is how many symbols and bytes of pieces a worker has room for between calls.
+// mostResting is the number of symbols and bytes of pieces for which a worker keeps room between calls.
 const mostResting = 1 << 15
 
-// Rest lets go of what only long pieces need. What is remembered of pieces stays.
+// Rest frees the memory that only long pieces need. The cache is kept.
 func (w *Worker) Rest() {
 	if cap(w.syms)+cap(w.text)+cap(w.ids)+cap(w.read)+cap(w.out)+cap(w.heap) > mostResting {
 		w.merger, w.syms, w.text, w.ids = merger{pairs: w.m.Pairs}, nil, nil, nil
 	}
 }
 
-// key is a piece of up to 16 bytes: its bytes in two words, then zeros, and its hash.
+// key is a piece of up to 16 bytes, zero-padded in two words, and its hash.
 type key struct{ a, b, hash uint64 }
 
-// low and high keep the bytes of a piece of n bytes in the first and second word; n may
-// have a partTag.
+// low and high mask the bytes of a piece of n bytes in the first and second word; n may have a partTag.
 var low, high = func() (low, high [lengthMask + 1]uint64) {
 	for k := range low {
 		n := k
@@ -89,7 +87,7 @@ var low, high = func() (low, high [lengthMask + 1]uint64) {
 	return low, high
 }()
 
-// keyOf returns the key of the n bytes of s from i on, n ≤ 16 or with a partTag.
+// keyOf returns the key of the bytes of s from i on; n is their number, at most 16, or that plus a partTag.
 func keyOf(s []byte, i, n int) key {
 	if i+maxShortKey <= len(s) {
 		return newKey(binary.LittleEndian.Uint64(s[i:]), binary.LittleEndian.Uint64(s[i+8:]), n)
@@ -104,32 +102,32 @@ func newKey(a, b uint64, n int) key {
 	return key{a, b, mix(a^mix1, b^mix2^uint64(n)<<56)}
 }
 
-// place returns the two slots that a piece may lie in.
+// place returns the two slots in which a piece may be.
 func (w *Worker) place(hash uint64) *[2]slot {
 	return (*[2]slot)(w.slots[hash&uint64(len(w.slots)-1)&^1:])
 }
 
-// find returns the slot of a piece of n bytes, nil for none.
+// find returns the slot of a piece of n bytes, nil if there is none.
 func (w *Worker) find(k *key, n int) *slot {
 	pair := w.place(k.hash)
 	if x := &pair[0]; x.holds(k, n) {
 		return x
 	}
 	if x := &pair[1]; x.holds(k, n) {
-		pair[0], pair[1] = pair[1], pair[0] // what recurs stays
+		pair[0], pair[1] = pair[1], pair[0] // recurring pieces stay
 		return &pair[0]
 	}
 	return nil
 }
 
-// holds reports whether x is the slot of a piece of n bytes, without a branch for each
-// of the three. Go gives ^ and | one precedence.
+// holds reports whether x holds the piece k of n bytes, with one branch for three comparisons. In Go ^ and | have the
+// same precedence.
 func (x *slot) holds(k *key, n int) bool {
 	return (x.a^k.a)|(x.b^k.b)|uint64(x.meta&lengthMask^uint32(n)) == 0
 }
 
-// Append appends the ids of the pieces of s, text of a byte-level model, to dst. It begins
-// with the piece at byte i, and returns where it ended: soon after byte to, or with s.
+// Append appends the ids of the pieces of s, text of a byte-level model, to dst. It starts with the piece at byte i
+// and returns where it ended: soon after byte to, or at the end of s.
 func (w *Worker) Append(dst []ID, s []byte, i, to int, sp Splitter) ([]ID, int) {
 	for i < min(to, len(s)) {
 		for _, end := range sp.Ends(w.ends[:0], s, i) {
@@ -148,7 +146,7 @@ func (w *Worker) Append(dst []ID, s []byte, i, to int, sp Splitter) ([]ID, int) 
 				continue
 			}
 			if l := len(dst); cap(dst)-l >= maxShortIDs {
-				// three stores and a cut cost less than a branch on the number
+				// three stores and a reslice are cheaper than a branch on the count
 				*(*[maxShortIDs]ID)(dst[l : l+maxShortIDs]) = x.ids
 				dst = dst[:l+x.count()]
 			} else {
@@ -176,8 +174,8 @@ func (w *Worker) AppendPiece(dst []ID, piece []byte) []ID {
 
 func (x *slot) count() int { return int(x.meta >> 5 & 3) }
 
-// appendNew encodes a short piece that is not remembered, and remembers it; or one of
-// many ids, in slot x.
+// appendNew encodes a short piece without cached ids in its slot: x is nil for a new piece, else a slot whose ids are
+// in the long store or were dropped from it.
 func (w *Worker) appendNew(dst []ID, piece []byte, k *key, x *slot) []ID {
 	if x != nil {
 		if ids := w.long.held(x.ids); ids != nil {
@@ -190,7 +188,7 @@ func (w *Worker) appendNew(dst []ID, piece []byte, k *key, x *slot) []ID {
 	return dst
 }
 
-// remember puts a piece, or a part of one, into slot x, nil for a new one.
+// remember caches the ids of a piece, or of a part of one, in slot x, or in a new slot if x is nil.
 func (w *Worker) remember(k *key, n int, ids []ID, x *slot) {
 	if x == nil {
 		if w.used++; 2*w.used > len(w.slots) && len(w.slots) < mostSlots {
@@ -210,8 +208,8 @@ func (w *Worker) remember(k *key, n int, ids []ID, x *slot) {
 	x.meta |= uint32(len(ids)) << 5
 }
 
-// grow makes eight times as many slots. A page of new memory costs as much as encoding 300
-// bytes, so few tables are made on the way to the largest.
+// grow makes the table eight times as large. A page of new memory costs as much as encoding 300 bytes, so the table
+// grows in few steps.
 func (w *Worker) grow() {
 	old := w.slots
 	w.slots, w.used = table[slot](min(8*len(old), mostSlots)), 0
@@ -229,7 +227,7 @@ func (w *Worker) grow() {
 	}
 }
 
-// appendLong encodes a piece of any length.
+// appendLong encodes a piece of more than 16 bytes.
 func (w *Worker) appendLong(dst []ID, piece []byte) []ID {
 	if len(piece) > maxLongKey || piece[0] >= 0xE0 && w.m.chars != nil {
 		return w.merged(dst, piece)
@@ -262,14 +260,13 @@ func (w *Worker) merged(dst []ID, piece []byte) []ID {
 	return w.parts(dst, piece)
 }
 
-// parts encodes a piece in parts between which nothing merges. Long pieces seldom recur,
-// their parts do. Of Chinese, Japanese and Korean text the characters tell where that is;
-// of names whose words begin in upper case the tokens there do, and where they merge the
-// piece is encoded as a whole.
+// parts encodes a piece in parts between which nothing merges, since long pieces seldom recur but their parts do. In
+// Chinese, Japanese and Korean text the characters determine where that is. In names with words that begin in upper
+// case the tokens at the seam do; if they merge, the piece is encoded as a whole.
 func (w *Worker) parts(dst []ID, piece []byte) []ID {
 	c, n := w.m.chars, len(piece)
 	first, from, last := len(dst), 0, rune(0)
-	seam := 0 // between the tokens of dst, to be looked at; 0 for none
+	seam := 0 // index of the token after a seam to check; 0 for none
 	for i := 0; ; {
 		r, end, word := rune(0), i+1, false
 		if i < n && piece[i] >= utf8.RuneSelf {
@@ -340,20 +337,20 @@ func (w *Worker) merge1(dst []ID, piece []byte) []ID {
 	return dst
 }
 
-// longStore remembers texts and their ids. It is emptied when full.
+// longStore caches texts and their ids. It is emptied when full.
 type longStore struct {
 	slots   []longSlot
 	used    int
 	text    []byte
 	ids     []ID
-	emptied int32 // how often
+	emptied int32 // how often it was emptied
 }
 
 type longSlot struct {
 	hash     uint64
 	text, id uint32 // where they begin
 	size     uint16 // bytes of text, 0 for a free slot
-	count    uint16 // ids
+	count    uint16 // number of ids
 }
 
 const (
@@ -373,7 +370,7 @@ func (s *longStore) slot(text []byte, h uint64) *longSlot {
 	}
 }
 
-// find returns the ids of text, nil for none.
+// find returns the ids of text, nil if they are not stored.
 func (s *longStore) find(text []byte, h uint64) []ID {
 	if s.slots == nil {
 		return nil
@@ -385,7 +382,7 @@ func (s *longStore) find(text []byte, h uint64) []ID {
 	return s.ids[x.id:][:x.count:x.count]
 }
 
-// put adds a text of 1 to 65,535 bytes that is not there.
+// put adds a text of 1 to 65,535 bytes that is not in the store.
 func (s *longStore) put(text []byte, h uint64, ids []ID) {
 	switch {
 	case s.slots == nil:
@@ -413,7 +410,7 @@ func (s *longStore) empty() {
 	s.emptied++
 }
 
-// hold stores ids and says where: their place, how many, and how often s was emptied.
+// hold stores ids. It returns where they begin, their number, and how often s was emptied.
 func (s *longStore) hold(ids []ID) [3]ID {
 	if len(s.ids)+len(ids) > mostLongIDs {
 		s.empty()
@@ -423,7 +420,7 @@ func (s *longStore) hold(ids []ID) [3]ID {
 	return [3]ID{at, ID(len(ids)), s.emptied}
 }
 
-// room returns s with room for n more of at most so many.
+// room returns s with room for n more elements, growing up to a capacity of most.
 func room[T any](s []T, n, most int) []T {
 	if n += len(s); n <= cap(s) {
 		return s
@@ -431,7 +428,7 @@ func room[T any](s []T, n, most int) []T {
 	return append(make([]T, 0, min(4*n, most)), s...)
 }
 
-// held returns what hold stored, nil if s was emptied since.
+// held returns the ids that hold stored, nil if s has been emptied since.
 func (s *longStore) held(at [3]ID) []ID {
 	if at[2] != s.emptied {
 		return nil

@@ -10,8 +10,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
-// A slot answers for its own piece alone: not for one that differs in a bit, or in its
-// length, whatever bits the rest has.
+// A slot holds only its own piece: not one that differs in a bit or in its length, whatever the other bits are.
 func TestSlotHoldsOnePiece(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -23,7 +22,7 @@ func TestSlotHoldsOnePiece(t *testing.T) {
 		k := keyOf(piece, 0, n)
 		x := slot{a: k.a, b: k.b, meta: uint32(n) | 1<<5}
 		require.True(t, x.holds(&k, n))
-		if n < maxShortKey { // a zero byte more
+		if n < maxShortKey { // one zero byte more
 			longer := keyOf(append(piece, 0), 0, n+1)
 			require.False(t, x.holds(&longer, n+1))
 		}
@@ -36,9 +35,8 @@ func TestSlotHoldsOnePiece(t *testing.T) {
 	}
 }
 
-// TestNearEqualPieces: of a great many pieces that are tokens each, and that differ from
-// others in a bit or a few, in their length, or in one of their two words alone, each
-// gives its own token, however often and in whatever order they come.
+// TestNearEqualPieces: each of very many pieces that are single tokens gives its own token, in any order and number.
+// They differ from each other in one or a few bits, in their length, or in only one of their two words.
 func TestNearEqualPieces(t *testing.T) {
 	kit.OneGoroutine(t)
 	const seed, most = 5, 40_000
@@ -73,7 +71,7 @@ func TestNearEqualPieces(t *testing.T) {
 		for i := range base {
 			base[i] = []byte{'a', 0, 0xFF, byte(r.Uint32())}[r.IntN(4)]
 		}
-		if r.IntN(2) == 0 { // the second word has every bit
+		if r.IntN(2) == 0 { // all bits of the second word are set
 			for i := 8; i < n; i++ {
 				base[i] = 0xFF
 			}
@@ -98,14 +96,14 @@ func TestNearEqualPieces(t *testing.T) {
 	require.True(t, m.Raw())
 	w := m.NewWorker()
 	for range 20 * most {
-		// from few at a time, so that they are met again before others displace them
+		// Drawn from few pieces at a time, so that they recur before others replace them.
 		id := (r.IntN(64) + r.IntN(2)*r.IntN(len(pieces))) % len(pieces)
 		require.Equal(t, []ID{ID(id)}, w.AppendPiece(nil, pieces[id]), "seed %d: %x", seed, pieces[id])
 	}
 }
 
-// TestManyIDs: pieces of more ids than a slot holds give theirs, whether they are new,
-// met again, or met after the store of such ids was emptied.
+// TestManyIDs: pieces with more ids than fit in a slot give their ids when new, when cached, and after the store of
+// such ids was emptied.
 func TestManyIDs(t *testing.T) {
 	kit.OneGoroutine(t)
 	const size, pieces = 300, 150_000
@@ -128,7 +126,7 @@ func TestManyIDs(t *testing.T) {
 	for i := range 2 * pieces {
 		n := i % pieces
 		if i%2 == 0 {
-			n = r.IntN(64) // met again and again
+			n = r.IntN(64) // recurs often
 		}
 		piece := []byte{byte(n), byte(n >> 8), byte(n >> 16), 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43}[:4+n%13]
 		got = w.AppendPiece(got[:0], piece)

@@ -13,7 +13,7 @@ type Normalizer func(u *uni.Tables, t *Text) error
 // Form is one of the four Unicode normal forms.
 type Form struct{ Compat, Compose bool }
 
-// Apply is the [Normalizer] of the form.
+// Apply is the [Normalizer] for the form.
 func (f Form) Apply(u *uni.Tables, t *Text) error {
 	if !f.Compose || t.Al != nil || t.patches != nil {
 		return t.transform(f.chars(u, make([]uni.Char, 0, utf8.RuneCount(t.Buf)), t.Buf, t.Most), 0)
@@ -38,7 +38,7 @@ func (f Form) chars(u *uni.Tables, dst []uni.Char, b []byte, most int) []uni.Cha
 	return dst
 }
 
-// flag marks the characters that may change, or take part in a change.
+// flag returns the flag of characters that may change or take part in a change.
 func (f Form) flag() uint16 {
 	if f.Compat {
 		return uni.NFKCNo
@@ -47,18 +47,17 @@ func (f Form) flag() uint16 {
 }
 
 const (
-	// near is the distance up to which two stretches that change are taken as one.
+	// near is the distance in bytes up to which two changed stretches are joined.
 	near = 32
-	// longStretch is the length from which a stretch takes in no other, so that
-	// what is needed to normalise it stays in the processor's cache.
+	// longStretch is the length in bytes from which a stretch is not joined with the next, so that the memory for
+	// normalising it stays in cache.
 	longStretch = 4096
 )
 
-// unsettled returns the stretches of b that are not in the composed form f. Where
-// a character may change or take part in a change, the stretch between the
-// characters around it that never do is normalised and compared.
+// unsettled returns the stretches of b that are not in the composed form f. Around a character that may change or
+// take part in a change, it normalises and compares the stretch between the nearest characters that never do.
 func (f Form) unsettled(u *uni.Tables, b []byte, most int) (spans [][2]int) {
-	start := 0 // of the last character without the flag
+	start := 0 // start of the last character without the flag
 	var buf []uni.Char
 	for i := 0; i < len(b); {
 		if n := plain(b[i:]); n > 0 {
@@ -90,7 +89,7 @@ func (f Form) unsettled(u *uni.Tables, b []byte, most int) (spans [][2]int) {
 	return spans
 }
 
-// same reports whether b is written as these characters.
+// same reports whether b is the encoding of chars.
 func same(chars []uni.Char, b []byte) bool {
 	for _, c := range chars {
 		r, size := utf8.DecodeRune(b)
@@ -146,7 +145,7 @@ func StripAccents(u *uni.Tables, t *Text) error {
 	return t.transform(chars, skip)
 }
 
-// Strip removes white space at the ends, at those that are asked for.
+// Strip removes white space at the chosen ends.
 func Strip(left, right bool) Normalizer {
 	return func(u *uni.Tables, t *Text) error {
 		a, b := 0, len(t.Buf)
@@ -165,19 +164,19 @@ func Strip(left, right bool) Normalizer {
 			b -= size
 		}
 		t.align()
-		base := t.Base // stripping is no cut: the text begins where it did
+		base := t.Base // the text still begins at its old Base
 		*t = t.Slice(a, b)
 		t.Base = base
 		return nil
 	}
 }
 
-// Prepend puts a string before a text that is not empty.
+// Prepend puts a string before a text unless the text is empty.
 func Prepend(s string) Normalizer {
 	return func(_ *uni.Tables, t *Text) error { return t.Prepend(s) }
 }
 
-// ReplaceString replaces a literal.
+// ReplaceString replaces all occurrences of a literal.
 func ReplaceString(old, content string) Normalizer {
 	return func(_ *uni.Tables, t *Text) error { return t.ReplaceString(old, content) }
 }

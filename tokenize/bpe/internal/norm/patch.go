@@ -6,22 +6,21 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// patch is a stretch of a text that was replaced, and the place of what follows:
-// a long text in which a few characters change keeps its origins without two
-// numbers per byte. The first patch of a text is an empty one in front.
+// patch is a replaced stretch of a text, with the origin of the text after it. With patches, a long text in which few
+// characters change needs no two numbers per byte for its origins. The first patch of a text is empty and at its
+// start.
 type patch struct {
 	from, to int
-	al       []int32 // as Text.Al, of the stretch
-	shift    int     // of what follows, up to the next patch: origin less position
+	al       []int32 // like Text.Al, for the stretch
+	shift    int     // origin minus position of the text after it, up to the next patch
 }
 
-// patchBefore returns the index of the last patch that begins at or before
-// byte p of the patched text.
+// patchBefore returns the index of the last patch that begins at or before byte p of the patched text.
 func (t *Text) patchBefore(p int) int {
 	return sort.Search(len(t.patches), func(i int) bool { return t.patches[i].from > p }) - 1
 }
 
-// patched returns the origin of the character that byte i of t belongs to.
+// patched returns the origin of the character that contains byte i of t.
 func (t *Text) patched(i int) (int, int) {
 	p := t.at + i
 	x := &t.patches[t.patchBefore(p)]
@@ -39,8 +38,8 @@ func (t *Text) patched(i int) (int, int) {
 	return t.at + a + x.shift, t.at + b + x.shift
 }
 
-// unpatched is Unchanged for a text with patches.
-func (t *Text) unpatched(a, b int) (int, bool) {
+// unchangedPatched is Unchanged for a text with patches.
+func (t *Text) unchangedPatched(a, b int) (int, bool) {
 	k := t.patchBefore(t.at + a)
 	if t.at+a < t.patches[k].to || k+1 < len(t.patches) && t.at+b > t.patches[k+1].from {
 		return 0, false
@@ -48,7 +47,7 @@ func (t *Text) unpatched(a, b int) (int, bool) {
 	return t.at + a + t.patches[k].shift, true
 }
 
-// alignPatched fills Al from the patches, which it drops.
+// alignPatched fills Al from the patches and drops them.
 func (t *Text) alignPatched() {
 	for i := 0; i < len(t.Buf); {
 		_, size := uni.DecodeRune(t.Buf[i:])
@@ -61,15 +60,15 @@ func (t *Text) alignPatched() {
 	t.patches = nil
 }
 
-// patcher replaces stretches of a text, from left to right.
+// patcher replaces stretches of a text from left to right.
 type patcher struct {
 	t       *Text
 	buf     []byte
-	done    int // bytes of t.Buf that are in buf
+	done    int // number of bytes of t.Buf that are in buf
 	patches []patch
 }
 
-// replace puts chars in place of the bytes [from, to) of the text.
+// replace replaces the bytes [from, to) of the text by chars.
 func (p *patcher) replace(from, to int, chars []uni.Char) error {
 	if p.patches == nil {
 		p.buf = make([]byte, 0, len(p.t.Buf)+utf8Slack)
@@ -88,10 +87,10 @@ func (p *patcher) replace(from, to int, chars []uni.Char) error {
 	return p.t.fits(len(p.buf))
 }
 
-// utf8Slack is room for what normal forms add to most texts.
+// utf8Slack is the number of bytes that normal forms add to most texts at most.
 const utf8Slack = 64
 
-// finish gives the text its patches, if any.
+// finish sets the new bytes and patches of the text if anything was replaced.
 func (p *patcher) finish() {
 	if p.patches != nil {
 		p.t.Buf, p.t.patches, p.t.at = append(p.buf, p.t.Buf[p.done:]...), p.patches, 0

@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// TestPatches: a text with patches is the text with explicit origins.
+// TestPatches: a text with patches equals the text with explicit origins.
 func TestPatches(t *testing.T) {
 	u := uni.Load()
 	parts := []string{"a", "plain words ", "e\u0301", "\u0301", "\u212b", "\ufb01", "\u1100\u1161\u11a8", "한", "你好", "a\u0323\u0307", "\u0344", "\n", "\U0001d15e", "é", "x\u0338y"}

@@ -9,7 +9,7 @@ import (
 
 const highs = 0x8080808080808080
 
-// plain returns how many of the first bytes of s are ASCII, in steps of 8.
+// plain returns the length of the ASCII prefix of s, rounded down to a multiple of 8.
 func plain(s []byte) int {
 	rest := s
 	for len(rest) >= 32 {
@@ -25,8 +25,8 @@ func plain(s []byte) int {
 	return len(s) - len(rest)
 }
 
-// Settled reports in one pass whether s is valid UTF-8, and whether f changes no
-// part of it for certain: no character may change or take part in a change.
+// Settled reports in one pass whether s is valid UTF-8, and whether f certainly leaves s unchanged: no character may
+// change or take part in a change.
 func (f Form) Settled(u *uni.Tables, s []byte) (valid, settled bool) {
 	if !f.Compose {
 		return utf8.Valid(s), false
@@ -38,7 +38,7 @@ func (f Form) Settled(u *uni.Tables, s []byte) (valid, settled bool) {
 			s = s[max(plain(s), 1):]
 			continue
 		}
-		// most of three bytes, but for those that allow some second bytes only
+		// most characters of three bytes, without those whose second byte is restricted
 		if c > 0xE0 && c < 0xF0 && c != 0xED && len(s) >= 3 && s[1]&0xC0 == 0x80 && s[2]&0xC0 == 0x80 && fixed[uint(c)&0x0F<<6|uint(s[1])&0x3F] {
 			s = s[3:]
 			continue

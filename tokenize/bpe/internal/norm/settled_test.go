@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// TestSettled compares every character alone and with neighbours, and random
-// bytes, with the normal form and with package utf8.
+// TestSettled compares every character, alone and with neighbours, and random bytes with the normal form and with
+// package utf8.
 func TestSettled(t *testing.T) {
 	u := uni.Load()
 	r := rand.New(rand.NewPCG(3, 4))

@@ -1,5 +1,5 @@
-// Package norm holds text that remembers where each of its bytes came from, and
-// the normalizers, with the reference's rules for both.
+// Package norm implements text that records the origin of each byte, and the normalizers, with the reference's rules
+// for both.
 package norm
 
 import (
@@ -14,32 +14,30 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// Text is a run of valid UTF-8 with its origin. The origin of a byte is the byte
-// range of the character (or characters) in the text given to Encode.
+// Text is valid UTF-8 with its origin. The origin of a byte is the byte range of its character (or characters) in the
+// text given to Encode.
 type Text struct {
 	Buf []byte
-	// Al holds 2 values per byte of Buf, begin and end. nil means that Buf is the
-	// original text from Base on, but for patches, and each byte belongs to its
-	// own character.
+	// Al holds 2 values per byte of Buf, begin and end. If it is nil, Buf is the original text from Base on, except
+	// for patches, and the origin of each byte is its own character.
 	Al []int32
-	// Base is where the text begins in the original, the origin of what is put in
-	// front of all its characters.
+	// Base is where the text begins in the original, the origin of bytes inserted before all its characters.
 	Base int
-	// After says what stands before the text that was given to Encode.
+	// After is what comes before the text given to Encode.
 	After engine.After
-	// Most is how many bytes Buf may come to have, 0 for any number.
+	// Most is the maximum number of bytes of Buf, 0 for no limit.
 	Most int
-	// Until is when matching patterns in it is given up, nil for never.
+	// Until is when to give up matching patterns in the text, nil for never.
 	Until *time.Time
 
 	patches []patch
-	at      int // of Buf in the text that patches speak of
+	at      int // where Buf begins in the text that patches refer to
 }
 
-// ErrTooLong says that a text grew beyond its Most bytes.
+// ErrTooLong is the error for a text that grows beyond its Most bytes.
 var ErrTooLong = errors.New("the text grows beyond the bound")
 
-// fits reports whether t may have n bytes.
+// fits returns an error if t must not have n bytes.
 func (t *Text) fits(n int) error {
 	if t.Most > 0 && n > t.Most {
 		return fmt.Errorf("%w of %d bytes", ErrTooLong, t.Most)
@@ -47,8 +45,8 @@ func (t *Text) fits(n int) error {
 	return nil
 }
 
-// opens reports whether t begins where the text given to Encode does.
-func (t *Text) opens() bool {
+// atStart reports whether t begins where the text given to Encode begins.
+func (t *Text) atStart() bool {
 	if len(t.Buf) == 0 {
 		return t.Base == 0
 	}
@@ -56,8 +54,8 @@ func (t *Text) opens() bool {
 	return first == 0
 }
 
-// First reports whether t is the beginning of a text.
-func (t *Text) First() bool { return t.After == engine.AfterNothing && t.opens() }
+// First reports whether t is the beginning of a text that follows nothing.
+func (t *Text) First() bool { return t.After == engine.AfterNothing && t.atStart() }
 
 // Range returns the origin of the bytes [a, b) of t, a < b.
 func (t *Text) Range(a, b int) (int, int) {
@@ -78,19 +76,18 @@ func (t *Text) Range(a, b int) (int, int) {
 	return t.Base + a, t.Base + b
 }
 
-// Unchanged returns where the bytes [a, b) stand in the original, and whether
-// they stand there as they are.
+// Unchanged returns where the bytes [a, b) are in the original, and whether they are the same there.
 func (t *Text) Unchanged(a, b int) (int, bool) {
 	switch {
 	case t.Al != nil:
 		return 0, false
 	case t.patches != nil:
-		return t.unpatched(a, b)
+		return t.unchangedPatched(a, b)
 	}
 	return t.Base + a, true
 }
 
-// Slice returns the part [a, b); it shares memory with t.
+// Slice returns the part [a, b), which shares memory with t.
 func (t *Text) Slice(a, b int) Text {
 	s := Text{Buf: t.Buf[a:b:b], Base: t.Base + a, After: t.After, Most: t.Most, Until: t.Until, patches: t.patches, at: t.at + a}
 	switch {
@@ -109,7 +106,7 @@ func (t *Text) Slice(a, b int) Text {
 	return s
 }
 
-// align makes the origins explicit.
+// align fills Al with the origins.
 func (t *Text) align() {
 	if t.Al != nil {
 		return
@@ -146,8 +143,8 @@ func Lossy(s []byte) Text {
 	return t
 }
 
-// transform replaces the whole text by chars, whose Change says how each relates
-// to the characters that were there; skip leading characters are dropped first.
+// transform replaces the whole text by chars, whose Change relates each to the old characters. The first skip old
+// characters are dropped before that.
 func (t *Text) transform(chars []uni.Char, skip int) error {
 	if err := t.fits(len(chars)); err != nil {
 		return err
@@ -190,10 +187,10 @@ func (t *Text) transform(chars []uni.Char, skip int) error {
 	return t.fits(len(buf))
 }
 
-// Prepend puts s before the text, with the origin of the first character; not where
-// t goes on from other text.
+// Prepend puts s before the text, with the origin of the first character. It does nothing if t is empty or continues
+// other text.
 func (t *Text) Prepend(s string) error {
-	if len(t.Buf) == 0 || s == "" || t.After == engine.AfterText && t.opens() {
+	if len(t.Buf) == 0 || s == "" || t.After == engine.AfterText && t.atStart() {
 		return nil
 	}
 	if err := t.fits(len(t.Buf) + len(s)); err != nil {
@@ -211,8 +208,8 @@ func (t *Text) Prepend(s string) error {
 	return nil
 }
 
-// Replace puts content in place of each match, which come in order. Content has
-// the origin of the last character replaced.
+// Replace replaces each match by content. Matches are in order. The content has the origin of the last character
+// replaced.
 func (t *Text) Replace(content string, matches iter.Seq2[int, int]) error {
 	var buf []byte
 	var al []int32
@@ -249,7 +246,7 @@ func (t *Text) ReplaceString(old, content string) error {
 	return t.Replace(content, Occurrences(t.Buf, []byte(old)))
 }
 
-// Occurrences yields where old begins and ends in text, from left to right.
+// Occurrences yields the begin and end of each occurrence of old in text, from left to right without overlap.
 func Occurrences(text, old []byte) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		for at := 0; ; {
@@ -295,7 +292,7 @@ func CharByte(r rune) (byte, bool) {
 	return 0, false
 }
 
-// Spell turns every byte into its character.
+// Spell replaces every byte by its character.
 func (t *Text) Spell() error {
 	t.align()
 	buf := make([]byte, 0, 2*len(t.Buf))

@@ -8,12 +8,11 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// blockLen is how many bytes a scanner looks at together.
+// blockLen is the number of bytes that a scanner reads at once.
 const blockLen = 64
 
-// lanes holds a bit for each class of an ASCII character, the lowest of one byte each:
-// lower case, upper case, digit, white space within a line, line end, space, apostrophe,
-// slash. A character of none of the first five is a mark.
+// lanes holds the classes of each ASCII character, each as the lowest bit of a byte: lower case, upper case, digit,
+// white space within a line, line end, space, apostrophe, slash. A character of none of the first five is a mark.
 type lanes [256]uint64
 
 func newLanes(b *base) *lanes {
@@ -32,13 +31,13 @@ func newLanes(b *base) *lanes {
 	return &t
 }
 
-// block tells of each of the first n bytes of a text, by a bit each, what it is.
+// block holds the classes of the first n bytes of a text, with one bit for each byte.
 type block struct {
 	n                                                     int
 	lower, upper, digit, space, line, blank, quote, slash uint64
 }
 
-// read classifies the ASCII characters that s begins with, up to blockLen.
+// read classifies the ASCII characters at the start of s, up to blockLen.
 func (t *lanes) read(b *block, s *[blockLen]byte) {
 	var x [8]uint64
 	b.n = blockLen
@@ -51,7 +50,7 @@ func (t *lanes) read(b *block, s *[blockLen]byte) {
 			break
 		}
 	}
-	// each word tells all classes of 8 bytes; now one is to tell one class of all bytes
+	// transpose: from all classes of 8 bytes per word to one class of all bytes
 	for k := range 4 {
 		x[k], x[k+4] = exchange(x[k], x[k+4], 32, 0xFFFFFFFF)
 	}
@@ -70,21 +69,21 @@ func exchange(a, b uint64, shift int, lower uint64) (uint64, uint64) {
 	return a ^ d<<shift, b ^ d
 }
 
-// rules says how a family of patterns cuts ASCII text.
+// rules describes how a family of patterns cuts ASCII text.
 type rules struct {
-	digits      int  // the most digits of a piece, 0 for any number
+	digits      int  // the maximum number of digits in a piece, 0 for no limit
 	cased       bool // a piece ends where upper case follows lower case
-	contraction bool // 's and such are pieces that begin where words may
-	suffix      bool // 's and such belong to the word before
-	slash       bool // line ends after marks go on with slashes
+	contraction bool // 's and the like are pieces of their own where words may begin
+	suffix      bool // 's and the like belong to the word before
+	slash       bool // slashes may follow line ends after marks
 }
 
-// starts returns the places in b, that of s, where pieces begin for certain, whatever
-// comes after; a piece begins at 0, which is not said. The text before the last one is
-// cut as the pattern does, which is what scanners are written for:
+// starts returns the places in b, the block of s, where pieces certainly begin, whatever comes after; the piece at 0
+// is not included. The text before the last of them is cut as the pattern cuts it. Patterns with block scanners share
+// these rules:
 //
 //	marks take one space before them, and the line ends after them
-//	white space takes all up to its last line end; of the rest the last stands apart
+//	white space extends to its last line end; of the rest, the last character is separate
 //	letters take one mark or white space before them that nothing else takes
 func (r *rules) starts(b *block, s *[blockLen]byte) uint64 {
 	valid := ^uint64(0) >> (blockLen - b.n)
@@ -95,7 +94,7 @@ func (r *rules) starts(b *block, s *[blockLen]byte) uint64 {
 	taken := line & (mark << 1) // line ends after marks
 	taken = ((line + taken) ^ line) & line
 	if r.slash {
-		if more := taken & (b.slash >> 1); more != 0 { // leave it to Next
+		if more := taken & (b.slash >> 1); more != 0 { // Next handles it
 			b.n = bits.TrailingZeros64(more)
 			return r.starts(b, s)
 		}
@@ -104,10 +103,10 @@ func (r *rules) starts(b *block, s *[blockLen]byte) uint64 {
 	white := space | line
 	out := white &^ (white << 1)
 
-	// of white space within a line what ends before something else has a last character
-	// that stands apart, and begins a piece after a line end
+	// White space within a line that is followed by something else: its last character is separate, and its first
+	// begins a piece after a line end.
 	firsts := space &^ (space << 1)
-	ends := space + firsts // after the last ones
+	ends := space + firsts // after the last characters
 	out |= (ends & (letter | digit | mark)) >> 1
 	if again := firsts & (line << 1); again != 0 {
 		out |= again
@@ -127,7 +126,7 @@ func (r *rules) starts(b *block, s *[blockLen]byte) uint64 {
 	number := digit &^ (digit << 1)
 	out |= number
 	if r.digits > 0 {
-		after := digit // as many digits
+		after := digit // preceded by r.digits digits
 		for k := range r.digits {
 			after &= digit << (k + 1)
 		}
@@ -164,21 +163,21 @@ func (r *rules) starts(b *block, s *[blockLen]byte) uint64 {
 	return out &^ 1
 }
 
-// last returns the highest bit of x alone, 0 for none.
+// last returns x with only its highest bit, 0 for 0.
 func last(x uint64) uint64 { return 1 << 63 >> bits.LeadingZeros64(x) }
 
-// scanner cuts text block by block where it is ASCII, and piece by piece elsewhere.
+// scanner cuts ASCII text block by block and other text piece by piece.
 type scanner struct {
 	pattern
 	rules
 	lanes *lanes
 }
 
-// one cuts text piece by piece.
-type one struct{ pattern }
+// pieceScanner cuts text piece by piece.
+type pieceScanner struct{ pattern }
 
 // Ends implements [Splitter].
-func (o one) Ends(dst []int32, s []byte, i int) []int32 {
+func (o pieceScanner) Ends(dst []int32, s []byte, i int) []int32 {
 	for i < len(s) && len(dst) < cap(dst) {
 		i = o.Next(s, i)
 		dst = append(dst, int32(i))

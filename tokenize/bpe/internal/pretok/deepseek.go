@@ -2,13 +2,12 @@ package pretok
 
 import "github.com/turnpack/turnpack/tokenize/internal/uni"
 
-// deepseek scans the three splits of DeepSeek-V3 at once: \p{N}{1,3}, then runs
-// of CJK and kana, then in each part
+// deepseek scans the three splits of DeepSeek-V3 at once: \p{N}{1,3}, then runs of CJK and kana, then in each part
 //
 //	[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
-// where characters that begin no match gather into pieces of their own. The last
-// split sees one segment at a time, kana or not, and looks no further than its end.
+// where characters that begin no match form pieces of their own. The last split sees one segment at a time, kana or
+// not, and does not look beyond its end.
 type deepseek struct{ base }
 
 // Next implements [pattern].
@@ -21,7 +20,7 @@ func (d *deepseek) Next(s []byte, i int) int {
 	if p := d.match(s, i, kana); p > 0 {
 		return p
 	}
-	// a gap: up to the next place where the segment ends or a match begins
+	// A gap extends to the next place where the segment ends or a match begins.
 	for p := i + size; ; {
 		f, size := d.at(s, p)
 		if size == 0 || f&(uni.N|uni.Kana) != kana || d.match(s, p, kana) > 0 {
@@ -31,7 +30,7 @@ func (d *deepseek) Next(s []byte, i int) int {
 	}
 }
 
-// run skips characters with one of the flags in the same kind of segment.
+// run skips characters that have one of the flags, within the segment.
 func (d *deepseek) run(s []byte, p int, flags, kana uint16) int {
 	for {
 		f, size := d.at(s, p)
@@ -42,7 +41,7 @@ func (d *deepseek) run(s []byte, p int, flags, kana uint16) int {
 	}
 }
 
-// match returns the end of the last split's match at p, 0 for none.
+// match returns the end of the last split's match at p, 0 if there is none.
 func (d *deepseek) match(s []byte, p int, kana uint16) int {
 	f, size := d.at(s, p)
 	c := s[p]
@@ -69,7 +68,7 @@ func (d *deepseek) match(s []byte, p int, kana uint16) int {
 	}
 	if end := d.run(s, q, uni.P|uni.S, kana); end > q {
 		if kana != 0 {
-			return end // the line ends after it are another segment's
+			return end // the line ends after it belong to another segment
 		}
 		return newlines(s, end, false)
 	}
@@ -79,8 +78,8 @@ func (d *deepseek) match(s []byte, p int, kana uint16) int {
 	return d.spaces(s[:d.segment(s, p)], p, true)
 }
 
-// segment returns the end of the white space at p, which is where the segment
-// ends if a number or kana follows; otherwise one character more is seen.
+// segment returns the end of the white space at p, where the segment ends if a number or kana follows; otherwise the
+// split sees one more character.
 func (d *deepseek) segment(s []byte, p int) int {
 	p = d.while(s, p, uni.Space)
 	f, size := d.at(s, p)

@@ -13,10 +13,10 @@ const (
 	lowerClass = `\p{Ll}\p{Lm}\p{Lo}\p{M}`
 	tail       = `|\s*[\r\n]+|\s+(?!\S)|\s+`
 
-	// GPT2Pattern is the split of GPT-2, which ByteLevel applies by itself.
+	// GPT2Pattern is the split pattern of GPT-2, which ByteLevel applies itself.
 	GPT2Pattern = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-	// gpt2Possessive is how tiktoken writes it.
+	// gpt2Possessive is tiktoken's spelling of GPT2Pattern.
 	gpt2Possessive = `'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s`
 
 	deepseekNumbers = `\p{N}{1,3}`
@@ -63,21 +63,20 @@ func casedPattern(c cased) string {
 		"|" + digitsPattern(c.digits) + `| ?[^\s\p{L}\p{N}]+[\r\n` + slash + `]*` + tail
 }
 
-// KnownOfTiktoken is Known for a pattern in Rust's syntax, where {1,3}+ is a possessive
-// repeat and not a repeated one.
+// KnownOfTiktoken is Known for a pattern in Rust's syntax, in which {1,3}+ is a possessive repeat, not a repeated
+// one.
 func KnownOfTiktoken(u *uni.Tables, pattern string) Splitter {
 	return Known(u, strings.ReplaceAll(pattern, `{1,3}+|`, `{1,3}|`))
 }
 
-// Known returns the scanner of a published pattern, recognised by its exact
-// text, or nil.
+// Known returns the scanner for a published pattern, recognised by its exact text, or nil.
 func Known(u *uni.Tables, pattern string) Splitter {
 	b := newBase(u)
-	// spellings of one and the same language
+	// Equivalent spellings.
 	same := []string{`'(?i:[sdmt]|ll|ve|re)|`, folded + "|", `?+\p{L}++|`, `?\p{L}+|`, `]++[\r\n]*+|`, `]+[\r\n]*|`}
 	pattern = strings.NewReplacer(same...).Replace(pattern)
 	if pattern == GPT2Pattern || pattern == gpt2Possessive {
-		return one{&gpt2{b}}
+		return pieceScanner{&gpt2{b}}
 	}
 	for _, letters := range []uint16{uni.L, uni.L | uni.M} {
 		for _, digits := range []int{0, 1, 2, 3} {
@@ -99,14 +98,13 @@ func Known(u *uni.Tables, pattern string) Splitter {
 	return nil
 }
 
-// KnownSequence returns the scanner of several splits applied one after the
-// other, or nil.
+// KnownSequence returns the scanner for several splits applied in turn, or nil.
 func KnownSequence(u *uni.Tables, patterns []string) Splitter {
 	if len(patterns) == 1 {
 		return Known(u, patterns[0])
 	}
 	if len(patterns) == 3 && patterns[0] == deepseekNumbers && patterns[1] == deepseekKana && patterns[2] == deepseekWords {
-		return one{&deepseek{newBase(u)}}
+		return pieceScanner{&deepseek{newBase(u)}}
 	}
 	return nil
 }

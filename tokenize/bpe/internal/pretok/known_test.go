@@ -15,7 +15,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// published are the split patterns that have scanners, by model family.
+// published are the split patterns with scanners, by model family.
 var published = []publishedPattern{
 	{"gpt2", false, []string{GPT2Pattern}},
 	{"gpt2 in tiktoken", true, []string{gpt2Possessive}},
@@ -43,7 +43,7 @@ func (p *publishedPattern) scanner(u *uni.Tables) Splitter {
 	return KnownSequence(u, p.patterns)
 }
 
-// parts that patterns care about; random texts are made of them.
+// parts are strings that patterns distinguish; random texts consist of them.
 var parts = []string{
 	" ", "  ", "\n", "\r", "\r\n", "\t", "\u00a0", "\u3000", "\u0085", "\v", "a", "Z", "the", "The", "iPhone", "HTTP", "\u01c5", "\u02b0", "\u00aa", "\u00df",
 	"\u0301", "\u0488", "\u0903", "1", "42", "12345", "\u00b2", "\u0661", "\u2167", "'", "'s", "'S", "'\u017f", "'re", "'LL", "'d", "''", "'x", "!", "/", "//\n", "\u3002", "$", "+", "\u20ac",
@@ -72,7 +72,7 @@ func pieces(s Splitter, text string) []string {
 	return out
 }
 
-// byRegexp cuts by the general matcher, as an unknown pattern would be.
+// byRegexp cuts text with the general matcher, as for an unknown pattern.
 func byRegexp(t testing.TB, u *uni.Tables, patterns []*rx.Regexp, text string) []string {
 	in := []norm.Text{{Buf: []byte(text)}}
 	for _, re := range patterns {
@@ -93,7 +93,7 @@ func byRegexp(t testing.TB, u *uni.Tables, patterns []*rx.Regexp, text string) [
 
 func compile(t testing.TB, u *uni.Tables, patterns []string, rust bool) (all []*rx.Regexp) {
 	for _, p := range patterns {
-		if rust { // what the engine of Hugging Face tokenizers calls it
+		if rust { // its name in the engine of Hugging Face tokenizers
 			p = strings.ReplaceAll(p, `\p{N}{1,3}+`, `(?>\p{N}{1,3})`)
 		}
 		re, err := rx.Compile(u, p)
@@ -103,7 +103,7 @@ func compile(t testing.TB, u *uni.Tables, patterns []string, rust bool) (all []*
 	return all
 }
 
-// TestScannersEqualRegexp: each scanner cuts as the matcher cuts by the pattern's text.
+// TestScannersEqualRegexp: each scanner cuts as the general matcher does with the pattern.
 func TestScannersEqualRegexp(t *testing.T) {
 	u := uni.Load()
 	for _, p := range published {
@@ -120,8 +120,8 @@ func TestScannersEqualRegexp(t *testing.T) {
 	}
 }
 
-// TestEndsEqualNext: cutting block by block gives the pieces that cutting one by one
-// gives, on long texts that are ASCII for the most part, in whatever room.
+// TestEndsEqualNext: cutting by blocks gives the pieces of cutting one by one, for long, mostly ASCII texts and any
+// size of the buffer.
 func TestEndsEqualNext(t *testing.T) {
 	u := uni.Load()
 	var plain []string
@@ -159,8 +159,7 @@ func TestEndsEqualNext(t *testing.T) {
 	}
 }
 
-// TestKnownPatternsLeaveNoGap: every behaviour that takes matches one by one gives
-// the same pieces.
+// TestKnownPatternsLeaveNoGap: every behaviour that handles matches one by one gives the same pieces.
 func TestKnownPatternsLeaveNoGap(t *testing.T) {
 	u := uni.Load()
 	for _, p := range published {
@@ -187,8 +186,8 @@ func TestKnownPatternsLeaveNoGap(t *testing.T) {
 	}
 }
 
-// TestMatcherEqualsRegexp2 holds the matcher to an independent engine, in the
-// part of Unicode on which their tables agree.
+// TestMatcherEqualsRegexp2 compares the matcher with an independent engine, for the part of Unicode on which their
+// tables agree.
 func TestMatcherEqualsRegexp2(t *testing.T) {
 	u := uni.Load()
 	patterns := []string{
@@ -224,7 +223,7 @@ func TestMatcherEqualsRegexp2(t *testing.T) {
 	}
 }
 
-// TestFractionsInBrackets: in Oniguruma, "¹" is \w, and [^\w] as well.
+// TestFractionsInBrackets: in Oniguruma, "¹" matches both \w and [^\w].
 func TestFractionsInBrackets(t *testing.T) {
 	re, err := rx.Compile(uni.Load(), `\w+|[^\w\s]+`)
 	require.NoError(t, err)
@@ -233,8 +232,8 @@ func TestFractionsInBrackets(t *testing.T) {
 	require.Equal(t, [][2]int{{0, 4}, {4, 5}, {6, 9}}, matches)
 }
 
-// TestCaseInsensitive has what the reference (Oniguruma in tokenizers 0.23.3)
-// matches: a property by itself knows no case, in brackets its variants count.
+// TestCaseInsensitive checks the matches of the reference (Oniguruma in tokenizers 0.23.3): a property alone ignores
+// case folding, in brackets its case variants count.
 func TestCaseInsensitive(t *testing.T) {
 	for _, c := range []struct{ pattern, text, want string }{
 		{`(?i:\p{Lu})`, "aAb", "A"},

@@ -1,5 +1,5 @@
-// Package pretok cuts text into the pieces that byte pair encoding works on:
-// scanners for the published split patterns, and the generic stages.
+// Package pretok cuts text into the pieces that byte pair encoding works on, with scanners for the published split
+// patterns and generic stages for all others.
 package pretok
 
 import (
@@ -8,12 +8,12 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// Splitter cuts s, which is valid UTF-8, into pieces without gaps: Next returns
-// the end of the piece that starts at i < len(s). It is safe for concurrent use.
+// Splitter cuts s, which is valid UTF-8, into pieces without gaps: Next returns the end of the piece that starts at i
+// < len(s). It is safe for concurrent use.
 type Splitter interface {
 	pattern
-	// Ends appends the ends of the pieces from i on to dst, which has room for more
-	// than one, until that is nearly full or s ends.
+	// Ends appends the ends of the pieces from i on to dst, until dst is nearly full or s ends. dst has room for more
+	// than one.
 	Ends(dst []int32, s []byte, i int) []int32
 }
 
@@ -21,7 +21,7 @@ type pattern interface {
 	Next(s []byte, i int) int
 }
 
-// base gives scanners the flags of characters.
+// base provides scanners with the flags of characters.
 type base struct {
 	u     *uni.Tables
 	ascii [128]uint16
@@ -35,8 +35,7 @@ func newBase(u *uni.Tables) base {
 	return b
 }
 
-// at returns the flags and the length of the character at s[p]; past the end it
-// returns no flags and no length.
+// at returns the flags and the length of the character at s[p], zeros past the end.
 func (b *base) at(s []byte, p int) (uint16, int) {
 	if p >= len(s) {
 		return 0, 0
@@ -48,7 +47,7 @@ func (b *base) at(s []byte, p int) (uint16, int) {
 	return b.u.Flags(r), size
 }
 
-// while skips characters that have one of the flags.
+// while returns the end of the run at p of characters with one of the flags.
 func (b *base) while(s []byte, p int, flags uint16) int {
 	for p < len(s) {
 		if c := s[p]; c < 0x80 {
@@ -67,7 +66,7 @@ func (b *base) while(s []byte, p int, flags uint16) int {
 	return p
 }
 
-// until skips characters that have none of the flags.
+// until returns the end of the run at p of characters with none of the flags.
 func (b *base) until(s []byte, p int, flags uint16) int {
 	for p < len(s) {
 		if c := s[p]; c < 0x80 {
@@ -86,7 +85,7 @@ func (b *base) until(s []byte, p int, flags uint16) int {
 	return p
 }
 
-// number takes up to max numbers, all where max is 0; the first is at p.
+// number returns the end of up to max numbers at p, or of all if max is 0. There is at least one.
 func (b *base) number(s []byte, p, max int) int {
 	for n := 0; max == 0 || n < max; n++ {
 		f, size := b.at(s, p)
@@ -98,9 +97,8 @@ func (b *base) number(s []byte, p, max int) int {
 	return p
 }
 
-// contraction matches (?i:'s|'t|'re|'ve|'m|'ll|'d) at p, where fold is set, and
-// the same in lower case only where it is not; it returns p where nothing
-// matches. Folded, the long s (U+017F) is an s, as it is for the reference.
+// contraction matches (?i:'s|'t|'re|'ve|'m|'ll|'d) at p with fold set, else only the lower-case forms. It returns the
+// end of the match, or p if there is none. With fold the long s (U+017F) is an s, as in the reference.
 func contraction(s []byte, p int, fold bool) int {
 	if p+1 >= len(s) || s[p] != '\'' {
 		return p
@@ -136,8 +134,8 @@ func newlines(s []byte, p int, slash bool) int {
 	return p
 }
 
-// spaces matches \s*[\r\n]+|\s+(?!\S)|\s+ at i, which is white space; without
-// lines, only the last two. Every published pattern ends so.
+// spaces matches \s*[\r\n]+|\s+(?!\S)|\s+ at i, which is white space; with lines unset, only the last two
+// alternatives. Every published pattern ends with these.
 func (b *base) spaces(s []byte, i int, lines bool) int {
 	p, last, line := i, i, -1
 	for p < len(s) {
@@ -171,7 +169,7 @@ func (b *base) spaces(s []byte, i int, lines bool) int {
 //
 //	contractions|[^\r\n\p{L}\p{N}]?LETTERS+|\p{N}{1,digits}| ?[^\s LETTERS \p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
-// where final is set, with \s++$ before the white space alternatives.
+// with final set, \s++$ comes before the white space alternatives.
 type words struct {
 	base
 	letters uint16 // uni.L, or uni.L|uni.M
@@ -242,8 +240,8 @@ func (g *gpt2) Next(s []byte, i int) int {
 //
 //	[^\r\n\p{L}\p{N}]?UPPER*LOWER+SUFFIX?|[^\r\n\p{L}\p{N}]?UPPER+LOWER*SUFFIX?|\p{N}{1,digits}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
 //
-// with UPPER [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] and LOWER [\p{Ll}\p{Lm}\p{Lo}\p{M}].
-// Where han is set both leave out \p{Han}, which makes words of its own, first.
+// with UPPER [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}] and LOWER [\p{Ll}\p{Lm}\p{Lo}\p{M}]. With han set, both exclude \p{Han},
+// whose runs are words of their own and are matched first.
 type cased struct {
 	base
 	digits int
@@ -262,13 +260,13 @@ func (c *cased) Next(s []byte, i int) int {
 		if end := c.lower(s, i+size); end > 0 {
 			return c.contract(s, end)
 		}
-		// without the optional character in front, only a mark can begin
+		// without the optional first character, only a mark can begin
 		if f&uni.M != 0 {
 			if end := c.lower(s, i); end > 0 {
 				return c.contract(s, end)
 			}
 		}
-		if end := c.run(s, i+size, uni.Upper); end > i+size { // LOWER* cannot follow where lower found nothing
+		if end := c.run(s, i+size, uni.Upper); end > i+size { // LOWER* cannot follow because lower found nothing
 			return c.contract(s, end)
 		}
 	} else if f&uni.L != 0 {
@@ -305,9 +303,9 @@ func (c *cased) cased(s []byte, p int, flag uint16) (uint16, int) {
 	return f, size
 }
 
-// lower matches UPPER*LOWER+ at p and returns its end, 0 where there is none.
-// Backtracking can only give UPPER's last characters to LOWER, so the match ends
-// after the last character of both kinds where nothing of LOWER's own follows.
+// lower matches UPPER*LOWER+ at p and returns its end, 0 if there is no match. Backtracking can only give the last
+// characters of UPPER to LOWER. So if no character follows that only LOWER has, the match ends after the last
+// character that both have.
 func (c *cased) lower(s []byte, p int) int {
 	both := 0
 	for {
@@ -326,7 +324,7 @@ func (c *cased) lower(s []byte, p int) int {
 	return both
 }
 
-// run matches UPPER* or LOWER* at p.
+// run returns the end of UPPER* or LOWER* at p.
 func (c *cased) run(s []byte, p int, flag uint16) int {
 	for {
 		_, size := c.cased(s, p, flag)

@@ -9,11 +9,10 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// Stage cuts a text, which it may change: it appends the pieces of t to out; empty ones
-// do not count.
+// Stage cuts a text, which it may change, and appends the pieces of t to out. Empty pieces are ignored.
 type Stage func(u *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error)
 
-// Behavior says what becomes of the delimiters that a split finds.
+// Behavior is what happens to the delimiters that a split finds.
 type Behavior uint8
 
 // The behaviours, named as in tokenizer.json.
@@ -25,7 +24,7 @@ const (
 	Contiguous
 )
 
-// BehaviorOf returns the behaviour of that name.
+// BehaviorOf returns the behaviour with the given name.
 func BehaviorOf(name string) (Behavior, bool) {
 	for i, n := range []string{"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"} {
 		if strings.EqualFold(n, strings.ReplaceAll(name, "_", "")) {
@@ -35,15 +34,15 @@ func BehaviorOf(name string) (Behavior, bool) {
 	return 0, false
 }
 
-// span is a part of a text that a pattern matched or passed over.
+// span is a part of a text, with hit set if the pattern matched it.
 type span struct {
 	a, b int
 	hit  bool
 }
 
-// cut appends the pieces of t that behaviour b makes of spans.
+// cut appends the pieces of t that behaviour b forms from spans.
 func cut(out []norm.Text, t *norm.Text, spans []span, b Behavior) []norm.Text {
-	joined := func(i int) bool { // span i goes on with the piece of the one before
+	joined := func(i int) bool { // whether span i belongs to the piece of the span before it
 		before, hit := spans[i-1].hit, spans[i].hit
 		switch b {
 		case Contiguous:
@@ -68,7 +67,7 @@ func cut(out []norm.Text, t *norm.Text, spans []span, b Behavior) []norm.Text {
 	return out
 }
 
-// gaps completes matches to spans that cover the whole text.
+// gaps returns spans that cover the whole text of n bytes: the matches and the gaps between them.
 func gaps(matches [][2]int, n int, invert bool) []span {
 	var spans []span
 	last := 0
@@ -85,7 +84,7 @@ func gaps(matches [][2]int, n int, invert bool) []span {
 	return spans
 }
 
-// Split is the Split pre-tokenizer with a regular expression.
+// Split returns the Split pre-tokenizer for a regular expression.
 func Split(re *rx.Regexp, b Behavior, invert bool) Stage {
 	return func(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
 		matches, err := re.All(t.Buf, t.Until)
@@ -96,7 +95,7 @@ func Split(re *rx.Regexp, b Behavior, invert bool) Stage {
 	}
 }
 
-// Literal is the Split pre-tokenizer with a string.
+// Literal returns the Split pre-tokenizer for a string.
 func Literal(text string, b Behavior, invert bool) Stage {
 	return func(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
 		return cutAt(out, t, text, b, invert), nil
@@ -111,7 +110,7 @@ func cutAt(out []norm.Text, t *norm.Text, text string, b Behavior, invert bool) 
 	return cut(out, t, gaps(matches, len(t.Buf), invert), b)
 }
 
-// Pieces applies a scanner; every piece stands alone.
+// Pieces returns the stage that applies a scanner and isolates every piece.
 func Pieces(s Splitter) Stage {
 	return func(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
 		for i := 0; i < len(t.Buf); {
@@ -123,7 +122,7 @@ func Pieces(s Splitter) Stage {
 	}
 }
 
-// Chars splits at the characters that have one of the flags.
+// Chars returns the stage that splits at characters with one of the flags.
 func Chars(flags uint16, b Behavior) Stage {
 	return func(u *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
 		var matches [][2]int
@@ -178,13 +177,13 @@ func PrefixSpace(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, err
 	return append(out, *t), nil
 }
 
-// Spell writes each byte as the character that stands for it.
+// Spell replaces each byte by the character that stands for it.
 func Spell(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
 	err := t.Spell()
 	return append(out, *t), err
 }
 
-// Prefix says where Metaspace puts its mark in front.
+// Prefix is the prepend scheme of Metaspace: where it inserts its mark.
 type Prefix uint8
 
 // The prepend schemes.
@@ -194,7 +193,7 @@ const (
 	First
 )
 
-// Metaspace writes spaces as a mark and, where split is set, cuts before it.
+// Metaspace replaces spaces by a mark and, with split set, cuts before each mark.
 func Metaspace(mark string, p Prefix, split bool) Stage {
 	return func(_ *uni.Tables, out []norm.Text, t *norm.Text) ([]norm.Text, error) {
 		if len(t.Buf) == 0 {

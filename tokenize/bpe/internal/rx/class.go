@@ -7,13 +7,12 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// latinFractions are ² ³ ¹ ¼ ½ ¾, which Oniguruma's \w takes alone but not inside
-// brackets.
+// latinFractions are ² ³ ¹ ¼ ½ ¾, which Oniguruma's \w matches outside of brackets but not inside.
 var latinFractions = uni.Set{{Lo: 0xB2, Hi: 0xB3}, {Lo: 0xB9, Hi: 0xB9}, {Lo: 0xBC, Hi: 0xBE}}
 
 func single(r rune) uni.Set { return uni.Set{{Lo: r, Hi: r}} }
 
-// class parses a bracket expression after its [ and, where there is one, its ^.
+// class parses a bracket expression after its [ and its optional ^.
 func (p *parser) class() uni.Set {
 	if p.depth++; p.depth > maxDepth {
 		p.fail("classes nest deeper than %d", maxDepth)
@@ -95,7 +94,7 @@ func (p *parser) classChar() uni.Set {
 	return single(p.rune())
 }
 
-// escapedSet parses what follows a backslash, inside brackets or outside.
+// escapedSet parses the text after a backslash, inside or outside of brackets.
 func (p *parser) escapedSet(inside bool) uni.Set {
 	named := func(name string, negate bool) uni.Set {
 		s, ok := p.named(name)

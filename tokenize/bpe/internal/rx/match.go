@@ -17,21 +17,21 @@ type Regexp struct {
 	empty bool
 }
 
-// MayBeEmpty reports whether a match may have no character.
+// MayBeEmpty reports whether a match may be empty.
 func (re *Regexp) MayBeEmpty() bool { return re.empty }
 
-// ErrTooComplex says that matching was given up after its time.
+// ErrTooComplex is the error for matching that exceeded its time.
 var ErrTooComplex = errors.New("the pattern needs more backtracking on this text than is allowed")
 
 const (
-	// matchTime is what one match may take, and what all matches in a text may take
-	// beyond TimePerByte. The engine's clock ticks every 100 ms.
+	// matchTime is the time for one match, and for all matches in a text in addition to TimePerByte. The engine's
+	// clock ticks every 100 ms.
 	matchTime = time.Second
 	// TimePerByte is ten times what the engine needs for ordinary patterns and text.
 	TimePerByte = 4 * time.Microsecond
 )
 
-// Compile compiles pattern or says which construct it refuses.
+// Compile compiles pattern. Its error names the construct that is not supported.
 func Compile(u *uni.Tables, pattern string) (*Regexp, error) {
 	if !utf8.ValidString(pattern) {
 		return nil, errors.New("the pattern is not valid UTF-8")
@@ -55,10 +55,9 @@ func Compile(u *uni.Tables, pattern string) (*Regexp, error) {
 	return &Regexp{re: re, empty: tree.empty}, nil
 }
 
-// All returns the successive matches in s, which is valid UTF-8, as byte ranges.
-// An empty match right after another match does not count. ErrTooComplex after
-// 1 s for one match, 1 s and 4 µs a byte for all, or with a match that ends past
-// until, where that is not nil.
+// All returns the successive matches in s, which is valid UTF-8, as byte ranges. An empty match right after another
+// match does not count. It fails with ErrTooComplex after 1 s for one match, after 1 s plus 4 µs per byte for all, or
+// if a match ends after until, unless that is nil.
 func (re *Regexp) All(s []byte, until *time.Time) (all [][2]int, err error) {
 	start := time.Now()
 	most := start.Add(matchTime + time.Duration(len(s))*TimePerByte)
@@ -69,7 +68,7 @@ func (re *Regexp) All(s []byte, until *time.Time) (all [][2]int, err error) {
 		return nil, ErrTooComplex
 	}
 	runes := []rune(string(s))
-	index, at := 0, 0 // a character of s and where it begins
+	index, at := 0, 0 // index of a character of s and its byte offset
 	offset := func(to int) int {
 		for ; index < to; index++ {
 			at += utf8.RuneLen(runes[index])

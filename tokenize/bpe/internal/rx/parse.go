@@ -1,18 +1,15 @@
-// Package rx matches the patterns of tokenizer files with regexp2, a backtracking
-// engine. A pattern is not given to it as it stands: regexp2 has .NET's syntax and
-// Go's Unicode tables, and Hugging Face tokenizers has Oniguruma's.
-// So each pattern is parsed here and written again in the part of the syntax that
-// means the same to both:
+// Package rx matches the patterns of tokenizer files with regexp2, a backtracking engine. regexp2 has .NET's syntax
+// and Go's Unicode tables, but Hugging Face tokenizers has Oniguruma's. So each pattern is parsed here and rewritten
+// in the part of the syntax that has the same meaning in both:
 //
 //   - every class (\p{L}, \s, \w, [^…], &&, case variants) as ranges of code points
 //     from the reference's tables, whose Unicode is newer than Go's
 //   - ^ and $ at line ends, \b and \B, as look-around over those classes
 //   - possessive repeats as atomic groups, groups without captures
 //
-// What has no such form is refused at load, since a pattern that means almost the
-// same gives wrong ids in silence: captures that are referred to, POSIX brackets,
-// repeats of what can be empty, look-behind of varying width, letters whose case
-// variants lie outside ASCII, named and conditional groups, inline flags but (?i).
+// What cannot be rewritten is refused at load, since a pattern of almost the same meaning gives wrong ids silently:
+// back-references, POSIX brackets, repeats of what can be empty, look-behind of varying width, letters with case
+// variants outside ASCII, named and conditional groups, inline flags other than (?i).
 package rx
 
 import (
@@ -25,15 +22,14 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/uni"
 )
 
-// part is a parsed piece of a pattern in regexp2's syntax.
+// part is a parsed part of a pattern in regexp2's syntax.
 type part struct {
 	text  string
 	unit  bool // a repeat sign after it applies to all of it
 	bare  bool // it has no width: an anchor or look-around
 	empty bool // it may match nothing
-	width int  // in characters, varies where there is no fixed one
-	// first and last are the lower-case letters that it begins and ends with under
-	// case folding, 0 where that is something else.
+	width int  // in characters, varies if not fixed
+	// first and last are the lower-case letters that it begins and ends with under case folding, 0 for anything else.
 	first, last rune
 }
 
@@ -46,7 +42,7 @@ type parser struct {
 	fold  bool
 	depth int
 	err   error
-	size  int // of what was written
+	size  int // total size of the output in bytes
 }
 
 const (
@@ -54,7 +50,7 @@ const (
 	maxRepeat = 1000
 	// maxPattern bounds the bytes of a pattern; published ones have up to 2 KiB.
 	maxPattern = 16 << 10
-	// maxSize bounds what a pattern comes to: \p{L} alone takes 8 KiB.
+	// maxSize bounds the size of a rewritten pattern: \p{L} alone takes 8 KiB.
 	maxSize = 4 << 20
 )
 
@@ -219,7 +215,7 @@ func (p *parser) interval() (lo, hi int, ok bool) {
 	return lo, hi, true
 }
 
-// atom returns false for a construct that only changes the parser's state.
+// atom parses an atom. It returns false for a construct that only changes the parser's state.
 func (p *parser) atom() (part, bool) {
 	switch c := p.s[p.at]; c {
 	case '(':
@@ -248,7 +244,7 @@ func (p *parser) atom() (part, bool) {
 
 func anchor(text string) part { return part{text: text, unit: true, bare: true, empty: true} }
 
-// set writes one character of s.
+// set returns the pattern for one character of s.
 func (p *parser) set(s uni.Set) part {
 	text := class(s)
 	if p.size += len(text); p.size > maxSize {
@@ -268,7 +264,7 @@ func class(s uni.Set) string {
 	return string(append(b, ']'))
 }
 
-// literal writes one character, with its case variants where asked.
+// literal returns the pattern for one character, with its case variants under case folding.
 func (p *parser) literal(r rune) part {
 	if !p.fold {
 		return p.set(single(r))
@@ -281,8 +277,8 @@ func (p *parser) literal(r rune) part {
 	return n
 }
 
-// bracket writes a bracket expression after its [. Case variants are added before
-// the expression is negated.
+// bracket returns the pattern for a bracket expression after its [. Case variants are added before the expression is
+// negated.
 func (p *parser) bracket() part {
 	negate := p.accept("^")
 	set := p.class()
@@ -298,9 +294,9 @@ func (p *parser) bracket() part {
 	return p.set(set)
 }
 
-// cased is a set that holds every character outside ASCII with case variants.
+// cased returns a set that contains every character outside ASCII that has case variants.
 func (p *parser) cased() uni.Set {
-	sets := []uni.Set{single('\u0345')} // the one mark that is a form of a letter
+	sets := []uni.Set{single('\u0345')} // the only mark that is a form of a letter
 	for _, name := range []string{"Lu", "Ll", "Lt", "Nl", "So"} {
 		s, _ := p.u.Category(name)
 		sets = append(sets, s)
@@ -375,7 +371,7 @@ func (p *parser) escape() part {
 	return p.set(set)
 }
 
-// wordEdge writes \b, or \B, by way of the reference's word characters.
+// wordEdge returns the pattern for \b, or \B if not is set, with the reference's word characters.
 func (p *parser) wordEdge(not bool) part {
 	word, _ := p.u.Set("word")
 	w := class(word)

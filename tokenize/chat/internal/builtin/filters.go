@@ -1,5 +1,5 @@
-// Package builtin holds the filters, tests and globals of Jinja as transformers configures
-// it: tables of functions over values with declared parameters.
+// Package builtin holds the filters, tests and globals of Jinja as transformers configures it, as tables of functions
+// over values with declared parameters.
 package builtin
 
 import (
@@ -9,16 +9,15 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Library is all that templates can use.
+// Library holds all builtins that templates can use.
 var Library = &rt.Library{
 	Filters: filters, Tests: tests, Globals: globals,
 	Str: object.StrMethods, Dict: object.DictMethods, List: object.ListMethods,
 	Int: object.IntMethods, Float: object.FloatMethods, Bytes: object.BytesMethods,
 }
 
-// filters are the filters of Jinja, with tojson as transformers replaces it. Adding one is
-// adding an entry: the name that a template uses, the Python signature of its parameters,
-// and the function, which gets its arguments bound to them.
+// filters are the filters of Jinja, with tojson as transformers replaces it. A new filter is a new entry: the name
+// that a template uses, the Python signature of the parameters, and the function, which gets the bound arguments.
 var filters = map[string]rt.Func{
 	"abs":            rt.Def("abs()", filterAbs),
 	"attr":           rt.Def("do_attr(name)", filterAttr),
@@ -76,7 +75,7 @@ var filters = map[string]rt.Func{
 	"xmlattr":        rt.Def("do_xmlattr(autospace=)", filterXMLAttr),
 }
 
-// onText applies f to the text of a value.
+// onText returns a filter that applies f to the text of a value.
 func onText(f func(*value.Str, *value.Limits) *value.Str) func(*rt.Context, value.Value, rt.Params) value.Value {
 	return func(x *rt.Context, v value.Value, _ rt.Params) value.Value { return f(x.SoftStr(v), x.Lim) }
 }

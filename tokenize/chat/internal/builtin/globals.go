@@ -9,7 +9,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// cycler is the object of cycler().
+// cycler is the result of cycler().
 type cycler struct {
 	items []value.Value
 	pos   int
@@ -42,7 +42,7 @@ func (c *cycler) Attr(name string) value.Value {
 	return nil
 }
 
-// joiner is the object of joiner(): its separator from the second call on.
+// joiner is the result of joiner(): it returns its separator from the second call on.
 type joiner struct {
 	sep  value.Value
 	used bool
@@ -65,7 +65,7 @@ func (j *joiner) Call(x *rt.Context, a rt.Args) value.Value {
 	return j.sep
 }
 
-// globals are the variables every template has. An input of the same name hides one.
+// globals are the variables that every template has. An input of the same name hides a global.
 var globals = map[string]value.Value{
 	"range":     rt.DefGlobal("range(start, stop=, step=, /)", globalRange),
 	"dict":      &object.DictType{},

@@ -25,16 +25,16 @@ func filterAbs(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	return x.Failf(value.Type, "bad operand type for abs(): '%s'", v.TypeName())
 }
 
-// integer counts what it takes to compute with v, and reports whether the run may go on.
+// integer counts the cost of computing with v and reports whether the run may continue.
 func integer(x *rt.Context, v value.Value) bool {
 	return x.Lim.Integer(v) && x.Err == nil || x.Spend(0)
 }
 
-// conversion is about the work of reading, rounding or writing a float in all its digits.
+// conversion is the approximate work of reading, rounding or writing a float with all its digits.
 const conversion = 20_000
 
 func filterInt(x *rt.Context, v value.Value, p rt.Params) value.Value {
-	n, ok := whole(x, v, p[1])
+	n, ok := toInteger(x, v, p[1])
 	switch {
 	case ok:
 		return value.Made(n, value.Origin(v))
@@ -44,8 +44,8 @@ func filterInt(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	return value.NewInt(0)
 }
 
-// whole is the integer that v stands for, cut to one; false when it is no number.
-func whole(x *rt.Context, v, base value.Value) (value.Value, bool) {
+// toInteger returns the integer that v stands for, truncated, or false if v is not a number.
+func toInteger(x *rt.Context, v, base value.Value) (value.Value, bool) {
 	switch n := v.(type) {
 	case *value.Undefined:
 		return x.Fail(n.Use()), true
@@ -79,7 +79,7 @@ func truncated(x *rt.Context, f float64) (value.Value, bool) {
 	return v, fault == nil
 }
 
-// intBase is the base of an integer text; false for one that Python refuses.
+// intBase returns the base for parsing an integer, or false if Python refuses it.
 func intBase(v value.Value) (int, bool) {
 	if v == nil {
 		return 10, true
@@ -159,7 +159,7 @@ func filterRound(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	return x.Val(py.Arith(x.Lim, "/", scaled, scale))
 }
 
-// roundTo is Python's round(v, n): half to even, on the decimal value.
+// roundTo implements Python's round(v, n): half to even, on the decimal value.
 func roundTo(x *rt.Context, v value.Value, n *int64) value.Value {
 	switch f := v.(type) {
 	case *value.Float:
@@ -250,7 +250,7 @@ func fileSize(size float64, binary bool) string {
 		return "1 Byte"
 	case size < base:
 		if size > -1 && size < 1 {
-			size = 0 // never -0
+			size = 0 // avoid -0
 		}
 		return strconv.FormatFloat(math.Trunc(size), 'f', 0, 64) + " Bytes"
 	case math.IsInf(size, 0) || math.IsNaN(size):

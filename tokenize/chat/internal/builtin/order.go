@@ -90,7 +90,7 @@ func filterUnique(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	get := attrGetter(x, p[1], !p.Flag(0, false), nil)
 	seen := value.NewDict(8)
 	return generator(x, v, func() func() value.Value {
-		return mapped(x, over(x, v), func(it value.Value) value.Value {
+		return mapped(x, iterate(x, v), func(it value.Value) value.Value {
 			key := get(it)
 			old, fault := seen.Get(x.Lim, key)
 			if x.Fail(fault); old != nil {
@@ -102,7 +102,7 @@ func filterUnique(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	})
 }
 
-// extreme is min and max: the first of the best items.
+// extreme returns the filter min or max, which returns the first of several best items.
 func extreme(op string) func(*rt.Context, value.Value, rt.Params) value.Value {
 	return func(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		items := x.Elements(v)

@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// filterPprint is Python's pprint.pformat for what fits into a line of 80
-// characters, and one item per line otherwise.
+// filterPprint implements Python's pprint.pformat: one line if the value fits into 80 characters, else one item per
+// line.
 func filterPprint(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	t := x.Buffer()
 	defer func() { x.Release(t) }()
@@ -93,8 +93,8 @@ func pprint(x *rt.Context, t *value.Text, v value.Value, indent, allowance, dept
 	}
 }
 
-// ownRepr reports whether a value is of a Python class with a repr of its own,
-// which pprint writes as it is: Markup and the tuples of groupby.
+// ownRepr reports whether the Python class of v has its own repr, which pprint writes unchanged: Markup and the
+// tuples of groupby.
 func ownRepr(v value.Value) bool {
 	switch v := v.(type) {
 	case *value.Str:
@@ -105,7 +105,7 @@ func ownRepr(v value.Value) bool {
 	return false
 }
 
-// sortedDicts sorts the keys of dicts, as pprint does, when they can be sorted.
+// sortedDicts returns v with the keys of its dicts sorted where possible, as pprint does.
 func sortedDicts(x *rt.Context, v value.Value, depth int) value.Value {
 	if depth > x.Lim.Depth || ownRepr(v) || !x.Step(1) {
 		return v
@@ -140,8 +140,7 @@ func sortedDicts(x *rt.Context, v value.Value, depth int) value.Value {
 	return v
 }
 
-// safeOrder orders keys by value or, where Python cannot, by the name of their
-// type.
+// safeOrder compares keys by value or, where Python cannot, by the name of their type.
 func safeOrder(x *rt.Context, a, b value.Value) int {
 	if lt, fault := value.Compare(x.Lim, "<", a, b); fault == nil {
 		if lt {
@@ -155,7 +154,7 @@ func safeOrder(x *rt.Context, a, b value.Value) int {
 	return strings.Compare(a.TypeName(), b.TypeName())
 }
 
-// pprintStr breaks a long string into adjacent literals at white space.
+// pprintStr splits a long string into adjacent literals at white space.
 func pprintStr(x *rt.Context, t *value.Text, s *value.Str, indent, allowance, depth int) {
 	lines, fault := py.Lines(s, x.Lim, true)
 	if fault != nil {

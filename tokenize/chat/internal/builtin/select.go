@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// attrGetter returns the function that fetches "a.b.0" from an item.
+// attrGetter returns a function that gets an attribute path such as "a.b.0" of an item.
 func attrGetter(x *rt.Context, attr value.Value, fold bool, def value.Value) func(value.Value) value.Value {
 	var parts []value.Value
 	switch at := attr.(type) {
@@ -73,7 +73,7 @@ func filterMap(x *rt.Context, v value.Value, a rt.Args) value.Value {
 	return lazy(x, v, get)
 }
 
-// builtin is the filter or test of a name, nil after a failure.
+// builtin returns the filter or test with the given name, nil after a failure.
 func builtin[F any](x *rt.Context, what string, all map[string]F, name value.Value) (f F) {
 	s, text := name.(*value.Str)
 	if text {
@@ -86,7 +86,7 @@ func builtin[F any](x *rt.Context, what string, all map[string]F, name value.Val
 	return f
 }
 
-// failing is a generator over v that fails with a message, unless v is empty.
+// failing returns a generator over v that fails with msg unless v is empty.
 func failing(x *rt.Context, v value.Value, msg string) *value.Iter {
 	return generator(x, v, func() func() value.Value {
 		if value.Truth(v) {
@@ -96,17 +96,17 @@ func failing(x *rt.Context, v value.Value, msg string) *value.Iter {
 	})
 }
 
-// lazy is a generator of f of each item of v, which may be any empty value.
+// lazy returns a generator of f(item) for the items of v. v may be any empty value.
 func lazy(x *rt.Context, v value.Value, f func(value.Value) value.Value) *value.Iter {
 	return generator(x, v, func() func() value.Value {
 		if !value.Truth(v) {
 			return each(nil)
 		}
-		return mapped(x, over(x, v), f)
+		return mapped(x, iterate(x, v), f)
 	})
 }
 
-// mapped gives f of each item, without those for which f gives nil.
+// mapped returns an iterator over the non-nil results of f for items.
 func mapped(x *rt.Context, items func() value.Value, f func(value.Value) value.Value) func() value.Value {
 	return func() value.Value {
 		for it := items(); it != nil && x.Step(1); it = items() {
@@ -122,7 +122,7 @@ func mapped(x *rt.Context, items func() value.Value, f func(value.Value) value.V
 	}
 }
 
-// selection is select, reject, selectattr and rejectattr.
+// selection implements select, reject, selectattr and rejectattr.
 func selection(byAttr, keep bool) rt.Func {
 	return func(x *rt.Context, v value.Value, a rt.Args) value.Value {
 		pos := append([]value.Value(nil), a.Pos...)

@@ -46,8 +46,8 @@ func batches(x *rt.Context, v, size, fill value.Value) []value.Value {
 	return groups
 }
 
-// generator is a generator over v: as in Python, nothing happens before its first item is
-// asked for. Then start gives what gives the items, nil at their end.
+// generator returns a generator over v. As in Python, nothing happens until its first item is requested; then start
+// returns the function that returns the items, nil at the end.
 func generator(x *rt.Context, v value.Value, start func() func() value.Value) *value.Iter {
 	var nextItem func() value.Value
 	return &value.Iter{Name: "generator", Next: func() value.Value {
@@ -58,14 +58,14 @@ func generator(x *rt.Context, v value.Value, start func() func() value.Value) *v
 	}, Depth: x.Nested(v)}
 }
 
-// each gives the items one by one.
+// each returns an iterator over items.
 func each(items []value.Value) func() value.Value {
 	nextItem, _, _ := value.Iterate(&value.List{Items: items})
 	return nextItem
 }
 
-// over gives the items of v, none after a failure.
-func over(x *rt.Context, v value.Value) func() value.Value {
+// iterate returns an iterator over the items of v, which is empty after a failure.
+func iterate(x *rt.Context, v value.Value) func() value.Value {
 	nextItem, _, fault := value.Iterate(v)
 	if fault != nil {
 		x.Fail(fault)
@@ -143,7 +143,7 @@ func filterItems(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 		case *value.Undefined:
 			return each(nil)
 		case *value.Dict:
-			return over(x, &value.View{D: d, Kind: "dict_items"})
+			return iterate(x, &value.View{D: d, Kind: "dict_items"})
 		}
 		x.Failf(value.Type, "Can only get item pairs from a mapping.")
 		return each(nil)

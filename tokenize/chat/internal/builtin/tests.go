@@ -6,7 +6,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// typeTests are the tests that have no arguments and only look at their value.
+// typeTests are the tests without arguments that only examine their value.
 var typeTests = map[string]func(v value.Value) bool{
 	"defined":   func(v value.Value) bool { return !value.IsUndefined(v) },
 	"undefined": value.IsUndefined,
@@ -36,7 +36,7 @@ func is[T value.Value](v value.Value) bool {
 	return ok
 }
 
-// tests are the tests of Jinja. Adding one is adding an entry, as with filters.
+// tests are the tests of Jinja. A new test is a new entry, as with filters.
 var tests = newTests()
 
 func newTests() map[string]rt.Test {
@@ -79,7 +79,7 @@ func remainder(x *rt.Context, v, by value.Value, want int64) bool {
 	return x.Equal(x.Val(py.Arith(x.Lim, "%", v, by)), value.NewInt(want))
 }
 
-// named is a test whether a builtin of a name is known.
+// named returns a test for whether a builtin of a given name exists.
 func named(known func(lib *rt.Library, name string) bool) rt.Test {
 	return rt.DefTest("test()", func(x *rt.Context, v value.Value, _ rt.Params) bool {
 		x.Fail(value.Hashable(x.Lim, v))
@@ -88,7 +88,7 @@ func named(known func(lib *rt.Library, name string) bool) rt.Test {
 	})
 }
 
-// textual is a test by a method of str.
+// textual returns a test that calls a method of str.
 func textual(method string) rt.Test {
 	return rt.DefTest(method+"()", func(x *rt.Context, v value.Value, _ rt.Params) bool {
 		return py.Is(x.Str(v), x.Lim, method)
@@ -98,7 +98,7 @@ func textual(method string) rt.Test {
 func callable(v value.Value) bool { return is[rt.Callable](v) || value.IsUndefined(v) }
 
 func iterable(v value.Value) bool {
-	switch v.(type) { // what templates ask about
+	switch v.(type) { // the types that templates test most
 	case *value.Str, *value.List, *value.Dict:
 		return true
 	}

@@ -15,7 +15,7 @@ import (
 func filterIndent(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	unit := value.Lit("    ")
 	if p[0] != nil {
-		unit = blanks(x, p[0])
+		unit = indentText(x, p[0])
 	}
 	s, ok := v.(*value.Str)
 	if !ok {
@@ -32,8 +32,8 @@ func filterIndent(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	}
 	lines, fault := py.Lines(s, x.Lim, false)
 	x.Fail(fault)
-	// Jinja adds a newline before it splits, so a final newline gives a last, empty
-	// line; a carriage return at the end and that newline are one.
+	// Jinja adds a newline before it splits, so a final newline gives an empty last line. The newline completes a
+	// carriage return at the end.
 	if s.S == "" || endsLine(s.S) {
 		lines = append(lines, value.Empty)
 	}
@@ -59,8 +59,8 @@ func filterIndent(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	return out
 }
 
-// blanks is an indent: a number of blanks or a text.
-func blanks(x *rt.Context, v value.Value) *value.Str {
+// indentText returns an indent, given as a number of spaces or as a text.
+func indentText(x *rt.Context, v value.Value) *value.Str {
 	if s, ok := v.(*value.Str); ok {
 		return s
 	}
@@ -73,7 +73,7 @@ func blanks(x *rt.Context, v value.Value) *value.Str {
 	return value.Empty
 }
 
-// endsLine reports whether a newline after s begins a line of its own.
+// endsLine reports whether a newline appended to s starts a new line.
 func endsLine(s string) bool {
 	r, _ := utf8.DecodeLastRuneInString(s)
 	switch r {
@@ -107,7 +107,7 @@ func filterTruncate(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	s, ok := v.(*value.Str)
 	if !ok {
 		_, list := v.(*value.List)
-		if _, numbers := v.(*value.Range); (list || numbers) && !p.Flag(1, false) { // a part of it has no words
+		if _, numbers := v.(*value.Range); (list || numbers) && !p.Flag(1, false) { // a slice of it has no words
 			return x.NoAttr(v, "rsplit")
 		}
 		return x.Failf(value.Type, "can only truncate text, not %s", v.TypeName())
@@ -199,7 +199,7 @@ func plus(x *rt.Context, s *value.Str) *value.Str {
 	return out
 }
 
-// quoteURL is urllib's quote.
+// quoteURL implements urllib's quote.
 func quoteURL(x *rt.Context, s *value.Str, safe string) *value.Str {
 	return py.Map(s, x.Lim, func(at int, r rune) string {
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-~"+safe, r)) {

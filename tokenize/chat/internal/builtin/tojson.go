@@ -13,7 +13,7 @@ func filterToJSON(x *rt.Context, v value.Value, a rt.Args) value.Value {
 	return x.Write(func(t *value.Text) { WriteJSON(x, t, v, a) })
 }
 
-// WriteJSON writes what the filter tojson gives for v.
+// WriteJSON appends the result of the filter tojson for v.
 func WriteJSON(x *rt.Context, t *value.Text, v value.Value, a rt.Args) {
 	form := plainJSON
 	if !a.None() {
@@ -30,7 +30,7 @@ func WriteJSON(x *rt.Context, t *value.Text, v value.Value, a rt.Args) {
 
 var plainJSON = value.NewJSON(nil)
 
-// jsonForm reads the parameters of tojson for v; nil after a failure.
+// jsonForm returns the options for the parameters of tojson, nil after a failure.
 func jsonForm(x *rt.Context, v value.Value, p rt.Params) *value.JSON {
 	var sep []value.Value
 	if !value.IsNone(p[2]) {
@@ -39,12 +39,12 @@ func jsonForm(x *rt.Context, v value.Value, p rt.Params) *value.JSON {
 			return nil
 		}
 	}
-	if _, text := v.(*value.Str); text { // of which Python looks at nothing else
+	if _, text := v.(*value.Str); text { // for a string Python ignores the other options
 		p[1], sep = nil, nil
 	}
 	j := value.NewJSON(nil)
 	if !value.IsNone(p[1]) {
-		indent := blanks(x, p[1])
+		indent := indentText(x, p[1])
 		j = value.NewJSON(&indent.S)
 		j.From = indent.Field()
 	}

@@ -15,13 +15,13 @@ import (
 )
 
 var (
-	// Python's \w, \d and [a-z] without case know more than ASCII.
+	// In Python \w, \d and case-insensitive [a-z] match more than ASCII.
 	urlPattern     = pattern(`(?i)^((https?://|www\.)(([\w%-]+\.)+)?([<a-z>]{2,63}|xn--[\w%]{2,59})|([\w%-]{2,63}\.)+(com|net|<i>nt|edu|gov|org|<i>nfo|m<i>l)|(https?://)((([\d]{1,3})(\.[\d]{1,3}){3})|(\[([\da-f]{0,4}:){2}([\da-f]{0,4}:?){1,6}\])))(?::[\d]{1,5})?(?:[/?#]\S*)?$`)
 	mailPattern    = pattern(`^\S+@[\w][\w.-]*\.[\w]+$`)
 	unicodeClasses = strings.NewReplacer(`\w`, `\p{L}\p{N}_`, `\d`, `\p{Nd}`, `<a-z>`, `a-z\x{130}\x{131}`, `<i>`, `[i\x{130}\x{131}]`)
 )
 
-// pattern is compiled when it is first asked for: few templates make links.
+// pattern compiles p on first use, since few templates make links.
 func pattern(p string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(unicodeClasses.Replace(p)) })
 }
@@ -41,7 +41,7 @@ func filterURLize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 			schemes = append(schemes, s.S)
 		}
 	}
-	// Patterns of many alternatives are tried at each word.
+	// Patterns with many alternatives are tried at each word.
 	if text := x.SoftStr(v); !x.Spend(1000 * len(text.S)) {
 		return rt.Stopped
 	}
@@ -69,7 +69,7 @@ func filterURLize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	return out
 }
 
-// linkAttrs are the attributes of urlize's links.
+// linkAttrs returns the attributes of urlize's links.
 func linkAttrs(x *rt.Context, nofollow, target, rel value.Value) (*value.Str, bool) {
 	rels := []string{"noopener"}
 	var from *value.Field
@@ -96,11 +96,11 @@ func linkAttrs(x *rt.Context, nofollow, target, rel value.Value) (*value.Str, bo
 
 var schemePattern = pattern(`^[\w.+-]{2,}:/{0,2}$`)
 
-// linkWord is what urlize makes of one word: all of it, or, of a link with
-// attributes, what stands before and after them.
+// linkWord returns urlize's result for one word: all of it or, with attrs, the parts before and after the link's
+// attributes.
 func linkWord(x *rt.Context, word string, limit value.Value, schemes []string) (before, after string, attrs bool) {
 	head, middle, tail := "", word, ""
-	if !x.Spend(len(word) * len(word) / 8) { // brackets are moved one by one
+	if !x.Spend(len(word) * len(word) / 8) { // brackets are moved one at a time
 		return word, "", false
 	}
 	for again := true; again; {
@@ -135,7 +135,7 @@ func linkWord(x *rt.Context, word string, limit value.Value, schemes []string) (
 		if !strings.HasPrefix(middle, "https://") && !strings.HasPrefix(middle, "http://") {
 			href = "https://" + middle
 		}
-		return head + `<a href="` + href + `"`, `>` + shownURL(x, middle, limit) + `</a>` + tail, true
+		return head + `<a href="` + href + `"`, `>` + linkText(x, middle, limit) + `</a>` + tail, true
 	case strings.HasPrefix(middle, "mailto:") && mailPattern().MatchString(middle[7:]):
 		middle = `<a href="` + middle + `">` + middle[7:] + `</a>`
 	case strings.Contains(middle, "@") && !strings.HasPrefix(middle, "www.") && !strings.HasPrefix(middle, "@") &&
@@ -151,8 +151,8 @@ func linkWord(x *rt.Context, word string, limit value.Value, schemes []string) (
 	return head + middle + tail, "", false
 }
 
-// shownURL is a link's text, cut at urlize's limit.
-func shownURL(x *rt.Context, url string, limit value.Value) string {
+// linkText returns the text of a link, cut at urlize's limit.
+func linkText(x *rt.Context, url string, limit value.Value) string {
 	if value.IsNone(limit) {
 		return url
 	}

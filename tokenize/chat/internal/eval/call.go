@@ -9,16 +9,16 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// argList is the code of the arguments of a call.
+// argList is the compiled arguments of a call.
 type argList struct {
 	pos         []expr
 	names       []string
 	kw          []expr
 	star, star2 expr
-	simple      bool // positional only
+	simple      bool // positional arguments only
 }
 
-// stackMark is the top of both stacks of a run.
+// stackMark holds the heights of both stacks of a run.
 type stackMark struct{ values, keywords int }
 
 func (x *exec) mark() stackMark { return stackMark{len(x.stack), len(x.keywords)} }
@@ -27,8 +27,8 @@ func (x *exec) pop(m stackMark) {
 	x.stack, x.keywords = x.stack[:m.values], x.keywords[:m.keywords]
 }
 
-// eval pushes arguments on the stacks of the run; the caller pops them when the call
-// is over, so callees copy what they keep.
+// eval pushes the arguments on the stacks of the run. The caller pops them after the call, so callees copy what they
+// keep.
 func (l *argList) eval(x *exec) rt.Args {
 	mark := x.mark()
 	for _, e := range l.pos {
@@ -88,7 +88,7 @@ func (e *callExpr) eval(x *exec) value.Value {
 	return v
 }
 
-// run calls. With direct, a macro writes to the output and nil is returned.
+// run makes the call. With direct set, a macro writes to the output and run returns nil.
 func (e *callExpr) run(x *exec, direct bool) value.Value {
 	var fn, self value.Value
 	var method rt.Func
@@ -112,8 +112,8 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 	case method != nil:
 		r = method(&x.Context, self, a)
 		x.Step(1)
-		if _, ok := self.(*value.Dict); !ok { // those give what is there
-			x.gave(r)
+		if _, ok := self.(*value.Dict); !ok { // methods of a dict return existing values
+			x.countResult(r)
 		}
 	default:
 		switch f := fn.(type) {
@@ -123,7 +123,7 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 		case rt.Callable:
 			x.Step(1)
 			r = f.Call(&x.Context, a)
-			x.gave(r)
+			x.countResult(r)
 		case *value.Undefined:
 			x.Fail(f.Use())
 		default:
@@ -134,8 +134,8 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 	return r
 }
 
-// gave counts the memory of a call that gave v.
-func (x *exec) gave(v value.Value) {
+// countResult counts the memory of v, the result of a call.
+func (x *exec) countResult(v value.Value) {
 	switch v.(type) {
 	case *value.Bool, *value.Int, *value.None, *value.Undefined:
 	default:
@@ -143,8 +143,7 @@ func (x *exec) gave(v value.Value) {
 	}
 }
 
-// macroCode is the code of a macro or call block. Slots are -1 when the body
-// does not use the special variable.
+// macroCode is the code of a macro or call block. A slot is -1 if the body does not use that special variable.
 type macroCode struct {
 	functionCode
 	name                    string // empty for call blocks
@@ -153,16 +152,16 @@ type macroCode struct {
 	caller, kwargs, varargs int
 	accessesCaller          bool
 	explicitCaller          bool
-	steps                   int // of the parameters
+	steps                   int // work steps of binding the parameters
 }
 
 type param struct {
 	name string
 	slot int
-	def  expr // may be nil
+	def  expr // default value, may be nil
 }
 
-// exec sets a parameter that the call gave no argument for.
+// exec sets the parameter to its default if the call gave no argument for it.
 func (p *param) exec(x *exec) signal {
 	switch slots := x.act.slots; {
 	case slots[p.slot] != nil:
@@ -174,7 +173,7 @@ func (p *param) exec(x *exec) signal {
 	return next
 }
 
-// Macro is a macro together with the variables it was defined among.
+// Macro is a macro with the variables of the function that defines it.
 type Macro struct {
 	x    *exec
 	code *macroCode
@@ -190,7 +189,7 @@ func (m *Macro) Repr(t *value.Text, _ *value.Limits, _ int) *value.Fault {
 	return nil
 }
 
-// label is the name in quotes, or what stands for none.
+// label returns the quoted name of the macro, or none if it has no name.
 func (m *Macro) label(none string) string {
 	if m.code.name == "" {
 		return none
@@ -201,7 +200,7 @@ func (m *Macro) label(none string) string {
 // Call implements rt.Callable.
 func (m *Macro) Call(_ *rt.Context, a rt.Args) value.Value { return m.call(a, false) }
 
-// call calls the macro. With direct it writes to the current output and returns nil.
+// call calls the macro. With direct set, the macro writes to the current output and call returns nil.
 func (m *Macro) call(a rt.Args, direct bool) value.Value {
 	x, c := m.x, m.code
 	act := x.activate(c.fn, m.act)
@@ -213,7 +212,7 @@ func (m *Macro) call(a rt.Args, direct bool) value.Value {
 		unjoined := x.unjoined
 		x.unjoined = nil
 		x.call(&c.functionCode, act)
-		x.joined()
+		x.checkJoined()
 		x.unjoined = unjoined
 		return nil
 	}
@@ -224,7 +223,7 @@ func (m *Macro) call(a rt.Args, direct bool) value.Value {
 	return text
 }
 
-// bind sets the variables of a call to its arguments, as Jinja does.
+// bind assigns the arguments of a call to the macro's parameters as Jinja does.
 func (m *Macro) bind(a rt.Args, slots []value.Value) bool {
 	x, c := m.x, m.code
 	n := min(len(a.Pos), len(c.params))

@@ -9,15 +9,14 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 )
 
-// Program is a compiled template. It does not change and is safe for
-// concurrent use.
+// Program is a compiled template. It is immutable and safe for concurrent use.
 type Program struct {
 	root    *blockCode
 	blocks  map[string]*blockCode
-	resolve []string  // names looked up in the inputs, once per run
-	attrs   int       // how many attrExpr the code has
-	markup  bool      // a value may be Markup
-	idle    sync.Pool // of *exec: memory for the next run
+	resolve []string  // names that are looked up in the inputs once per run
+	attrs   int       // number of attrExpr nodes
+	markup  bool      // values may be Markup
+	idle    sync.Pool // of *exec, whose memory the next run reuses
 }
 
 // functionCode is the code of one function (see package scope).
@@ -31,7 +30,7 @@ type functionCode struct {
 type blockCode struct {
 	functionCode
 	name        string
-	self, super int // slots of these variables, -1 when the body does not use them
+	self, super int // slots of the variables self and super, -1 if the body does not use them
 }
 
 // Compile turns a parsed template into a program. Errors are *syntax.Error.
@@ -49,14 +48,14 @@ type compiler struct {
 	resolveIndex map[string]int
 	err          *syntax.Error
 	hasBlocks    bool
-	pass         *scope.Pass // what is being compiled is a part of, else nil
+	pass         *scope.Pass // the loop pass being compiled, nil outside of one
 }
 
-// frame is the place in the program that is being compiled.
+// frame is the context of the code being compiled.
 type frame struct {
 	*scope.Scope
-	top  bool // statements here store into the exported names
-	soft bool // inside a branch: an unknown filter fails when reached
+	top  bool // statements here assign exported names
+	soft bool // inside a branch: an unknown filter fails only when it is reached
 	loop bool // break and continue are allowed
 }
 
@@ -117,8 +116,8 @@ func (c *compiler) function(body []syntax.Stmt, f frame) functionCode {
 	return functionCode{f.Fn, c.loads(f.Scope), code}
 }
 
-// params declares those special names that the body mentions, and are not hidden, as
-// parameters; slot is -1 for the others.
+// params declares as parameters those special names that the body mentions and that are not hidden. slot returns the
+// slot of a name, -1 if it was not declared.
 func params(f frame, body []syntax.Stmt, hidden map[string]bool, special ...string) (slot func(name string) int) {
 	slots := map[string]int{}
 	found := syntax.Mentions(body, special...)
@@ -135,7 +134,7 @@ func params(f frame, body []syntax.Stmt, hidden map[string]bool, special ...stri
 	}
 }
 
-// loads is how the variables of a scope start.
+// loads returns how the variables of a scope are initialised.
 func (c *compiler) loads(s *scope.Scope) []scope.Start {
 	starts := s.Starts()
 	for i, v := range starts {
@@ -194,7 +193,7 @@ func (c *compiler) stmt(s syntax.Stmt, f frame) stmt {
 	case *syntax.CallBlock:
 		return c.callBlock(n, f)
 	case *syntax.Generation:
-		// transformers makes a call block of it: its body knows caller, kwargs and varargs.
+		// transformers compiles it to a call block, whose body can use caller, kwargs and varargs.
 		return &generationStmt{c.macro(n.At(), "", &syntax.Signature{}, n.Body, f)}
 	case *syntax.FilterBlock:
 		in := f.inner()
@@ -242,7 +241,7 @@ func (c *compiler) scoped(body []syntax.Stmt, in frame) scopeCode {
 	return scopeCode{c.loads(in.Scope), in.Slots(), code}
 }
 
-// capture compiles a scope whose output is a value.
+// capture compiles a scope whose output becomes a value.
 func (c *compiler) capture(body []syntax.Stmt, filter *syntax.Filter, in frame) (code captureCode) {
 	code.scopeCode = c.scoped(body, in)
 	if filter != nil {
@@ -251,7 +250,7 @@ func (c *compiler) capture(body []syntax.Stmt, filter *syntax.Filter, in frame) 
 	return code
 }
 
-// callBlock compiles a call block: what it calls gets its body as one more argument.
+// callBlock compiles a call block: its body becomes one more argument of the call.
 func (c *compiler) callBlock(n *syntax.CallBlock, f frame) stmt {
 	code := c.macro(n.At(), "", &n.Signature, n.Body, f)
 	call := c.expr(n.Call, f).(*callExpr)
@@ -263,7 +262,7 @@ func (c *compiler) callBlock(n *syntax.CallBlock, f frame) stmt {
 	return &outputStmt{[]expr{call}}
 }
 
-// blockHere compiles the place of a block, which sees the variables here if it is scoped.
+// blockHere compiles the place where a block is rendered. A scoped block sees the variables of that place.
 func (c *compiler) blockHere(n *syntax.Block, f frame) stmt {
 	st := &blockStmt{name: n.Name}
 	if !n.Scoped {
@@ -280,7 +279,7 @@ func (c *compiler) blockHere(n *syntax.Block, f frame) stmt {
 	return st
 }
 
-// exports lists the names a top-level assignment makes visible to blocks.
+// exports lists the names that a top-level assignment makes visible to blocks.
 func (c *compiler) exports(target syntax.Expr, f frame) []string {
 	if !f.top || !c.hasBlocks {
 		return nil
@@ -362,8 +361,8 @@ func (c *compiler) forLoop(n *syntax.For, f frame) stmt {
 	return st
 }
 
-// inLoop checks what must not be in a loop, and says whether there is a scoped block, and
-// a macro by the name of loop.
+// inLoop rejects what is not allowed in a loop. scoped reports whether the loop contains a scoped block, named
+// whether it contains a macro called loop.
 func (c *compiler) inLoop(n *syntax.For) (scoped, named bool) {
 	check := func(name *syntax.Name) {
 		if name.Store && name.Name == "loop" {
@@ -384,7 +383,7 @@ func (c *compiler) inLoop(n *syntax.For) (scoped, named bool) {
 // macro compiles the function of a macro or call block.
 func (c *compiler) macro(pos syntax.Pos, name string, sig *syntax.Signature, body []syntax.Stmt, f frame) *macroCode {
 	m := f.function()
-	first := len(sig.Params) - len(sig.Defaults) // with a default
+	first := len(sig.Params) - len(sig.Defaults) // index of the first parameter with a default
 	code := &macroCode{name: name, pos: pos, accessesCaller: syntax.Mentions(body, "caller")["caller"]}
 	seen := map[string]bool{}
 	for i, p := range sig.Params {

@@ -11,7 +11,7 @@ import (
 
 func (c *compiler) name(name string, pos syntax.Pos, f frame) *nameExpr {
 	v := f.Find(name)
-	if v == nil { // Jinja's analysis does not look at the filters of a set block
+	if v == nil { // Jinja's analysis ignores the filters of a set block
 		c.failPython(pos, "Tried to resolve a name to a reference that was unknown to the frame ('%s')", name)
 		f.Load(name)
 		v = f.Find(name)
@@ -44,7 +44,7 @@ func (c *compiler) args(a *syntax.Args, f frame) argList {
 	return out
 }
 
-// markupFilters may give Markup for a str.
+// markupFilters are the filters that may return Markup for a str.
 var markupFilters = map[string]bool{"e": true, "escape": true, "forceescape": true, "safe": true, "map": true}
 
 func (c *compiler) filter(n *syntax.Filter, f frame) *filterExpr {
@@ -132,7 +132,7 @@ func (c *compiler) expr(e syntax.Expr, f frame) expr {
 	return &constExpr{value.Nil}
 }
 
-// sum flattens a + b + c, which is evaluated from the left.
+// sum flattens a + b + c, which is evaluated from left to right.
 func (c *compiler) sum(n *syntax.Binary, f frame) expr {
 	out := &sumExpr{}
 	var flatten func(e syntax.Expr)

@@ -6,8 +6,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// emit evaluates an expression and prints it, where possible without building
-// the text in between.
+// emit evaluates an expression and prints it, where possible without building intermediate strings.
 func (x *exec) emit(e expr) {
 	if x.Escape {
 		x.write(e.eval(x))
@@ -23,7 +22,7 @@ func (x *exec) emit(e expr) {
 		x.at(e.pos)
 	case *filterExpr:
 		e.emit(x)
-	case *callExpr: // a macro writes straight to the output
+	case *callExpr: // a macro writes directly to the output
 		if v := e.run(x, true); v != nil {
 			x.write(v)
 		}
@@ -33,8 +32,8 @@ func (x *exec) emit(e expr) {
 	}
 }
 
-// emit prints the terms one by one if they are strings. A string that follows
-// Markup, or that Markup follows, is escaped by the sum.
+// emit prints the terms one by one if they are strings. If Markup is involved it evaluates the sum, which escapes the
+// other strings.
 func (e *sumExpr) emit(x *exec) {
 	if x.prog.markup {
 		x.write(e.eval(x))
@@ -54,7 +53,7 @@ func (e *sumExpr) emit(x *exec) {
 		case i == 0:
 			x.write(e.add(x, v, 1))
 		default:
-			x.arith("+", value.Empty, v, e.pos[i]) // fails
+			x.arith("+", value.Empty, v, e.pos[i]) // always fails
 		}
 		return
 	}

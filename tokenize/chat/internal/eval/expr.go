@@ -14,7 +14,7 @@ type expr interface{ eval(x *exec) value.Value }
 func (x *exec) truth(e expr) bool { return value.Truth(e.eval(x)) }
 
 type (
-	// dataExpr is text of the template, which an autoescape block leaves as it is.
+	// dataExpr is template text, which an autoescape block does not escape.
 	dataExpr  struct{ text string }
 	constExpr struct{ v value.Value }
 	nameExpr  struct {
@@ -65,9 +65,9 @@ type (
 		x     expr
 		name  string
 		key   *value.Str
-		near  int                     // its place in exec.near
-		plain bool                    // no dict or namespace has an attribute of this name: look for the key only
-		loop  func(*Loop) value.Value // the attribute of loop objects
+		near  int                     // index into exec.near
+		plain bool                    // no dict or namespace has an attribute of this name: only look up the key
+		loop  func(*Loop) value.Value // this attribute of loop objects
 	}
 	itemExpr struct {
 		pos      syntax.Pos
@@ -81,10 +81,10 @@ type (
 	callExpr struct {
 		pos    syntax.Pos
 		fn     expr
-		method *attrExpr // fn, when it is an attribute
+		method *attrExpr // fn if it is an attribute, else nil
 		args   argList
 	}
-	// capturedExpr is what the body of a block with a filter wrote.
+	// capturedExpr is the output of the body of a block with a filter.
 	capturedExpr struct{}
 	// callerExpr is the body of a call block.
 	callerExpr struct{ code *macroCode }
@@ -93,7 +93,7 @@ type (
 		x    expr
 		name string
 		fn   rt.Func // nil: unknown
-		json bool    // it is tojson, of x
+		json bool    // it is tojson applied to x
 		args argList
 	}
 	testExpr struct {
@@ -206,7 +206,7 @@ func (e *sumExpr) eval(x *exec) value.Value {
 	return x.concat(e.pos[0], texts)
 }
 
-// add adds the terms from i on to v.
+// add returns v plus the terms from index i on.
 func (e *sumExpr) add(x *exec, v value.Value, i int) value.Value {
 	for ; i < len(e.terms) && x.Err == nil; i++ {
 		v = x.arith("+", v, e.terms[i].eval(x), e.pos[i])
@@ -255,7 +255,7 @@ func (e *compareExpr) eval(x *exec) value.Value {
 	return value.True
 }
 
-// undefinedSize is about the memory of an undefined value.
+// undefinedSize is the approximate memory of an undefined value in bytes.
 const undefinedSize = 64
 
 func (e *attrExpr) eval(x *exec) value.Value {
@@ -286,7 +286,7 @@ func (e *attrExpr) eval(x *exec) value.Value {
 
 func (e *itemExpr) eval(x *exec) value.Value {
 	v := e.x.eval(x)
-	x.Make(undefinedSize) // what is not there, or a character
+	x.Make(undefinedSize) // an undefined value or a character
 	r := object.Getitem(&x.Context, v, e.index.eval(x))
 	x.at(e.pos)
 	return r
@@ -305,7 +305,7 @@ func (e *filterExpr) eval(x *exec) value.Value {
 	if x.Err == nil {
 		v = e.fn(&x.Context, v, a)
 		x.Step(1)
-		x.gave(v)
+		x.countResult(v)
 	}
 	x.pop(mark)
 	if x.Err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// outcome is what the program writes, or its failure.
+// outcome returns the output of the program, or its failure.
 func outcome(t *testing.T, p *Program, work int64) (text string) {
 	limits := rt.Limits{Limits: value.Limits{Bytes: 1 << 16, Items: 1 << 12, IntBytes: 1 << 10, Depth: 50, Work: work, Memory: 1 << 24}, Output: 1 << 16, Macros: 20, Range: 1 << 12}
 	items := &value.List{}
@@ -58,7 +58,7 @@ func compile(t *testing.T, source string) *Program {
 	return p
 }
 
-// Loops that end as soon as the rest can do nothing write and fail as loops run in full.
+// Loops that end early because the rest can do nothing have the output and the failures of loops that run in full.
 func TestIdleLoopsAsInFull(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 22))
 	pick := func(list ...string) string { return list[rng.IntN(len(list))] }
@@ -112,7 +112,7 @@ func TestIdleLoopsAsInFull(t *testing.T) {
 	require.Greater(t, stopped, 400)
 }
 
-// What is looked for before each of many items takes as many passes as the way to it is long.
+// Each search for a neighbour of an item takes as many passes as the neighbour is away.
 func TestIdleLoopsEnd(t *testing.T) {
 	for _, source := range []string{
 		"{% set ns = namespace(f=false) %}{% for i in range(4000) %}{% if not ns.f %}{% set ns.f = true %}{% endif %}{% endfor %}",

@@ -17,9 +17,9 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// The language, chapter by chapter, in testdata/*.txtar: "NAME/template" with the variables
-// of "data" gives "NAME/text", or "NAME/error". internal/oracle/language_cases.py writes
-// what is expected as jinja2 gives it.
+// TestLanguage runs testdata/*.txtar, which covers the language by chapters: "NAME/template" with the variables of
+// "data" renders to "NAME/text", or fails with "NAME/error". internal/oracle/language_cases.py writes the results of
+// jinja2.
 func TestLanguage(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	require.NoError(t, err)
@@ -54,7 +54,7 @@ func TestLanguage(t *testing.T) {
 
 var sectionHead = regexp.MustCompile(`(?m)^-- (.+) --\n`)
 
-// readSections reads a file of sections, each without its last newline.
+// readSections reads a file of sections and drops the last newline of each.
 func readSections(t *testing.T, file string) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -76,8 +76,7 @@ var kinds = map[value.Class]string{
 	value.Security: "security", value.Other: "other", value.Limit: "limit",
 }
 
-// render is what a template gives: a text, or a kind of error with its message, which is
-// the line for bad syntax.
+// render returns the text of a template, or the kind of error and its message, which for bad syntax is the line.
 func render(t *testing.T, source string, data *value.Dict) (text, kind, says string) {
 	t.Helper()
 	source = syntax.Normalize(source)

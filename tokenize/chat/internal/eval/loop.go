@@ -15,11 +15,11 @@ type forStmt struct {
 	iter      expr
 	test      *testCode
 	target    target
-	steps     int  // of a pass
+	steps     int  // work steps of a pass
 	loopSlot  int  // slot of the loop object, -1 when the body does not use it
-	idle      expr // once true, all passes from then on do nothing; nil where unknown
-	settles   int  // the first pass before which idle may be asked
-	replays   bool // see Replay
+	idle      expr // once true, all later passes do nothing; nil if there is no such condition
+	settles   int  // idle is not evaluated before this pass
+	replays   bool // passes can be replayed: see Replay
 	recursive bool
 	clear     []int
 	elsLoads  []scope.Start
@@ -44,7 +44,7 @@ func (s *forStmt) exec(x *exec) signal {
 	return s.loop(x, v, 0, nil)
 }
 
-// recurse runs the loop as the function that loop(…) calls again.
+// recurse runs the loop as the function that a recursive loop(…) calls.
 func (s *forStmt) recurse(x *exec, v value.Value, up *activation, depth int) signal {
 	if !x.descend() {
 		return halt
@@ -102,20 +102,20 @@ func (s *forStmt) iterate(x *exec, l *Loop) signal {
 		}
 		item := l.items[l.i]
 		if replays {
-			x.replay.watch(x)
+			x.replay.startPass(x)
 		}
 		s.target.assign(x, item)
 		if s.loopSlot >= 0 {
 			slots[s.loopSlot] = l
 		}
 		x.enter(s.loads)
-		if s.idle != nil && l.i >= s.settles && (l.next == nil || l.sure) && x.truth(s.idle) && x.Err == nil { // reading on could fail
+		if s.idle != nil && l.i >= s.settles && (l.next == nil || l.sure) && x.truth(s.idle) && x.Err == nil { // no read can fail
 			completed = true
 			break
 		}
 		sig := x.pass(s.body, item, messages)
 		if replays {
-			replays = x.replay.note(x, item, sig)
+			replays = x.replay.recordPass(x, item, sig)
 		}
 		if sig == halt {
 			return halt
@@ -125,7 +125,7 @@ func (s *forStmt) iterate(x *exec, l *Loop) signal {
 		}
 		completed = completed || sig == next
 	}
-	l.i = min(l.i, len(l.items)-1) // for those that keep the object
+	l.i = min(l.i, len(l.items)-1) // the loop object may be kept after the loop
 	if x.Err != nil {
 		x.at(s.pos)
 		return halt
@@ -138,7 +138,7 @@ func (s *forStmt) iterate(x *exec, l *Loop) signal {
 	return next
 }
 
-// pass runs one pass of a loop and notes what it wrote, if item is a message.
+// pass runs one pass of a loop and, if item is a message, records the extent of its output.
 func (x *exec) pass(body []stmt, item value.Value, messages bool) signal {
 	d, ok := item.(*value.Dict)
 	if !messages || !ok || d.Message == 0 {
@@ -154,16 +154,15 @@ func (x *exec) pass(body []stmt, item value.Value, messages bool) signal {
 	return sig
 }
 
-// Loop is the loop object. Items are read ahead of the pass only as far as
-// something asks for them.
+// Loop is the loop object. Items beyond the current one are read only when an attribute needs them.
 type Loop struct {
 	x       *exec
 	items   []value.Value
-	next    func() value.Value // source of more items; nil when all are there
+	next    func() value.Value // source of further items; nil when all have been read
 	sure    bool               // next cannot fail
 	i       int
 	depth   int64
-	code    *forStmt // of a recursive loop
+	code    *forStmt // the loop statement if recursive, else nil
 	up      *activation
 	changed value.Value
 	nested  int
@@ -182,7 +181,7 @@ func (l *Loop) has(i int) bool {
 	return i < len(l.items)
 }
 
-// filter keeps the items for which the condition holds.
+// filter keeps the items for which the loop's condition holds.
 func (l *Loop) filter(x *exec, t *testCode) {
 	source := *l
 	up := x.act
@@ -212,7 +211,7 @@ func (l *Loop) filter(x *exec, t *testCode) {
 // TypeName implements value.Value.
 func (l *Loop) TypeName() string { return "LoopContext" }
 
-// Len is the number of items, which reads them all.
+// Len returns the number of items, for which it reads all of them.
 func (l *Loop) Len() (int, *value.Fault) {
 	for l.next != nil {
 		l.has(len(l.items))
@@ -220,13 +219,13 @@ func (l *Loop) Len() (int, *value.Fault) {
 	return len(l.items), nil
 }
 
-// left is the number of items from i on.
+// left returns the number of items from index i on.
 func (l *Loop) left(i int) value.Value {
 	n, _ := l.Len()
 	return value.NewInt(int64(n - i))
 }
 
-// Iterate goes on with the loop: it gives each item with the loop object.
+// Iterate advances the loop itself: each step returns a tuple of the next item and the loop object.
 func (l *Loop) Iterate() func() value.Value {
 	return func() value.Value {
 		if !l.has(l.i + 1) {
@@ -244,7 +243,7 @@ func (l *Loop) Repr(t *value.Text, _ *value.Limits, _ int) *value.Fault {
 	return nil
 }
 
-// Call implements rt.Callable: the loop as a function, of a recursive one.
+// Call implements rt.Callable: it calls a recursive loop.
 func (l *Loop) Call(x *rt.Context, a rt.Args) value.Value {
 	var p rt.Params
 	if !signatureLoop.Bind(x, a, &p) {
@@ -259,7 +258,7 @@ func (l *Loop) Call(x *rt.Context, a rt.Args) value.Value {
 
 var signatureLoop = rt.Parse("__call__(iterable)")
 
-// Nested is how many iterators it walks over, one inside the other.
+// Nested returns the number of nested iterators that the loop reads from.
 func (l *Loop) Nested() int { return l.nested }
 
 // Attr implements object.Attrs.
@@ -270,7 +269,7 @@ func (l *Loop) Attr(name string) value.Value {
 	return nil
 }
 
-// loopAttrs are the attributes of the loop object; none of them is nil.
+// loopAttrs are the attributes of the loop object; they never return nil.
 var loopAttrs = map[string]func(l *Loop) value.Value{
 	"index":     func(l *Loop) value.Value { return value.NewInt(int64(l.i) + 1) },
 	"index0":    func(l *Loop) value.Value { return value.NewInt(int64(l.i)) },
@@ -339,7 +338,7 @@ func (s *selfRef) Item(name string) value.Value {
 	return &blockRef{s.x, name}
 }
 
-// Iterate fails as Python does, which looks for the block 0.
+// Iterate returns an iterator that fails as in Python, which looks for a block named 0.
 func (s *selfRef) Iterate() func() value.Value {
 	return func() value.Value {
 		s.x.Failf(value.Other, "0")

@@ -7,34 +7,31 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// The conversation of a rollout is rendered at each turn, a message or two longer than at
-// the turn before. What a pass of the loop over the messages does follows, in most
-// templates, from its message and its index, from inputs, and from answers to conditions
-// about the rest of the run in which nothing of the pass takes part: {% if loop.last %},
-// {% if loop.index0 > ns.last_user %}. The compiler finds these loops; any other read of
-// what is outside of the pass rules a loop out. At the next run the first passes are
-// written as before, for as long as the messages are the same ones and the conditions,
-// asked again, have the same answers.
+// A rollout is rendered at each turn with a message or two more than at the turn before. In most templates a pass of
+// the loop over the messages depends only on its message, its index, inputs, and conditions about the rest of the run
+// that do not involve the pass itself: {% if loop.last %}, {% if loop.index0 > ns.last_user %}. The compiler finds
+// these loops; any other read from outside of the pass excludes a loop. The next run copies the output of the first
+// passes for as long as the messages are the same objects and the conditions, evaluated again, have the same results.
 
-// Replay is what the passes of the last run wrote. The zero value holds none.
+// Replay holds what the passes of the last run wrote. The zero value holds nothing.
 type Replay struct {
 	prog         *Program
 	inputs       []value.Value
 	track        bool
-	last, loop   *forStmt // of the run before and of this one, nil for none
+	last, loop   *forStmt // loops recorded by the last run and by this one, nil for none
 	passes       []pass
 	asked        []answer
-	start, first int // of the first pass: its first byte, and run
+	start, first int // where the first pass starts: its byte and its run
 	text         value.Memory
-	work, made   int // up to the pass at hand, and for the conditions in it
-	gens         int // as there were before it
+	work, made   int // used before the current pass, plus what its conditions used
+	gens         int // number of generation blocks before the current pass
 }
 
-// pass is where one ended, counted from the start of the first, and what it took.
+// pass is a recorded pass: where it ended, counted from the start of the first pass, and what it used.
 type pass struct {
 	item              *value.Dict
 	text, runs, asked int
-	work, made        int // without what the text was grown by, and the conditions
+	work, made        int // without growing the text and without conditions
 }
 
 type answer struct {
@@ -42,14 +39,14 @@ type answer struct {
 	yes  bool
 }
 
-// maxAsked is how many conditions a pass asks, on the average: more come out of a loop in it.
+// maxAsked is the maximum average number of conditions per pass. A loop inside a pass can exceed it.
 const maxAsked = 64
 
-// askedExpr is a condition in which the pass takes no part.
+// askedExpr is a condition that does not involve the pass. Its result is recorded.
 type askedExpr struct{ expr }
 
 func (c *askedExpr) eval(x *exec) value.Value {
-	if !x.noting {
+	if !x.recording {
 		return c.expr.eval(x)
 	}
 	r := x.replay
@@ -58,12 +55,12 @@ func (c *askedExpr) eval(x *exec) value.Value {
 	toWork, toMade := spent(x)
 	r.work, r.made = r.work+toWork-work, r.made+toMade-made
 	if r.asked = append(r.asked, answer{c.expr, yes}); len(r.asked) > maxAsked*(len(r.passes)+1) {
-		x.noting, r.gens = false, -1 // note refuses it
+		x.recording, r.gens = false, -1 // makes recordPass refuse the pass
 	}
 	return value.NewBool(yes)
 }
 
-// begin forgets what was written if the inputs of x differ.
+// begin discards the recorded passes if the inputs of x differ.
 func (r *Replay) begin(x *exec) {
 	same := r.prog == x.prog && r.track == x.Track
 	for i := 0; same && i < len(x.inputs); i++ {
@@ -76,14 +73,14 @@ func (r *Replay) begin(x *exec) {
 	r.inputs = append(r.inputs[:0], x.inputs...)
 }
 
-// Wrote says what the run wrote, which does not change until the next has ended.
+// Wrote sets the output of the run, which must not change until the next run has ended.
 func (r *Replay) Wrote(m value.Memory) { r.text = m }
 
-// Forget makes the next run write everything itself.
+// Forget makes the next run start without recorded passes.
 func (r *Replay) Forget() { r.loop = nil }
 
-// resume writes the first passes of s, as many as are as before, goes on to the next, and
-// reports whether that is to be noted: it is for the first loop over messages.
+// resume copies the recorded passes of s that are still valid and positions l at the next one. It reports whether
+// that pass is to be recorded, which is so for the first loop over messages.
 func (r *Replay) resume(x *exec, s *forStmt, l *Loop) bool {
 	if len(l.items) == 0 || r.loop != nil {
 		return false
@@ -93,19 +90,19 @@ func (r *Replay) resume(x *exec, s *forStmt, l *Loop) bool {
 	}
 	t, n, asked := x.root, 0, 0
 	start, first := len(t.B), len(t.Runs)
-	if r.last == s && r.apart(0, 0) {
+	if r.last == s && r.atRunBoundary(0, 0) {
 		before := x.Mark()
-		x.enter(s.loads) // which conditions may read
+		x.enter(s.loads) // the conditions may read its variables
 		x.Back(before)
 		if s.loopSlot >= 0 {
 			x.act.slots[s.loopSlot] = l
 		}
-		// A failure ends the run, or the replay at least, at the next Spend.
+		// A failed condition ends the run, or at least the replay, at the next Spend.
 		changed := func(a answer) bool { return x.truth(a.cond) != a.yes }
 		for ; n < len(r.passes) && n < len(l.items); n++ {
 			p := &r.passes[n]
 			l.i, before = n, x.Mark()
-			if l.items[n] != value.Value(p.item) || !r.apart(p.runs, p.text) || start+p.text > x.Limits.Output ||
+			if l.items[n] != value.Value(p.item) || !r.atRunBoundary(p.runs, p.text) || start+p.text > x.Limits.Output ||
 				!x.Step(s.steps) || slices.ContainsFunc(r.asked[asked:p.asked], changed) || !x.Spend(p.work) || !x.Make(p.made) {
 				x.Back(before)
 				x.errPos = -1
@@ -117,8 +114,8 @@ func (r *Replay) resume(x *exec, s *forStmt, l *Loop) bool {
 	if l.i = n; n > 0 {
 		p := &r.passes[n-1]
 		lim, grown := t.Lim, t.Grown
-		t.Lim = nil                                     // the text was counted
-		if need := len(t.B) + p.text; need > cap(t.B) { // more comes after it
+		t.Lim = nil                                     // the text was already counted
+		if need := len(t.B) + p.text; need > cap(t.B) { // leave room for the text that follows
 			t.B = append(make([]byte, 0, need+need/2), t.B...)
 			t.Grown += int64(cap(t.B))
 		}
@@ -136,29 +133,28 @@ func (r *Replay) resume(x *exec, s *forStmt, l *Loop) bool {
 	return true
 }
 
-// apart reports whether no run goes over the end of a pass, or the start of the first.
-func (r *Replay) apart(runs, text int) bool {
+// atRunBoundary reports whether no run crosses the given end of a pass or, for zeros, the start of the first pass.
+func (r *Replay) atRunBoundary(runs, text int) bool {
 	k := r.first + runs
 	return k == 0 || int(r.text.Runs[k-1].At+r.text.Runs[k-1].N) <= r.start+text
 }
 
-// spent is the work and the memory of the run so far, but for room for its text: how much
-// that takes depends on the memory it was lent.
+// spent returns the work and memory of the run so far, without growing the text, which depends on the lent memory.
 func spent(x *exec) (work, made int) {
 	w, m := x.Lim.Used()
 	return int(w - m), int(m - x.root.Grown)
 }
 
-// watch begins to note a pass.
-func (r *Replay) watch(x *exec) {
-	x.noting, r.gens = true, len(x.root.Gens)
+// startPass starts recording a pass.
+func (r *Replay) startPass(x *exec) {
+	x.recording, r.gens = true, len(x.root.Gens)
 	r.work, r.made = spent(x)
 }
 
-// note puts down the pass that ran, and reports whether it can be replayed.
-func (r *Replay) note(x *exec, item value.Value, sig signal) bool {
+// recordPass records the finished pass and reports whether it can be replayed.
+func (r *Replay) recordPass(x *exec, item value.Value, sig signal) bool {
 	t := x.root
-	x.noting = false
+	x.recording = false
 	d, ok := item.(*value.Dict)
 	if !ok || d.Message == 0 || sig == halt || sig == breakLoop || x.Err != nil || len(t.Gens) != r.gens {
 		return false
@@ -168,7 +164,7 @@ func (r *Replay) note(x *exec, item value.Value, sig signal) bool {
 	return true
 }
 
-// cond compiles an expression of which only the truth matters.
+// cond compiles an expression of which only the truth value matters.
 func (c *compiler) cond(e syntax.Expr, f frame) expr {
 	if c.pass == nil {
 		return c.expr(e, f)
@@ -185,7 +181,7 @@ func (c *compiler) cond(e syntax.Expr, f frame) expr {
 	return c.expr(e, f)
 }
 
-// aside compiles what does not rule the loop out, whatever it reads, if may is set.
+// aside compiles an expression. If may is set, nothing that it reads excludes the loop from replay.
 func (c *compiler) aside(may bool, e syntax.Expr, f frame) expr {
 	p := c.pass
 	if may {

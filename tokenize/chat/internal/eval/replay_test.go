@@ -15,7 +15,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
 
-// transcript is a conversation of n messages, each with the origin of its texts.
+// transcript returns n messages, with origins for their texts.
 func transcript(n int) []value.Value {
 	items := make([]value.Value, n)
 	for i := range items {
@@ -34,7 +34,7 @@ func transcript(n int) []value.Value {
 	return items
 }
 
-// written is all that one run gives.
+// written is the complete result of one run.
 type written struct {
 	text    string
 	runs    []value.Run
@@ -44,7 +44,7 @@ type written struct {
 	ticks   int // calls of tick
 }
 
-// setting is what one run sees.
+// setting is the input of one run.
 type setting struct {
 	messages []value.Value
 	prompt   bool
@@ -84,8 +84,7 @@ var tick = &rt.Builtin{Fn: func(*rt.Context, rt.Args) value.Value {
 
 var raise = &rt.Builtin{Fn: func(x *rt.Context, _ rt.Args) value.Value { return x.Failf(value.Other, "raised") }}
 
-// Of which loops the passes are replayed, and where they end: of a run over six messages
-// after one over four.
+// Which loops have their passes replayed, and how far: a run over six messages after a run over four.
 func TestWhatIsReplayed(t *testing.T) {
 	all := transcript(6)
 	k := &value.Str{S: "a text that is an input", F: origin.NewField(origin.Field{Key: "k", Index: -1, Message: -1})}
@@ -126,8 +125,8 @@ func TestWhatIsReplayed(t *testing.T) {
 	}
 }
 
-// conversationTemplate is a template that renders messages in one of the ways that
-// templates do, and in many that none does.
+// conversationTemplate returns a random template that renders messages as real templates do or, at times, as none
+// does.
 func conversationTemplate(rng *rand.Rand) string {
 	pick := func(list ...string) string { return list[rng.IntN(len(list))] }
 	odd := rng.IntN(3) == 0
@@ -187,8 +186,7 @@ func conversationTemplate(rng *rand.Rand) string {
 	return b.String()
 }
 
-// What is written with the passes of the run before is what is written without them, to the
-// origin of each byte and the work that is counted; so are failures.
+// A run with a Replay writes the same text, origins and counted work as a run without, and fails in the same way.
 func TestReplayWritesTheSame(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 26))
 	all := transcript(24)
@@ -217,7 +215,7 @@ func TestReplayWritesTheSame(t *testing.T) {
 				n = min(n+1+rng.IntN(3), len(all))
 			}
 			s.messages, s.k = all[:n:n], k
-			if rng.IntN(6) == 0 { // a part of the history, and something else in it
+			if rng.IntN(6) == 0 { // part of the history, with a different message in it
 				s.messages = append(slices.Clone(all[:n/2]), all[n/2+rng.IntN(n-n/2):]...)
 			}
 			s.limit = 0
@@ -228,7 +226,7 @@ func TestReplayWritesTheSame(t *testing.T) {
 			}
 			got := s.run(t, p, r, &into[i%2])
 			saved, total = saved+want.ticks-got.ticks, total+want.ticks
-			if strings.Contains(want.text, "units of work") { // room for text, which was made in other pieces, counts too
+			if strings.Contains(want.text, "units of work") { // counts allocated text
 				require.Contains(t, got.text, "units of work", source)
 				failed++
 				continue

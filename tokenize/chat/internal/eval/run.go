@@ -1,5 +1,5 @@
-// Package eval compiles the tree of a chat template and runs it: scopes as
-// Jinja's, values as Python's, output with the origin of every byte.
+// Package eval compiles the tree of a chat template and runs it, with Jinja's scopes, Python's values, and the origin
+// of every output byte.
 package eval
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Input is what one run sees.
+// Input is the input of one run.
 type Input struct {
-	Vars  func(name string) value.Value // nil: no such variable
+	Vars  func(name string) value.Value // returns nil if there is no such variable
 	Now   func() time.Time
-	Track bool // record where bytes come from
-	// Into is for an output that outlives the run: memory that nobody reads any more, or
-	// none, for new memory. With nil the output goes away with the run.
+	Track bool // record the origin of bytes
+	// Into is set for an output that outlives the run: memory to reuse, or an empty Memory for new memory. With nil
+	// the output is valid only during the run.
 	Into   *value.Memory
-	Replay *Replay // of the run before, and for the next; may be nil
+	Replay *Replay // passes of the last run, updated for the next; may be nil
 	Limits *rt.Limits
 }
 
@@ -31,13 +31,13 @@ type Output struct {
 	Messages []Extent
 }
 
-// Extent is the part of the output that one pass of a loop over messages wrote.
+// Extent is the part [Start, End) of the output that one pass of a loop over messages wrote.
 type Extent struct{ Message, Start, End int }
 
-// Error is a failure at a place of the template.
+// Error is a failure with its position in the template.
 type Error struct {
 	value.Fault
-	Pos syntax.Pos // -1: not at a place
+	Pos syntax.Pos // -1 if there is no position
 }
 
 // activation holds the variables of one call of a function.
@@ -46,7 +46,7 @@ type activation struct {
 	up    *activation
 }
 
-// activate makes the variables of a call, nil where memory is used up.
+// activate allocates the variables of a call, or returns nil when the memory limit is reached.
 func (x *exec) activate(fn *scope.Function, up *activation) *activation {
 	if !x.Make(rt.ObjectSize + 16*len(fn.Order)) {
 		return nil
@@ -61,33 +61,31 @@ func (a *activation) outer(depth int) *activation {
 	return a
 }
 
-// exec is the state of one run. The first failure is kept in err; from then on
-// expressions give meaningless values and statements stop, so code may go on
-// after a failure as long as it ends.
+// exec is the state of one run. The first failure is kept in Err; after it expressions return meaningless values and
+// statements stop, so code may continue after a failure as long as it terminates.
 type exec struct {
 	rt.Context
-	prog     *Program
-	act      *activation
-	out      *value.Text
-	root     *value.Text // out, when nothing is being captured
-	errPos   syntax.Pos
-	depth    int
-	captured value.Value // what a capturedExpr gives
-	unjoined value.Value // see joined
-	inputs   []value.Value
-	exported map[string]value.Value
-	inLoop   bool // inside a loop over messages
-	stack    []value.Value
-	keywords []rt.Keyword // a stack, too
-	output   Output
-	near     []uint8 // where attributes found their keys last
-	usual    int     // number of runs in the output before
-	replay   *Replay // as the input's
-	noting   bool    // a pass, for it
+	prog      *Program
+	act       *activation
+	out       *value.Text
+	root      *value.Text // the output of the template; equal to out unless output is being captured
+	errPos    syntax.Pos
+	depth     int
+	captured  value.Value // value of capturedExpr
+	unjoined  value.Value // see checkJoined
+	inputs    []value.Value
+	exported  map[string]value.Value
+	inLoop    bool // inside a loop over messages
+	stack     []value.Value
+	keywords  []rt.Keyword // a stack like the one for values
+	output    Output
+	near      []uint8 // index at which each attrExpr last found its key
+	usual     int     // number of runs in the output of the last run
+	replay    *Replay // Input.Replay
+	recording bool    // a pass is being recorded for replay
 }
 
-// Run renders the program and hands what it wrote to done, which copies what it
-// keeps.
+// Run renders the program and passes its output to done, which must copy what it keeps.
 func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error {
 	x, _ := p.idle.Get().(*exec)
 	if x == nil {
@@ -95,7 +93,7 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 	}
 	x.start(ctx, &in)
 	x.block(p.root)
-	x.joined()
+	x.checkJoined()
 	x.checkOutput()
 	var failure *Error
 	if x.Err != nil {
@@ -114,7 +112,7 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 
 func (x *exec) start(ctx context.Context, in *Input) {
 	x.Start(ctx, in.Limits, in.Track, in.Now)
-	x.errPos, x.depth, x.inLoop = -1, -1, false // the template itself is no call
+	x.errPos, x.depth, x.inLoop = -1, -1, false // the template itself does not count as a call
 	x.root = &x.output.Text
 	x.root.Track, x.root.Lim = in.Track, x.Lim
 	if in.Into != nil {
@@ -134,12 +132,12 @@ func (x *exec) start(ctx context.Context, in *Input) {
 			x.inputs[i] = x.Lib.Globals[name]
 		}
 	}
-	if x.noting, x.replay = false, in.Replay; x.replay != nil {
+	if x.recording, x.replay = false, in.Replay; x.replay != nil {
 		x.replay.begin(x)
 	}
 }
 
-// forget drops all references to the data of the run.
+// forget drops all references to data of the run.
 func (x *exec) forget() {
 	x.act, x.exported, x.captured, x.unjoined, x.replay = nil, nil, nil, nil, nil
 	clear(x.inputs)
@@ -161,7 +159,7 @@ func (x *exec) call(code *functionCode, a *activation) signal {
 	return sig
 }
 
-// enter sets the variables of a scope to what they start as.
+// enter initialises the variables of a scope.
 func (x *exec) enter(loads []scope.Start) {
 	if len(loads) == 0 {
 		return
@@ -215,14 +213,14 @@ func (x *exec) leave(slots []int) {
 	}
 }
 
-// at says where the failure happened, if there is one and nobody said so yet.
+// at records pos as the position of the failure, if there is a failure without a position.
 func (x *exec) at(pos syntax.Pos) {
 	if x.Err != nil && x.errPos < 0 {
 		x.errPos = pos
 	}
 }
 
-// got is v, which was computed at pos unless that failed.
+// got returns v, or records fault at pos.
 func (x *exec) got(pos syntax.Pos, v value.Value, fault *value.Fault) value.Value {
 	if fault == nil {
 		return v
@@ -232,7 +230,7 @@ func (x *exec) got(pos syntax.Pos, v value.Value, fault *value.Fault) value.Valu
 	return rt.Stopped
 }
 
-// descend counts a call; the caller undoes it with x.depth--.
+// descend counts a nested call and reports whether it is allowed; the caller undoes it with x.depth--.
 func (x *exec) descend() bool {
 	x.depth++
 	if x.depth > x.Limits.Macros {
@@ -257,13 +255,13 @@ func (x *exec) checkOutput() bool {
 	return false
 }
 
-// capture runs f with a fresh output and returns what it wrote.
+// capture runs f with an empty output and returns what it wrote.
 func (x *exec) capture(f func() signal) (s *value.Str, sig signal) {
 	saved, unjoined := x.out, x.unjoined
 	s = x.Write(func(t *value.Text) {
 		x.out, x.unjoined = t, nil
 		sig = f()
-		x.joined()
+		x.checkJoined()
 		x.checkOutput()
 	})
 	x.out, x.unjoined = saved, unjoined

@@ -10,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// signal says how a statement ended.
+// signal is how a statement ended.
 type signal uint8
 
 const (
@@ -34,11 +34,11 @@ func (x *exec) run(body []stmt) signal {
 	return next
 }
 
-// A statement takes a step for each nodesAStep of its syntax.Nodes, in each pass of a loop.
-// Entering a scope takes a step for each loadsAStep of its variables.
+// A statement costs a step for each nodesAStep of its syntax.Nodes, in each pass of a loop. Entering a scope costs a
+// step for each loadsAStep of its variables.
 const nodesAStep, loadsAStep = 4, 8
 
-// chargeStmt takes the steps of the statement after it.
+// chargeStmt counts the steps of the statement after it.
 type chargeStmt int
 
 func (s chargeStmt) exec(x *exec) signal {
@@ -67,7 +67,7 @@ type (
 		clear []int
 		body  []stmt
 	}
-	// captureCode is a scope whose output is a value.
+	// captureCode is a scope whose output becomes a value.
 	captureCode struct {
 		scopeCode
 		filter *filterExpr // may be nil
@@ -95,12 +95,12 @@ type (
 	}
 	blockStmt struct {
 		name   string
-		locals map[string]*nameExpr // of a scoped block
+		locals map[string]*nameExpr // variables that a scoped block sees
 	}
 	loaderStmt struct {
 		pos             syntax.Pos
 		template        expr
-		include, ignore bool // ignore: a list that names no template is no failure
+		include, ignore bool // ignore: a list without a template name is not a failure
 	}
 )
 
@@ -111,7 +111,7 @@ func (s *outputStmt) exec(x *exec) signal {
 			continue
 		}
 		x.emit(e)
-		if !x.checkOutput() { // at once: what is printed can be large
+		if !x.checkOutput() { // checked early: printed values can be large
 			return halt
 		}
 	}
@@ -141,12 +141,12 @@ func (s *ifStmt) exec(x *exec) signal {
 			return x.run(s.bodies[i])
 		}
 	}
-	return x.run(s.els) // stops at once after a failure
+	return x.run(s.els) // returns at once after a failure
 }
 
 func (s jumpStmt) exec(*exec) signal { return signal(s) }
 
-// capture gives what the scope writes, after the filter.
+// capture returns the output of the scope, passed through its filter.
 func (s *captureCode) capture(x *exec) (v value.Value, sig signal) {
 	x.enter(s.loads)
 	text, sig := x.capture(func() signal { return x.run(s.body) })
@@ -176,16 +176,16 @@ func (s *setBlockStmt) exec(x *exec) signal {
 func (s *filterBlockStmt) exec(x *exec) signal {
 	v, sig := s.capture(x)
 	if text, ok := v.(*value.Str); ok {
-		x.out.Str(text) // an autoescape block escapes no more
+		x.out.Str(text) // an autoescape block does not escape it again
 	} else if x.unjoined == nil {
 		x.unjoined = v
 	}
 	return sig
 }
 
-// joined fails where something was printed into the current output that is no
-// text, which only filter blocks do. Python joins an output when it is over.
-func (x *exec) joined() {
+// checkJoined fails if a value that is not a string was printed to the current output, which only filter blocks can do.
+// Python joins the pieces of an output when it ends.
+func (x *exec) checkJoined() {
 	if x.unjoined != nil {
 		x.Failf(value.Type, "expected str instance, %s found", x.unjoined.TypeName())
 		x.unjoined = nil
@@ -261,8 +261,7 @@ func (s *loaderStmt) exec(x *exec) signal {
 
 // target is the left side of an assignment.
 type target interface {
-	// check refuses attributes of anything but namespaces, before the right
-	// side is evaluated.
+	// check refuses attributes of anything but namespaces. It runs before the right side is evaluated.
 	check(x *exec) bool
 	assign(x *exec, v value.Value)
 }
@@ -298,9 +297,9 @@ func (t *attrTarget) assign(x *exec, v value.Value) {
 	switch of := t.ns.eval(x).(type) {
 	case *object.Namespace:
 		x.Fail(of.Set(t.attr, v))
-	case *value.Dict: // Jinja2 would change it
+	case *value.Dict: // Jinja2 would modify it
 		x.Failf(value.Other, "cannot assign a block to an item of a dict")
-	default: // for a block alone, whose target is not checked
+	default: // only for a block, whose target is not checked
 		x.Failf(value.Type, "'%s' object does not support item assignment", of.TypeName())
 	}
 	x.at(t.pos)

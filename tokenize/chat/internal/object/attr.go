@@ -1,5 +1,5 @@
-// Package object is what the values of a template have: attributes, items, slices, and the
-// methods of Python's builtin types, within the limits of Jinja's immutable sandbox.
+// Package object implements attributes, items, slices and the methods of Python's builtin types for the values of a
+// template, within the limits of Jinja's immutable sandbox.
 package object
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// objectAttrs are names every Python object has: the sandbox forbids them, so
-// they are "unsafe" rather than missing.
+// objectAttrs are names that every Python object has. The sandbox forbids them, so access is unsafe rather than
+// undefined.
 var objectAttrs = set("__class__ __init__ __doc__ __repr__ __str__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ " +
 	"__hash__ __dir__ __getattribute__ __new__ __reduce__ __reduce_ex__ __setattr__ __delattr__ __sizeof__ " +
 	"__subclasshook__ __init_subclass__ __format__ __getstate__")
@@ -48,13 +48,13 @@ func unsafeAttr(v, name value.Value) value.Value {
 	return &value.Undefined{Hint: "access to attribute " + value.ReprString(name) + " of '" + v.TypeName() + "' object is unsafe.", Obj: v, Name: name, Unsafe: true}
 }
 
-// Attrs is a value with attributes of its own; Attr gives nil for one that it lacks.
+// Attrs is a value with its own attributes; Attr returns nil for an unknown name.
 type Attrs interface{ Attr(name string) value.Value }
 
-// Items is a value with items by name that are not its attributes.
+// Items is a value with named items that are not attributes.
 type Items interface{ Item(name string) value.Value }
 
-// attribute is Python's getattr within the sandbox; nil when there is none.
+// attribute implements Python's getattr within the sandbox. It returns nil if there is no such attribute.
 func attribute(x *rt.Context, v value.Value, name string, key value.Value) value.Value {
 	if strings.HasPrefix(name, "_") {
 		ns, ok := v.(*Namespace)
@@ -113,7 +113,7 @@ func attribute(x *rt.Context, v value.Value, name string, key value.Value) value
 	return nil
 }
 
-// positive is +v of a number.
+// positive returns +v for a number v.
 func positive(v value.Value) value.Value {
 	v, _ = py.Sign("+", v)
 	return v
@@ -124,7 +124,7 @@ var (
 	dictMutators = set("pop popitem setdefault update clear")
 )
 
-// Getattr is the sandbox's a.b: the attribute, else the item.
+// Getattr implements the sandbox's a.b: the attribute or, if there is none, the item.
 func Getattr(x *rt.Context, v value.Value, name string, key *value.Str) value.Value {
 	if x.Err != nil {
 		return rt.Stopped
@@ -151,7 +151,7 @@ func Getattr(x *rt.Context, v value.Value, name string, key *value.Str) value.Va
 	return &value.Undefined{Obj: v, Name: key}
 }
 
-// Getitem is the sandbox's a[b]: the item, else the attribute.
+// Getitem implements the sandbox's a[b]: the item or, if there is none, the attribute.
 func Getitem(x *rt.Context, v, key value.Value) value.Value {
 	if x.Err != nil {
 		return rt.Stopped
@@ -207,7 +207,7 @@ func index(key value.Value, n int) (int, bool) {
 	return int(i), i >= 0 && i < int64(n)
 }
 
-// AttributeOnly is the filter attr: the attribute, never the item.
+// AttributeOnly implements the filter attr: it returns the attribute, never the item.
 func AttributeOnly(x *rt.Context, v value.Value, name *value.Str) value.Value {
 	if u, ok := v.(*value.Undefined); ok && !objectAttrs[name.S] && !typeAttrs["Undefined"][name.S] {
 		return x.Fail(u.Use())

@@ -12,8 +12,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Method returns the method that a name means on a value, or nil. Methods that would change
-// the value are not here: the sandbox forbids them.
+// Method returns the method of v with the given name, or nil. It knows no mutating methods, which the sandbox
+// forbids.
 func Method(x *rt.Context, v value.Value, name string) rt.Func {
 	switch v := v.(type) {
 	case *value.Str:
@@ -48,13 +48,12 @@ func Method(x *rt.Context, v value.Value, name string) rt.Func {
 // IsDictAttr reports whether dicts have an attribute of this name.
 func IsDictAttr(name string) bool { return DictMethods[name] != nil || dictMutators[name] }
 
-// on declares a method of values of one type.
+// on declares a method of one type of values.
 func on[T value.Value](sig string, f func(x *rt.Context, self T, p rt.Params) value.Value) rt.Func {
 	return rt.Def(sig, func(x *rt.Context, self value.Value, p rt.Params) value.Value { return f(x, self.(T), p) })
 }
 
-// DictMethods are the methods of dict. Adding a method to a type is adding an entry to its
-// table, as with filters.
+// DictMethods are the methods of dict. A new method is a new entry in the table of its type, as with filters.
 var DictMethods = map[string]rt.Func{
 	"items":  dictView("dict_items"),
 	"keys":   dictView("dict_keys"),
@@ -153,7 +152,7 @@ var IntMethods = map[string]rt.Func{
 	}),
 }
 
-// ofInt is a method without arguments, of an integer of any length.
+// ofInt declares a method without arguments for integers of any size.
 func ofInt(signature string, f func(self value.Value) value.Value) rt.Func {
 	return rt.Def(signature, func(x *rt.Context, self value.Value, _ rt.Params) value.Value {
 		if !x.Lim.Integer(self) {

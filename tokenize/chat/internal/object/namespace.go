@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Namespace is the object of namespace(): the only one whose attributes a template can set.
+// Namespace is the result of namespace(), the only object whose attributes a template can set.
 type Namespace struct{ Attrs *value.Dict }
 
 // TypeName implements value.Value.
@@ -30,7 +30,7 @@ func (n *Namespace) Repr(t *value.Text, l *value.Limits, depth int) *value.Fault
 	return fault
 }
 
-// NewNamespace is namespace(…), which takes what dict() takes.
+// NewNamespace implements namespace(…), which takes the arguments of dict().
 func NewNamespace(x *rt.Context, a rt.Args) value.Value {
 	d, ok := newDict(x, a).(*value.Dict)
 	if !ok || x.Err != nil {
@@ -53,7 +53,7 @@ func (*DictType) TypeName() string { return "TemplateDict" }
 // Call implements rt.Callable.
 func (*DictType) Call(x *rt.Context, a rt.Args) value.Value { return newDict(x, a) }
 
-// newDict is dict(…).
+// newDict implements dict(…).
 func newDict(x *rt.Context, a rt.Args) value.Value {
 	d := value.NewDict(len(a.Kw))
 	if !x.Make(rt.ObjectSize + rt.EntrySize*len(a.Kw)) {

@@ -6,7 +6,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Slice is v[start:stop:step]; parts that are nil are open.
+// Slice implements v[start:stop:step]; nil parts were omitted.
 func Slice(x *rt.Context, v value.Value, parts [3]value.Value) value.Value {
 	if x.Err != nil {
 		return rt.Stopped
@@ -21,7 +21,7 @@ func Slice(x *rt.Context, v value.Value, parts [3]value.Value) value.Value {
 		return x.Failf(value.Type, "'%s' object is not subscriptable", v.TypeName())
 	}
 	step := int64(1)
-	if p := x.OptInt(parts[2]); p != nil { // the step first, as Python does
+	if p := x.OptInt(parts[2]); p != nil { // step first, as in Python
 		step = *p
 	}
 	if step == 0 {

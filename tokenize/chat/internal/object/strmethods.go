@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// text is a method of str without arguments that gives a str.
+// text declares a method of str without arguments that returns a str.
 func text(name string, f func(*value.Str, *value.Limits) *value.Str) rt.Func {
 	return on(name+"()", func(x *rt.Context, s *value.Str, _ rt.Params) value.Value { return f(s, x.Lim) })
 }
@@ -157,7 +157,7 @@ func encode(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 	return &value.Bytes{B: s.S, F: s.Field()}
 }
 
-// format is str.format.
+// format implements str.format.
 func format(x *rt.Context, s *value.Str, pos []value.Value, kw func(string) (value.Value, *value.Fault)) value.Value {
 	lookup := func(get func() value.Value) (value.Value, *value.Fault) {
 		v := get()

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// maketrans makes the table of str.translate from a dict, or from two or three texts.
+// maketrans implements str.maketrans: it builds the table of str.translate from a dict or from two or three strings.
 func maketrans(x *rt.Context, _ value.Value, p rt.Params) value.Value {
 	d := value.NewDict(8)
 	if p[1] == nil {
@@ -62,7 +62,7 @@ func maketrans(x *rt.Context, _ value.Value, p rt.Params) value.Value {
 	return d
 }
 
-// translate replaces the characters of s that table has an entry for.
+// translate implements str.translate: it replaces the characters of s that have an entry in the table.
 func translate(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 	table := p[0]
 	switch table.(type) {

@@ -1,5 +1,5 @@
-// Package py computes with values as Python does: the operators, the methods of str, the
-// printf and the brace formats, texts of numbers. Strings keep where their bytes come from.
+// Package py computes with values as Python does: operators, methods of str, % and brace formatting, conversions
+// between numbers and text. Strings keep the origin of their bytes.
 package py
 
 import (
@@ -11,8 +11,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Arith applies one of + - * / // % **. A number keeps the origin of its operands:
-// of the first, where both have one.
+// Arith applies one of + - * / // % **. A number keeps the origin of its operands, of the first if both have one.
 func Arith(l *value.Limits, op string, a, b value.Value) (value.Value, *value.Fault) {
 	if op == "+" {
 		if x, ok := a.(*value.Str); ok {
@@ -111,7 +110,7 @@ func isSequence(v value.Value) bool {
 	return false
 }
 
-// repeat is sequence * n; it returns nil when v is no sequence.
+// repeat implements sequence * n; it returns nil if v is not a sequence.
 func repeat(l *value.Limits, v value.Value, n int64) (value.Value, *value.Fault) {
 	n = max(n, 0)
 	switch v := v.(type) {
@@ -190,8 +189,7 @@ func intArith(l *value.Limits, op string, x, y value.Number) (value.Value, *valu
 	return value.NewBig(out), nil
 }
 
-// smallArith computes with numbers of which no result is too large, and returns nil for
-// others and for what fails.
+// smallArith computes with numbers that are too small to overflow. It returns nil for larger ones and for failures.
 func smallArith(op string, a, b int64) value.Value {
 	if a != int64(int32(a)) || b != int64(int32(b)) {
 		return nil
@@ -203,7 +201,7 @@ func smallArith(op string, a, b int64) value.Value {
 		return value.NewInt(a - b)
 	case "*":
 		return value.NewInt(a * b)
-	case "//", "%": // as a loop does that counts
+	case "//", "%": // non-negative operands only, as in a counting loop
 		if a >= 0 && b > 0 {
 			if op == "%" {
 				return value.NewInt(a % b)
@@ -214,8 +212,7 @@ func smallArith(op string, a, b int64) value.Value {
 	return nil
 }
 
-// intWork counts the work and memory of an operation, and refuses a result that is too
-// large.
+// intWork counts the work and memory of an operation, and refuses a result that is too large.
 func intWork(l *value.Limits, op string, a, b *big.Int) *value.Fault {
 	n, m := a.BitLen(), b.BitLen()
 	bits := max(n, m) + 1
@@ -246,7 +243,7 @@ func intWork(l *value.Limits, op string, a, b *big.Int) *value.Fault {
 	return l.Over()
 }
 
-// quotient is a / b as a float.
+// quotient returns a / b as a float.
 func quotient(a, b *big.Int) (value.Value, *value.Fault) {
 	switch {
 	case b.Sign() == 0:
@@ -311,12 +308,11 @@ func floatArith(l *value.Limits, op string, x, y value.Number) (value.Value, *va
 	return &value.Float{V: p}, nil
 }
 
-// powWork and powSize are the work and the garbage of pow.
+// powWork and powSize are the work of pow and the memory it allocates.
 const powWork, powSize = 40_000, 16 << 10
 
-// pow is the correctly rounded a**b for exponents that are a small multiple of
-// 1/64, and otherwise what the library gives: C's pow is nearly always correctly
-// rounded, and math.Pow is not.
+// pow returns the correctly rounded a**b for exponents that are a small multiple of 1/64, and otherwise math.Pow's
+// result: C's pow is nearly always correctly rounded, and math.Pow is not.
 func pow(a, b float64) float64 {
 	k := b * 64
 	if a <= 0 || math.IsInf(a, 0) || math.IsNaN(a) || k != math.Trunc(k) || math.Abs(b) > 1024 {
@@ -350,7 +346,7 @@ func pow(a, b float64) float64 {
 	return f
 }
 
-// remainderWork is the work of math.Mod, which subtracts bit by bit.
+// remainderWork returns the work of math.Mod, which subtracts bit by bit.
 func remainderWork(a, b float64) int {
 	_, m := math.Frexp(a)
 	_, n := math.Frexp(b)

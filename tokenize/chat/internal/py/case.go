@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// upperRune is the full upper case of a character, which may be several.
+// upperRune returns the full upper case of a character, which may be several characters.
 func upperRune(r rune) string {
 	if r < 0x80 {
 		if r >= 'a' && r <= 'z' {
@@ -43,7 +43,7 @@ func lowerRune(r rune) string {
 	return string(unicode.ToLower(r))
 }
 
-// lowerAt is lowerRune of a character of s, with the rule for the final sigma.
+// lowerAt is lowerRune for the character of s at byte at, with the rule for the final sigma.
 func lowerAt(s string, at int, r rune) string {
 	if r != 'Σ' {
 		return lowerRune(r)
@@ -54,7 +54,7 @@ func lowerAt(s string, at int, r rune) string {
 	return "σ"
 }
 
-// cased says whether the nearest character that is not case-ignorable is cased.
+// cased reports whether the nearest character that is not case-ignorable is cased.
 func cased(s string, fromEnd bool) bool {
 	for s != "" {
 		r, n := utf8.DecodeRuneInString(s)
@@ -72,17 +72,17 @@ func cased(s string, fromEnd bool) bool {
 	return false
 }
 
-// Upper is str.upper.
+// Upper implements str.upper.
 func Upper(s *value.Str, l *value.Limits) *value.Str {
 	return Map(s, l, func(_ int, r rune) string { return upperRune(r) })
 }
 
-// Lower is str.lower.
+// Lower implements str.lower.
 func Lower(s *value.Str, l *value.Limits) *value.Str {
 	return Map(s, l, func(at int, r rune) string { return lowerAt(s.S, at, r) })
 }
 
-// Casefold is str.casefold.
+// Casefold implements str.casefold.
 func Casefold(s *value.Str, l *value.Limits) *value.Str {
 	fold := cases.Fold()
 	return Map(s, l, func(_ int, r rune) string {
@@ -93,7 +93,7 @@ func Casefold(s *value.Str, l *value.Limits) *value.Str {
 	})
 }
 
-// Capitalize is str.capitalize.
+// Capitalize implements str.capitalize.
 func Capitalize(s *value.Str, l *value.Limits) *value.Str {
 	return Map(s, l, func(at int, r rune) string {
 		if at == 0 {
@@ -103,7 +103,7 @@ func Capitalize(s *value.Str, l *value.Limits) *value.Str {
 	})
 }
 
-// SwapCase is str.swapcase.
+// SwapCase implements str.swapcase.
 func SwapCase(s *value.Str, l *value.Limits) *value.Str {
 	return Map(s, l, func(at int, r rune) string {
 		switch {
@@ -116,7 +116,7 @@ func SwapCase(s *value.Str, l *value.Limits) *value.Str {
 	})
 }
 
-// Title is str.title: a letter starts a word after anything uncased.
+// Title implements str.title: a letter starts a word after any uncased character.
 func Title(s *value.Str, l *value.Limits) *value.Str {
 	inWord := false
 	return Map(s, l, func(at int, r rune) string {
@@ -129,12 +129,11 @@ func Title(s *value.Str, l *value.Limits) *value.Str {
 	})
 }
 
-// TitleWords is the title filter: a word starts after one of - ( { [ < or white
-// space, unlike in Title.
+// TitleWords implements the title filter. Unlike in Title, a word starts after one of - ( { [ < or white space.
 func TitleWords(s *value.Str, l *value.Limits) *value.Str {
 	breaks := func(r rune) bool { return strings.ContainsRune("-({[<", r) || value.IsSpace(r) }
 	start := true
-	word := 0 // where the lower-cased rest of the word starts
+	word := 0 // byte at which the lower-cased rest of the word starts
 	return Map(s, l, func(at int, r rune) string {
 		if start || breaks(r) {
 			start = breaks(r)
@@ -142,7 +141,7 @@ func TitleWords(s *value.Str, l *value.Limits) *value.Str {
 			return upperRune(r)
 		}
 		end := len(s.S)
-		if r == 'Σ' { // whose form depends on the rest of the word
+		if r == 'Σ' { // its form depends on the rest of the word
 			if !l.Spend(64 * min(end-at, 1<<20)) {
 				return string(r)
 			}
@@ -154,8 +153,7 @@ func TitleWords(s *value.Str, l *value.Limits) *value.Str {
 	})
 }
 
-// runeTests are the is… methods of str that ask each character; empty is the answer for
-// no characters.
+// runeTests are the is… methods of str that test each character; empty is the result for an empty string.
 var runeTests = map[string]struct {
 	each  func(r rune) bool
 	empty bool
@@ -170,7 +168,7 @@ var runeTests = map[string]struct {
 	"isprintable": {unicode.IsPrint, true},
 }
 
-// Is answers the is… methods of str.
+// Is implements the is… methods of str.
 func Is(s *value.Str, l *value.Limits, method string) bool {
 	l.Spend(16 * len(s.S))
 	test, ok := runeTests[method]
@@ -202,7 +200,7 @@ func Is(s *value.Str, l *value.Limits, method string) bool {
 	return seen
 }
 
-// titled is str.istitle.
+// titled implements str.istitle.
 func titled(s string) bool {
 	seen, inWord := false, false
 	for _, r := range s {
@@ -216,9 +214,8 @@ func titled(s string) bool {
 	return seen
 }
 
-// isSuperDigit says whether a character of category No is a digit to Python:
-// superscripts, subscripts, circled and parenthesised single digits decompose
-// to one.
+// isSuperDigit reports whether a character of category No is a digit in Python: superscripts, subscripts, circled and
+// parenthesised single digits decompose to one digit.
 func isSuperDigit(r rune) bool {
 	for _, d := range norm.NFKD.String(string(r)) {
 		if decimal.Digit(d) >= 0 {

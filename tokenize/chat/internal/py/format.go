@@ -9,18 +9,18 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// FormatArgs are what the fields of str.format refer to.
+// FormatArgs are the values that the fields of str.format refer to.
 type FormatArgs struct {
 	Pos  []value.Value
-	Kw   func(name string) (value.Value, *value.Fault) // nil value: no such name
+	Kw   func(name string) (value.Value, *value.Fault) // returns nil if there is no such name
 	Attr func(obj value.Value, name string) (value.Value, *value.Fault)
 	Item func(obj value.Value, key value.Value) (value.Value, *value.Fault)
 }
 
-// fieldSize is about the memory that writing one field of a format takes.
+// fieldSize is the approximate memory in bytes of formatting one field.
 const fieldSize = 256
 
-// Format is str.format.
+// Format implements str.format.
 func Format(l *value.Limits, s *value.Str, args FormatArgs) (*value.Str, *value.Fault) {
 	t := &value.Text{Track: true, Lim: l}
 	auto := 0
@@ -30,8 +30,7 @@ func Format(l *value.Limits, s *value.Str, args FormatArgs) (*value.Str, *value.
 	return s.Like(t), nil
 }
 
-// format expands s.S[i:j] into t. auto is the next automatic index, -1 once
-// fields were numbered by hand.
+// format expands s.S[i:j] into t. auto is the next automatic index, -1 once a field has an explicit number.
 func format(t *value.Text, l *value.Limits, s *value.Str, i, j int, args *FormatArgs, auto *int, depth int) *value.Fault {
 	if depth < 0 {
 		return value.ValueError("Max string recursion exceeded")
@@ -67,15 +66,15 @@ func format(t *value.Text, l *value.Limits, s *value.Str, i, j int, args *Format
 	return nil
 }
 
-// replacement is a field of a format string: what stands between its braces.
+// replacement is a replacement field of a format string: the text between its braces.
 type replacement struct {
 	name       string
 	conv       rune // 0 for none
-	spec, stop int  // where the format specification begins and ends
+	spec, stop int  // the format specification [spec, stop)
 	end        int  // after the closing brace
 }
 
-// parseField reads a field from text[i:j], after its opening brace.
+// parseField parses a field of text[i:j] from the byte after its opening brace.
 func parseField(text string, i, j int) (f replacement, fault *value.Fault) {
 	from, c := i, byte(0)
 name:
@@ -85,7 +84,7 @@ name:
 		switch c {
 		case '{':
 			return f, value.ValueError("unexpected '{' in field name")
-		case '[': // all is part of the key, up to the bracket that closes it
+		case '[': // everything up to the closing bracket is part of the key
 			if n := strings.IndexByte(text[i:j], ']'); n >= 0 {
 				i += n
 			} else {
@@ -172,7 +171,7 @@ func formatField(t *value.Text, l *value.Limits, s *value.Str, f *replacement, a
 	return nil
 }
 
-// converted is v as text: its str, its repr or, with 'a', that without what is not ASCII.
+// converted returns v as text: str(v), repr(v) or, for conversion 'a', ascii(v).
 func converted(l *value.Limits, v value.Value, conv rune) (*value.Str, *value.Fault) {
 	if conv == 's' {
 		return value.ToStr(l, v, true)
@@ -263,8 +262,8 @@ func lookupField(l *value.Limits, name string, args *FormatArgs, auto *int) (val
 	return v, nil
 }
 
-// formatIndex is the number that a name in a field spells in decimal digits of any
-// script, -1 where it is no number.
+// formatIndex returns the number that the name of a field spells in decimal digits of any script, -1 if it is not a
+// number.
 func formatIndex(name string) (int64, *value.Fault) {
 	if name == "" {
 		return -1, nil

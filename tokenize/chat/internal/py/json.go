@@ -13,13 +13,12 @@ import (
 
 const maxJSONDepth = 1000
 
-// ParseJSON reads one JSON text as Python's json.loads does: the order of keys
-// is kept, the last of equal keys wins, 1 is an int and 1.0 a float, integers
-// have any size, and NaN, Infinity and -Infinity are numbers. A lone surrogate
-// becomes U+FFFD. Its errors are *jsonscan.SyntaxError.
+// ParseJSON reads one JSON text as Python's json.loads does: key order is kept, the last of equal keys wins, 1 is an
+// int and 1.0 a float, integers have any size, and NaN, Infinity and -Infinity are numbers. A lone surrogate becomes
+// U+FFFD. Its errors are *jsonscan.SyntaxError.
 func ParseJSON(data []byte) (value.Value, error) { return parseJSON(data, false) }
 
-// ParseLiterals is ParseJSON whose floats remember how they were spelled.
+// ParseLiterals is ParseJSON, but floats keep their spelling.
 func ParseLiterals(data []byte) (value.Value, error) { return parseJSON(data, true) }
 
 func parseJSON(data []byte, literals bool) (value.Value, error) {
@@ -31,7 +30,7 @@ func parseJSON(data []byte, literals bool) (value.Value, error) {
 	return jsonReader{string(data), literals}.value(root)
 }
 
-// jsonReader makes values whose strings share the text they were read from.
+// jsonReader builds values whose strings share the memory of the text.
 type jsonReader struct {
 	text     string
 	literals bool
@@ -86,7 +85,7 @@ func (r jsonReader) number(v jsonscan.Value) (value.Value, error) {
 		b, _ := new(big.Int).SetString(text, 10)
 		return value.NewBig(b), nil
 	}
-	f, _ := strconv.ParseFloat(text, 64) // a literal out of range is an infinity, as in Python
+	f, _ := strconv.ParseFloat(text, 64) // out of range gives an infinity, as in Python
 	if r.literals && !math.IsNaN(f) && !strings.HasSuffix(text, "Infinity") {
 		return &value.Float{V: f, Literal: text}, nil
 	}

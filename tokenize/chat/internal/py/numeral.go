@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// ParseInt is Python's int(text, base): white space around, one underscore
-// between digits, a sign, and for base 0 or the matching one a prefix.
+// ParseInt implements Python's int(text, base): it accepts surrounding white space, single underscores between
+// digits, a sign, and a prefix for base 0 or the matching base.
 func ParseInt(text string, base int) (*value.Int, bool) {
 	s := strings.TrimFunc(text, value.IsSpace)
 	neg := false
@@ -50,7 +50,7 @@ func ParseInt(text string, base int) (*value.Int, bool) {
 	return value.NewBig(b), true
 }
 
-// Whole is f, which has no fraction, as an integer.
+// Whole returns f, a float without fraction, as an integer.
 func Whole(l *value.Limits, f float64) (value.Value, *value.Fault) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, value.ValueError("cannot convert float %s to integer", value.FormatFloat(f))
@@ -62,7 +62,7 @@ func Whole(l *value.Limits, f float64) (value.Value, *value.Fault) {
 	return value.NewBig(b), nil
 }
 
-// asciiDigits maps decimal digits of any script to ASCII.
+// asciiDigits replaces decimal digits of any script by ASCII digits.
 func asciiDigits(s string) (string, bool) {
 	if isASCII(s) {
 		return s, true
@@ -82,7 +82,7 @@ func asciiDigits(s string) (string, bool) {
 	return b.String(), true
 }
 
-// ParseFloat is Python's float(text).
+// ParseFloat implements Python's float(text).
 func ParseFloat(text string) (float64, bool) {
 	s, ok := asciiDigits(strings.TrimFunc(text, value.IsSpace))
 	if !ok || s == "" || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") {

@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
 
-// runsOf writes the origin of a string: [field off:end] for unchanged bytes, {field
-// off:end} for bytes that stand for others, and the template's bytes as they are.
+// runsOf formats the origin of a string: [field off:end] for unchanged bytes, {field off:end} for bytes that stand
+// for others, and the template's bytes as they are.
 func runsOf(s *value.Str) string {
 	t := value.Text{Track: true}
 	t.Str(s)
@@ -37,7 +37,7 @@ func must(s *value.Str, fault *value.Fault) *value.Str {
 	return s
 }
 
-// Operations on strings keep where each byte comes from.
+// Operations on strings keep the origin of each byte.
 func TestOriginsAreKept(t *testing.T) {
 	l := &value.Limits{Bytes: 1 << 20, Items: 1 << 10, Depth: 50}
 	field := func(name string) *origin.Field {

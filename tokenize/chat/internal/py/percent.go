@@ -11,7 +11,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Percent is the % operator of strings.
+// Percent implements the % operator of strings.
 func Percent(l *value.Limits, s *value.Str, arg value.Value) (*value.Str, *value.Fault) {
 	x := &percent{l: l, s: s, arg: arg, args: []value.Value{arg}}
 	if list, ok := arg.(*value.List); ok && list.Tuple {
@@ -26,7 +26,7 @@ func Percent(l *value.Limits, s *value.Str, arg value.Value) (*value.Str, *value
 		}
 		t.Part(s, x.i, x.i+j)
 		x.i += j + 1
-		if x.skips("%") {
+		if x.accept("%") {
 			t.Lit("%")
 			continue
 		}
@@ -39,28 +39,28 @@ func Percent(l *value.Limits, s *value.Str, arg value.Value) (*value.Str, *value
 			return nil, value.LimitError("string of more than %d bytes", l.Bytes)
 		}
 	}
-	if fault := l.Over(); fault != nil { // what is left was not looked at
+	if fault := l.Over(); fault != nil { // the rest was not examined
 		return nil, fault
 	}
-	if fault := x.done(); fault != nil {
+	if fault := x.checkAllUsed(); fault != nil {
 		return nil, fault
 	}
 	return s.Like(t), nil
 }
 
-// percent is a format string on its way through Percent.
+// percent is the state of Percent.
 type percent struct {
 	l     *value.Limits
 	s     *value.Str
-	i     int // of the next byte
+	i     int // index of the next byte
 	arg   value.Value
-	args  []value.Value // the items of a tuple, else arg alone
+	args  []value.Value // the items of a tuple, else only arg
 	next  int
 	keyed bool // a field named its argument
 }
 
-// skips passes over the next byte if it is one of chars.
-func (x *percent) skips(chars string) bool {
+// accept skips the next byte if it is one of chars, and reports whether it did.
+func (x *percent) accept(chars string) bool {
 	if x.i == len(x.s.S) || strings.IndexByte(chars, x.s.S[x.i]) < 0 {
 		return false
 	}
@@ -68,14 +68,14 @@ func (x *percent) skips(chars string) bool {
 	return true
 }
 
-// field formats what the field after a % asks for.
+// field formats the field after a %.
 func (x *percent) field() (piece *value.Str, fault *value.Fault) {
 	p, left := spec{fill: " ", prec: -1}, false
 	v, fault := x.named()
 	if fault != nil {
 		return nil, fault
 	}
-	for x.skips("#0- +") {
+	for x.accept("#0- +") {
 		switch x.s.S[x.i-1] {
 		case '#':
 			p.alt = true
@@ -95,20 +95,20 @@ func (x *percent) field() (piece *value.Str, fault *value.Fault) {
 	if p.width < 0 {
 		left, p.width = true, -p.width
 	}
-	if x.skips(".") {
+	if x.accept(".") {
 		if p.prec, fault = x.number(); fault != nil {
 			return nil, fault
 		}
 		p.prec = max(p.prec, 0)
 	}
-	x.skips("hlL")
+	x.accept("hlL")
 	if x.i >= len(x.s.S) {
 		return nil, value.ValueError("incomplete format")
 	}
 	conv := x.s.S[x.i]
 	x.i++
 	if v == nil {
-		if v, fault = x.take(); fault != nil {
+		if v, fault = x.nextArg(); fault != nil {
 			return nil, fault
 		}
 	}
@@ -123,9 +123,9 @@ func (x *percent) field() (piece *value.Str, fault *value.Fault) {
 	return align(x.l, p, value.Lit(p.fill), piece, '>')
 }
 
-// named is the argument that a field names in parentheses, nil for none.
+// named returns the argument that a field names in parentheses, nil if it names none.
 func (x *percent) named() (value.Value, *value.Fault) {
-	if !x.skips("(") {
+	if !x.accept("(") {
 		return nil, nil
 	}
 	from := x.i
@@ -155,10 +155,10 @@ func (x *percent) named() (value.Value, *value.Fault) {
 	return nil, value.Faultf(value.Other, "'%s'", name)
 }
 
-// number is a width or a precision, 0 for none.
+// number reads a width or a precision, 0 if there is none.
 func (x *percent) number() (int, *value.Fault) {
-	if x.skips("*") {
-		v, fault := x.take()
+	if x.accept("*") {
+		v, fault := x.nextArg()
 		if fault != nil {
 			return 0, fault
 		}
@@ -172,7 +172,7 @@ func (x *percent) number() (int, *value.Fault) {
 		return int(max(min(n, math.MaxInt32), -math.MaxInt32)), nil
 	}
 	from := x.i
-	for x.skips("0123456789") {
+	for x.accept("0123456789") {
 	}
 	if x.i == from {
 		return 0, nil
@@ -184,8 +184,8 @@ func (x *percent) number() (int, *value.Fault) {
 	return n, nil
 }
 
-// take is the next argument.
-func (x *percent) take() (value.Value, *value.Fault) {
+// nextArg returns the next argument.
+func (x *percent) nextArg() (value.Value, *value.Fault) {
 	if x.next >= len(x.args) {
 		return nil, value.TypeError("not enough arguments for format string")
 	}
@@ -193,8 +193,8 @@ func (x *percent) take() (value.Value, *value.Fault) {
 	return x.args[x.next-1], nil
 }
 
-// done refuses arguments that no field took, but for those that could be indexed by a key.
-func (x *percent) done() *value.Fault {
+// checkAllUsed fails if an argument was not used, except for arguments that can be indexed by a key.
+func (x *percent) checkAllUsed() *value.Fault {
 	if x.next == len(x.args) || x.keyed {
 		return nil
 	}
@@ -241,7 +241,7 @@ func percentPiece(l *value.Limits, p spec, conv byte, v value.Value, markup bool
 		return nil, value.ValueError("unsupported format character '%c' (0x%x)", conv, conv)
 	}
 	if u, ok := v.(*value.Undefined); ok {
-		if conv == 'x' || conv == 'X' || conv == 'o' { // Python asks for an index, not for a number
+		if conv == 'x' || conv == 'X' || conv == 'o' { // Python requires an index, not a number
 			return nil, value.TypeError("%%%c format: an integer is required, not Undefined", conv)
 		}
 		return nil, u.Use()
@@ -284,7 +284,7 @@ func percentNumber(l *value.Limits, p spec, conv byte, v value.Value) (string, *
 	}
 	digits := p.prec
 	if p.prec = -1; digits >= 0 {
-		wide, fault := widened(l, p, n, digits)
+		wide, fault := precisionWidth(l, p, n, digits)
 		if fault != nil {
 			return "", fault
 		}
@@ -298,9 +298,9 @@ func percentNumber(l *value.Limits, p spec, conv byte, v value.Value) (string, *
 	return formatInt(l, p, n)
 }
 
-// widened is the width that fills n with zeros to as many digits as its precision asks for,
-// 0 if it has them. A zero flag fills up to the width, too.
-func widened(l *value.Limits, p spec, n value.Number, digits int) (int, *value.Fault) {
+// precisionWidth returns the width that zero-pads n to the number of digits of its precision, 0 if it has enough. A zero
+// flag also pads to the field's width.
+func precisionWidth(l *value.Limits, p spec, n value.Number, digits int) (int, *value.Fault) {
 	if b := n.Big().BitLen() / 8; !l.Product(b, b) {
 		return 0, l.Over()
 	}
@@ -327,8 +327,7 @@ func widened(l *value.Limits, p spec, n value.Number, digits int) (int, *value.F
 	return digits, nil
 }
 
-// asciiOf is s with escapes for all characters beyond ASCII, as Python's ascii()
-// makes of a repr.
+// asciiOf returns s with all characters beyond ASCII escaped, as Python's ascii() does with a repr.
 func asciiOf(s *value.Str, l *value.Limits) *value.Str {
 	if isASCII(s.S) {
 		return s

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// A precision, a zero flag and a sign share the width; Python takes one length modifier.
+// A precision, a zero flag and a sign share the width; Python accepts one length modifier.
 func TestPercentNumbers(t *testing.T) {
 	l := &value.Limits{Bytes: 1 << 20, Items: 1 << 10, IntBytes: 1 << 10, Depth: 50, Work: 1 << 40, Memory: 1 << 40}
 	for _, c := range []struct {

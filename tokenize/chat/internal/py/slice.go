@@ -7,7 +7,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Escape is markupsafe.escape.
+// Escape implements markupsafe.escape.
 func Escape(s *value.Str, l *value.Limits) *value.Str {
 	if s.Markup {
 		return s
@@ -31,7 +31,7 @@ func Escape(s *value.Str, l *value.Limits) *value.Str {
 
 var entities = map[byte]string{'&': "&amp;", '<': "&lt;", '>': "&gt;", '\'': "&#39;", '"': "&#34;"}
 
-// forward returns the offset n characters after byte i.
+// forward returns the byte offset n characters after byte i.
 func forward(s string, i, n int) int {
 	for ; n > 0 && i < len(s); n-- {
 		i += value.RuneLen(s[i:])
@@ -39,8 +39,7 @@ func forward(s string, i, n int) int {
 	return i
 }
 
-// backward returns the offset n characters before byte i and how many
-// characters were missing.
+// backward returns the byte offset n characters before byte i and the number of missing characters.
 func backward(s string, i, n int) (int, int) {
 	for ; n > 0 && i > 0; n-- {
 		if s[i-1] < utf8.RuneSelf {
@@ -53,8 +52,7 @@ func backward(s string, i, n int) (int, int) {
 	return i, n
 }
 
-// Char returns the character with index n, which counts from the end when
-// negative; nil when there is none.
+// Char returns the character with index n, which counts from the end if negative, or nil if there is none.
 func Char(s *value.Str, l *value.Limits, n int64) *value.Str {
 	if n >= int64(len(s.S)) || n < -int64(len(s.S)) {
 		return nil
@@ -70,7 +68,7 @@ func Char(s *value.Str, l *value.Limits, n int64) *value.Str {
 	return s.Slice(i, forward(s.S, i, 1))
 }
 
-// bound is the byte offset of slice bound n.
+// bound returns the byte offset of slice bound n.
 func bound(l *value.Limits, s string, n int64) int {
 	l.Spend(4 * int(min(max(n, -n), int64(len(s)))))
 	if n >= 0 {
@@ -80,7 +78,7 @@ func bound(l *value.Limits, s string, n int64) int {
 	return i
 }
 
-// Substring is s[start:stop:step]; nil bounds are open. step is not 0.
+// Substring implements s[start:stop:step]; nil bounds are open, step is not 0.
 func Substring(s *value.Str, l *value.Limits, start, stop *int64, step int64) *value.Str {
 	if step == 1 {
 		i, j := 0, len(s.S)
@@ -108,8 +106,7 @@ func Substring(s *value.Str, l *value.Limits, start, stop *int64, step int64) *v
 	return s.Like(t)
 }
 
-// SliceIndices returns the first index and the Number of items of a Python
-// slice of a sequence of length n.
+// SliceIndices returns the first index and the number of items of a Python slice of a sequence of length n.
 func SliceIndices(n int, start, stop *int64, step int64) (first, count int) {
 	a, b := SliceBounds(n, start, stop, step)
 	if step > 0 {
@@ -127,7 +124,7 @@ func SliceIndices(n int, start, stop *int64, step int64) (first, count int) {
 	return int(a), int((a-b-1)/-step) + 1
 }
 
-// SliceBounds is Python's slice.indices for a sequence of length n.
+// SliceBounds implements Python's slice.indices for a sequence of length n.
 func SliceBounds(n int, start, stop *int64, step int64) (a, b int64) {
 	clamp := func(p *int64, open, lo, hi int64) int64 {
 		if p == nil {

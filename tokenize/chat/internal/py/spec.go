@@ -19,8 +19,8 @@ type spec struct {
 	alt, zero bool
 	width     int
 	comma     byte // , or _ or 0
-	prec      int  // -1: none
-	typ       byte // 0: none
+	prec      int  // -1 for none
+	typ       byte // 0 for none
 }
 
 func parseSpec(s string) (spec, *value.Fault) {
@@ -87,7 +87,7 @@ func parseSpec(s string) (spec, *value.Fault) {
 	return p, fault
 }
 
-// formatValue is Python's format(v, spec).
+// formatValue implements Python's format(v, spec).
 func formatValue(l *value.Limits, v value.Value, spec *value.Str) (*value.Str, *value.Fault) {
 	if spec.S == "" {
 		return value.ToStr(l, v, true)
@@ -138,8 +138,7 @@ func formatNumber(l *value.Limits, p spec, v value.Value, n value.Number, from *
 	return align(l, p, p.filler(from), s, '>')
 }
 
-// filler is the fill character with its origin, which stands first in text where
-// the specification names one.
+// filler returns the fill character. If the specification names one, it is the first of text, with its origin.
 func (p spec) filler(text *value.Str) *value.Str {
 	if strings.HasPrefix(text.S, p.fill) {
 		return text.Slice(0, len(p.fill))
@@ -174,12 +173,12 @@ func (p spec) number(l *value.Limits, neg bool, prefix, digits, rest string, gro
 	if p.width > l.Bytes {
 		return "", value.LimitError("width of %d characters, more than %d bytes", p.width, l.Bytes)
 	}
-	room := 0 // that is filled between the sign and the digits
+	room := 0 // width to fill between the sign and the digits
 	if p.align == '=' {
 		room = max(p.width-len(sign)-len(prefix)-len(rest), 0)
 	}
 	if p.comma != 0 {
-		if n := room - (room-1)/(group+1); p.fill == "0" { // separators take the rest of it
+		if n := room - (room-1)/(group+1); p.fill == "0" { // the rest is for separators
 			digits = strings.Repeat("0", max(n-len(digits), 0)) + digits
 		}
 		digits = grouped(digits, p.comma, group)
@@ -298,7 +297,7 @@ func formatFloatSpec(l *value.Limits, p spec, f float64) (string, *value.Fault) 
 	return p.number(l, neg, "", text[:n], text[n:]+percent, 3)
 }
 
-// general is the g format; repr asks for a ".0" on whole numbers.
+// general formats f in the g format. With repr, whole numbers get ".0".
 func general(f float64, prec int, alt, repr bool) string {
 	e := strconv.FormatFloat(f, 'e', prec-1, 64)
 	i := strings.IndexByte(e, 'e')
@@ -331,7 +330,7 @@ func general(f float64, prec int, alt, repr bool) string {
 	return s
 }
 
-// pointed is a decimal text with a point after its whole part.
+// pointed returns a decimal text with a point after its whole part.
 func pointed(s string) string {
 	if strings.Contains(s, ".") {
 		return s

@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Strip removes characters of chars (white space when chars is nil) from the
-// chosen ends.
+// Strip implements str.strip, lstrip and rstrip: it removes characters of chars (white space if nil) from the chosen
+// ends.
 func Strip(s *value.Str, l *value.Limits, chars *value.Str, left, right bool) *value.Str {
 	drop := value.IsSpace
 	if chars != nil {
@@ -41,8 +41,7 @@ func Strip(s *value.Str, l *value.Limits, chars *value.Str, left, right bool) *v
 	return s.Slice(i, j)
 }
 
-// Split is str.split or, from the right, str.rsplit; sep is not empty. max < 0
-// means no bound.
+// Split implements str.split or, with fromRight, str.rsplit. sep is not empty; max < 0 means no limit.
 func Split(s *value.Str, l *value.Limits, sep string, max int64, fromRight bool) (*value.List, *value.Fault) {
 	var out []value.Value
 	l.Scan(len(s.S))
@@ -75,7 +74,7 @@ func Split(s *value.Str, l *value.Limits, sep string, max int64, fromRight bool)
 	return &value.List{Items: out}, nil
 }
 
-// Fields is str.split (or rsplit) without a separator.
+// Fields implements str.split (or rsplit) without a separator.
 func Fields(s *value.Str, l *value.Limits, max int64, fromRight bool) (*value.List, *value.Fault) {
 	out := []value.Value{}
 	l.Spend(4*len(s.S) + value.RunSize*len(s.Runs()))
@@ -122,7 +121,7 @@ func Fields(s *value.Str, l *value.Limits, max int64, fromRight bool) (*value.Li
 	return &value.List{Items: out}, nil
 }
 
-// Lines is str.splitlines.
+// Lines implements str.splitlines.
 func Lines(s *value.Str, l *value.Limits, keep bool) ([]value.Value, *value.Fault) {
 	out := []value.Value{}
 	start := 0
@@ -156,7 +155,7 @@ func Lines(s *value.Str, l *value.Limits, keep bool) ([]value.Value, *value.Faul
 	return out, nil
 }
 
-// Replace is str.replace; n < 0 means all.
+// Replace implements str.replace; n < 0 means all.
 func Replace(s *value.Str, l *value.Limits, old, new *value.Str, n int64) (*value.Str, *value.Fault) {
 	hits := int64(strings.Count(s.S, old.S))
 	if n >= 0 {
@@ -172,7 +171,7 @@ func Replace(s *value.Str, l *value.Limits, old, new *value.Str, n int64) (*valu
 	t := l.NewText(s, new)
 	from := 0
 	for ; hits > 0 && l.Spend(8); hits-- {
-		if old.S == "" { // before the first character, then after each one
+		if old.S == "" { // before the first character, then after each character
 			t.Str(new)
 			end := forward(s.S, from, 1)
 			t.Part(s, from, end)
@@ -184,8 +183,7 @@ func Replace(s *value.Str, l *value.Limits, old, new *value.Str, n int64) (*valu
 		if new.Tracked() {
 			t.Str(new)
 		} else {
-			// The template wrote the new text, but where it stands for text of
-			// a field it speaks for that field.
+			// The template wrote the new text, but where it replaces text of a field it has the origin of that field.
 			t.Changed(new.S, s, i, i+len(old.S))
 		}
 		from = i + len(old.S)
@@ -194,7 +192,7 @@ func Replace(s *value.Str, l *value.Limits, old, new *value.Str, n int64) (*valu
 	return s.Like(t), nil
 }
 
-// Join is sep.join(items).
+// Join implements sep.join(items).
 func Join(l *value.Limits, sep *value.Str, items []*value.Str) (*value.Str, *value.Fault) {
 	n := 0
 	track := sep.Tracked()
@@ -221,7 +219,7 @@ func Join(l *value.Limits, sep *value.Str, items []*value.Str) (*value.Str, *val
 	return sep.Like(&t), nil
 }
 
-// Map replaces each character by what f gives for it and the byte where it stands.
+// Map replaces each character by the result of f, which gets the character and its byte offset.
 func Map(s *value.Str, l *value.Limits, f func(at int, r rune) string) *value.Str {
 	if !l.Spend(24 * len(s.S)) {
 		return s
@@ -230,7 +228,7 @@ func Map(s *value.Str, l *value.Limits, f func(at int, r rune) string) *value.St
 	changed := t.Mapped(s, func(rest string) (int, string) {
 		r, n := utf8.DecodeRuneInString(rest)
 		if n > 1 {
-			l.Spend(300) // tables of Unicode
+			l.Spend(300) // Unicode table lookups
 		}
 		return n, f(len(s.S)-len(rest), r)
 	})
@@ -260,7 +258,7 @@ func Pad(s *value.Str, l *value.Limits, fill *value.Str, left, right int64) (*va
 	return s.Like(t), nil
 }
 
-// ExpandTabs is str.expandtabs.
+// ExpandTabs implements str.expandtabs.
 func ExpandTabs(s *value.Str, l *value.Limits, size int64) (*value.Str, *value.Fault) {
 	if size > 0 && int64(strings.Count(s.S, "\t")) > int64(l.Bytes)/size {
 		return nil, value.LimitError("expandtabs makes more than %d bytes", l.Bytes)
@@ -312,7 +310,7 @@ func Find(s *value.Str, l *value.Limits, sub string, start, stop *int64, last bo
 	return int64(utf8.RuneCountInString(s.S[:i+k]))
 }
 
-// CountOf is str.count.
+// CountOf implements str.count.
 func CountOf(s *value.Str, l *value.Limits, sub string, start, stop *int64) int64 {
 	i, j, ok := bounds(s, l, start, stop)
 	if !ok {

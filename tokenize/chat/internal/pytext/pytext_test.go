@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Expected is what textwrap.wrap gives with replace_whitespace=False, expand_tabs=False.
+// The expected lines are those of textwrap.wrap with replace_whitespace=False, expand_tabs=False.
 func TestWrap(t *testing.T) {
 	for _, c := range []struct {
 		text          string

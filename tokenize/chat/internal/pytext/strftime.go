@@ -1,4 +1,4 @@
-// Package pytext holds text formats of Python's standard library over plain strings.
+// Package pytext implements text formats of Python's standard library for plain strings.
 package pytext
 
 import (
@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Strftime formats a time with the directives of glibc in the C locale, as
-// Python's datetime does for a clock without a time zone: %, then any of the flags
-// - _ 0 ^ #, a width, E or O, and the letter. What is none stays as it is.
+// Strftime formats a time with the directives of glibc in the C locale, as Python's datetime does without a time
+// zone: %, any of the flags - _ 0 ^ #, a width, E or O, and the letter. Text that is not a directive is unchanged.
 func Strftime(t time.Time, format string) string {
 	var b strings.Builder
 	b.Grow(2 * len(format))
@@ -26,7 +25,7 @@ func Strftime(t time.Time, format string) string {
 			b.WriteString(text)
 		} else {
 			raw := format[i : i+n]
-			b.WriteString(raw[strings.LastIndexByte(raw, '%'):]) // as glibc does
+			b.WriteString(raw[strings.LastIndexByte(raw, '%'):]) // as in glibc
 		}
 		i += n
 	}
@@ -35,17 +34,17 @@ func Strftime(t time.Time, format string) string {
 
 // directive is one field of a time format.
 type directive struct {
-	pad            byte // '-', '_' or '0'; 0 for the letter's own
-	upper, another bool // another: the other case than the letter's own
+	pad            byte // '-', '_' or '0'; 0 for the default of the letter
+	upper, another bool // another: the opposite of the letter's default case
 	width          int  // −1 for none
 	modifier       byte // 'E' or 'O', 0 for none
 	letter         byte // 0 at the end of the format
 }
 
-// maxWidth bounds the width of a field.
+// maxWidth is the maximum width of a field.
 const maxWidth = 1 << 10
 
-// parse reads a directive at the start of s and returns its length.
+// parse parses the directive at the start of s and returns its length.
 func (d *directive) parse(s string) int {
 	i := 1
 	for ; i < len(s) && strings.IndexByte("-_0^#", s[i]) >= 0; i++ {
@@ -72,14 +71,13 @@ func (d *directive) parse(s string) int {
 	return i + 1
 }
 
-// refusedE and refusedO are the letters that do not go with a modifier.
+// refusedE and refusedO are the letters that cannot have the modifier.
 const (
 	refusedE = "%aAbBdDeFghHIjklmMnpPrRsStTuUVwWzZG"
 	refusedO = "%aAcCDFnpPrRsStTxXYzZ"
 )
 
-// clockNumbers are the fields that are numbers: their digits, and whether blanks
-// stand in front.
+// clockNumbers are the numeric fields: their number of digits, and whether they are padded with blanks.
 var clockNumbers = map[byte]struct {
 	digits int
 	blank  bool
@@ -115,12 +113,12 @@ func isoYear(t time.Time) int {
 	return year
 }
 
-// clockTexts are the fields that are made of others.
+// clockTexts are the fields that are composed of others.
 var clockTexts = map[byte]string{
 	'D': "%m/%d/%y", 'x': "%m/%d/%y", 'T': "%H:%M:%S", 'X': "%H:%M:%S", 'R': "%H:%M", 'r': "%I:%M:%S %p", 'F': "%Y-%m-%d", 'c': "%a %b %e %H:%M:%S %Y",
 }
 
-// text is what the directive stands for; false when it stands for itself.
+// text returns the text of the directive, or false if the directive is written unchanged.
 func (d *directive) text(t time.Time) (string, bool) {
 	if d.modifier == 'E' && strings.IndexByte(refusedE, d.letter) >= 0 || d.modifier == 'O' && strings.IndexByte(refusedO, d.letter) >= 0 {
 		return "", false
@@ -130,7 +128,7 @@ func (d *directive) text(t time.Time) (string, bool) {
 	}
 	text := ""
 	switch d.letter {
-	case 'f': // Python's own, and only as it stands
+	case 'f': // Python's own directive, only without flags and width
 		if *d != (directive{width: -1, letter: 'f'}) {
 			return "", false
 		}

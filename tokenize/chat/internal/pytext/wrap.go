@@ -8,13 +8,12 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Wrap is Python's textwrap.wrap without changes to white space: byte ranges of
-// the lines.
+// Wrap implements Python's textwrap.wrap without changes to white space. It returns the byte ranges of the lines.
 func Wrap(s string, width int, long, hyphens bool) [][2]int {
 	type chunk struct {
-		from, to, n int // n characters
-		// The first character that is no white space, of any kind, and where the last
-		// ends; words end at blanks of ASCII alone.
+		from, to, n int // n is the number of characters
+		// Offset of the first character that is not white space, and end of the last. White space is Unicode's here;
+		// words are separated by ASCII blanks only.
 		first, last int
 	}
 	cut := func(from, to int) chunk {
@@ -60,7 +59,7 @@ func Wrap(s string, width int, long, hyphens bool) [][2]int {
 		if len(chunks) > 0 && chunks[0].n > width {
 			room := width - n
 			switch {
-			case long: // without room an empty piece, which keeps the blank before it
+			case long: // without room, an empty piece that keeps the blank before it
 				c := chunks[0]
 				end := c.from
 				for range room {
@@ -72,7 +71,7 @@ func Wrap(s string, width int, long, hyphens bool) [][2]int {
 						end = c.from + h + 1
 					}
 				}
-				piece, rest := c, c // without looking at the whole rest again: it may be long
+				piece, rest := c, c // the rest may be long and is not scanned again
 				piece.to, piece.n, rest.from = end, utf8.RuneCountInString(s[c.from:end]), end
 				rest.n -= piece.n
 				if rest.first < end && end < c.last {
@@ -94,14 +93,14 @@ func Wrap(s string, width int, long, hyphens bool) [][2]int {
 	return out
 }
 
-// hyphenParts splits a word after hyphens between letters, and before and after
-// em-dashes, as the regular expression of textwrap does: byte ranges.
+// hyphenParts splits a word after hyphens between letters, and before and after em-dashes, as the regular expression
+// of textwrap does. It returns byte ranges.
 func hyphenParts(w string) [][2]int {
 	if !strings.Contains(w, "-") {
 		return [][2]int{{0, len(w)}}
 	}
 	var text []rune
-	var starts []int // of the characters; w need not be valid UTF-8
+	var starts []int // byte offset of each character; w may be invalid UTF-8
 	for i, r := range w {
 		text, starts = append(text, r), append(starts, i)
 	}
@@ -115,7 +114,7 @@ func hyphenParts(w string) [][2]int {
 	word := func(i int) bool { r := at(i); return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }
 	letter := func(i int) bool { return word(i) && !unicode.IsDigit(at(i)) }
 	joins := func(i int) bool { return word(i) || strings.ContainsRune("!\"'&.,?", at(i)) }
-	// dash is the end of the em-dash at i, or i; only the first hyphen in a row begins one.
+	// dash returns the end of the em-dash at i, or i. An em-dash starts only at the first of several hyphens.
 	dash := func(i int) int {
 		if at(i) != '-' || !joins(i-1) {
 			return i

@@ -6,10 +6,10 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Func computes a filter or a method: self|name(args) or self.name(args).
+// Func implements a filter or a method: self|name(args) or self.name(args).
 type Func func(x *Context, self value.Value, a Args) value.Value
 
-// Test answers "v is name(args)".
+// Test implements "v is name(args)".
 type Test func(x *Context, v value.Value, a Args) bool
 
 // Callable is a value that a template can call.
@@ -54,7 +54,7 @@ func (a *Args) Get(name string) value.Value {
 // None reports whether there are no arguments.
 func (a *Args) None() bool { return len(a.Pos)+len(a.Kw) == 0 }
 
-// Dict is a new dict of the keyword arguments.
+// Dict returns a new dict of the keyword arguments.
 func (a *Args) Dict() *value.Dict {
 	d := value.NewDict(len(a.Kw))
 	for _, k := range a.Kw {
@@ -63,10 +63,10 @@ func (a *Args) Dict() *value.Dict {
 	return d
 }
 
-// Params are arguments in the order of the parameters; what was not given is nil.
+// Params holds arguments in parameter order, nil where none was given.
 type Params [5]value.Value
 
-// Flag is the truth of parameter i, or what it is when it was not given.
+// Flag returns the truth value of parameter i, or absent if it was not given.
 func (p *Params) Flag(i int, absent bool) bool {
 	if p[i] == nil {
 		return absent
@@ -74,16 +74,16 @@ func (p *Params) Flag(i int, absent bool) bool {
 	return value.Truth(p[i])
 }
 
-// Signature is how a function of Python's takes its arguments: see Parse.
+// Signature is the parameter list of a Python function: see Parse.
 type Signature struct {
 	name       string
 	params     []string
-	required   int  // the first so many must be given
-	positional bool // there are no keywords
+	required   int  // number of leading parameters that must be given
+	positional bool // no keyword arguments are accepted
 }
 
-// Parse reads "name(a, b=, c=, /)": parameters that end in = may be left out, and with /
-// at the end none can be given by name.
+// Parse parses "name(a, b=, c=, /)": parameters that end in = are optional, and with / at the end no argument may be
+// given by keyword.
 func Parse(text string) Signature {
 	name, list, _ := strings.Cut(strings.TrimSuffix(text, ")"), "(")
 	s := Signature{name: name}
@@ -101,8 +101,7 @@ func Parse(text string) Signature {
 	return s
 }
 
-// Def declares a builtin by the Python signature of its parameters after the value that it
-// is applied to: see Parse.
+// Def declares a builtin by its Python signature, without the value that it is applied to: see Parse.
 func Def(sig string, f func(x *Context, self value.Value, p Params) value.Value) Func {
 	s := Parse(sig)
 	return func(x *Context, self value.Value, a Args) value.Value {
@@ -114,7 +113,7 @@ func Def(sig string, f func(x *Context, self value.Value, p Params) value.Value)
 	}
 }
 
-// DefTest is Def for a test.
+// DefTest is Def for tests.
 func DefTest(sig string, f func(x *Context, v value.Value, p Params) bool) Test {
 	s := Parse(sig)
 	return func(x *Context, v value.Value, a Args) bool {
@@ -123,13 +122,13 @@ func DefTest(sig string, f func(x *Context, v value.Value, p Params) bool) Test 
 	}
 }
 
-// DefGlobal is Def for a global function.
+// DefGlobal is Def for global functions.
 func DefGlobal(sig string, f func(x *Context, p Params) value.Value) *Builtin {
 	bound := Def(sig, func(x *Context, _ value.Value, p Params) value.Value { return f(x, p) })
 	return &Builtin{Fn: func(x *Context, a Args) value.Value { return bound(x, nil, a) }}
 }
 
-// Bind assigns arguments to parameters, which are nil, as Python does.
+// Bind assigns arguments to parameters as Python does. All entries of p must be nil before the call.
 func (s *Signature) Bind(x *Context, a Args, p *Params) bool {
 	if s.positional && len(a.Kw) > 0 {
 		x.Failf(value.Type, "%s() takes no keyword arguments", s.name)
@@ -169,8 +168,7 @@ func (s *Signature) Bind(x *Context, a Args, p *Params) bool {
 	return true
 }
 
-// OptInt is an optional index; None and nil are open, and one beyond 64 bits is as
-// good as the largest.
+// OptInt returns an optional index: nil for None and nil, and the nearest int64 for an integer beyond 64 bits.
 func (x *Context) OptInt(v value.Value) *int64 {
 	if value.IsNone(v) {
 		return nil
@@ -186,11 +184,9 @@ func (x *Context) OptInt(v value.Value) *int64 {
 	return &n
 }
 
-// What follows reads an argument as a type; one of another type is a failure, after which
-// the result is 0, empty or nil, and whatever is made of it is nothing to anybody.
+// The methods below convert an argument to a type. A wrong type is a failure, and the result is then 0, empty or nil.
 
-// Operand is an integer that a builtin of Jinja's computes with, so that an Undefined
-// fails as Undefined; absent for nil.
+// Operand returns an integer that a Jinja builtin computes with, absent for nil. An Undefined fails as Undefined.
 func (x *Context) Operand(v value.Value, absent int64) int64 {
 	if u, ok := v.(*value.Undefined); ok {
 		x.Fail(u.Use())
@@ -198,8 +194,8 @@ func (x *Context) Operand(v value.Value, absent int64) int64 {
 	return x.Int(v, absent)
 }
 
-// Int is an integer that goes to a builtin of Python's, which takes an Undefined for any
-// object that is no integer; absent for nil.
+// Int returns an integer for a Python builtin, absent for nil. An Undefined fails like any object that is not an
+// integer.
 func (x *Context) Int(v value.Value, absent int64) int64 {
 	if v == nil {
 		return absent
@@ -215,7 +211,7 @@ func (x *Context) Int(v value.Value, absent int64) int64 {
 	return n
 }
 
-// NoAttr is the failure of a builtin that uses an attribute its value lacks.
+// NoAttr fails because a builtin uses an attribute that v lacks.
 func (x *Context) NoAttr(v value.Value, name string) value.Value {
 	if u, ok := v.(*value.Undefined); ok {
 		return x.Fail(u.Use())
@@ -223,7 +219,7 @@ func (x *Context) NoAttr(v value.Value, name string) value.Value {
 	return x.Failf(value.Other, "'%s' object has no attribute '%s'", v.TypeName(), name)
 }
 
-// StrArg is a string argument.
+// StrArg returns a string argument.
 func (x *Context) StrArg(v value.Value) *value.Str {
 	s, ok := v.(*value.Str)
 	if !ok {
@@ -233,7 +229,7 @@ func (x *Context) StrArg(v value.Value) *value.Str {
 	return s
 }
 
-// Chars is an optional set of characters; nil means white space.
+// Chars returns an optional set of characters; nil means white space.
 func (x *Context) Chars(v value.Value, name string) *value.Str {
 	s, ok := v.(*value.Str)
 	if !ok && !value.IsNone(v) {

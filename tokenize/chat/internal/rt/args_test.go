@@ -50,7 +50,7 @@ func TestArgumentsBindToSignatures(t *testing.T) {
 	}
 }
 
-// The first failure stays, and ends the run at the next step.
+// The first failure is kept and ends the run at the next step.
 func TestFirstFailureStays(t *testing.T) {
 	var x Context
 	x.Start(t.Context(), &Limits{}, false, time.Now)

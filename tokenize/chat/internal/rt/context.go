@@ -1,5 +1,5 @@
-// Package rt is what a builtin sees of a run: a Context with its limits and its first
-// failure, the arguments of a call, and how they bind to declared parameters.
+// Package rt is the interface between a run and its builtins: a Context with limits and the first failure, the
+// arguments of a call, and their binding to declared parameters.
 package rt
 
 import (
@@ -17,24 +17,23 @@ type Limits struct {
 	Range  int // items of range()
 }
 
-// Context is the state of a run that builtins share. The first failure is kept in Err;
-// from then on functions may return anything, as long as they end.
+// Context is the state of a run that builtins share. The first failure is kept in Err; after it functions may return
+// anything, as long as they terminate.
 type Context struct {
-	Lim    *value.Limits // of Limits: it counts
+	Lim    *value.Limits // points into Limits and counts what the run used
 	Limits Limits
 	Err    *value.Fault
 	Lib    *Library
 	Now    func() time.Time
-	Track  bool // record where bytes come from
-	Escape bool // inside an autoescape block that is on
+	Track  bool // record the origin of bytes
+	Escape bool // inside an active autoescape block
 
 	ctx     context.Context
-	pause   int // the number of steps until check is due
+	pause   int // steps until the next check
 	buffers []*value.Text
 }
 
-// Library holds all builtins by name. Code reaches it through the Context, so that builtins
-// can use each other.
+// Library holds all builtins by name. Code reaches it through the Context, so that builtins can use each other.
 type Library struct {
 	Filters                            map[string]Func
 	Tests                              map[string]Test
@@ -42,26 +41,26 @@ type Library struct {
 	Str, Dict, List, Int, Float, Bytes map[string]Func // methods, by type
 }
 
-// checkEvery is the number of steps after which a run looks whether it was stopped.
+// checkEvery is the number of steps between checks for a stopped run.
 const checkEvery = 1 << 10
 
-// Start begins a run.
+// Start initialises x for a run.
 func (x *Context) Start(ctx context.Context, limits *Limits, track bool, now func() time.Time) {
 	x.ctx, x.Limits, x.Track, x.Now = ctx, *limits, track, now
 	x.Lim = &x.Limits.Limits
 	x.Err, x.pause, x.Escape = nil, checkEvery, false
 }
 
-// Mark is how far a run got: what it counted, and that nothing failed.
+// Mark is a point in a run without failure: the resources counted up to it.
 type Mark struct {
 	used  value.Limits
 	pause int
 }
 
-// Mark returns where a run is that has not failed, and Back goes back there.
+// Mark returns the current point of a run that has not failed.
 func (x *Context) Mark() Mark { return Mark{*x.Lim, x.pause} }
 
-// Back makes what was counted, and a failure, since m undone.
+// Back resets what was counted to m and clears any failure.
 func (x *Context) Back(m Mark) { *x.Lim, x.pause, x.Err = m.used, m.pause, nil }
 
 // Forget drops all references to the data of the run.
@@ -72,10 +71,10 @@ func (x *Context) Forget() {
 	}
 }
 
-// Stopped is what a function returns after a failure.
+// Stopped is the result of a function after a failure.
 var Stopped = &value.Undefined{Hint: "evaluation stopped"}
 
-// Fail records a failure, nil for none, unless there was one before.
+// Fail records f unless f is nil or there was an earlier failure.
 func (x *Context) Fail(f *value.Fault) value.Value {
 	if x.Err == nil && f != nil {
 		x.Err, x.pause = f, 0
@@ -83,12 +82,12 @@ func (x *Context) Fail(f *value.Fault) value.Value {
 	return Stopped
 }
 
-// Failf is Fail with a new fault.
+// Failf records a new fault as Fail does.
 func (x *Context) Failf(c value.Class, format string, args ...any) value.Value {
 	return x.Fail(value.Faultf(c, format, args...))
 }
 
-// Val passes a value through, or records the fault.
+// Val returns v, or records the fault.
 func (x *Context) Val(v value.Value, f *value.Fault) value.Value {
 	if f != nil {
 		return x.Fail(f)
@@ -104,28 +103,26 @@ func (x *Context) Text(s *value.Str, f *value.Fault) value.Value {
 	return s
 }
 
-// ObjectSize is about the memory of a list, a namespace, a loop or the variables of a
-// call; EntrySize that of an entry of a dict.
+// ObjectSize is the approximate memory in bytes of a list, a namespace, a loop or the variables of a call; EntrySize
+// that of a dict entry.
 const ObjectSize, EntrySize = 64, 128
 
-// Step counts n statements, passes or items walked over, and reports whether the run may
-// go on.
+// Step counts n statements, passes or visited items, and reports whether the run may continue.
 func (x *Context) Step(n int) bool {
 	x.pause -= n
 	return x.Lim.Spend(n*value.StepWork) && x.pause > 0 || x.check()
 }
 
-// CallSize is about the memory of what a call takes whatever it is given, its result
-// included.
+// CallSize is the approximate memory in bytes of any call and its result.
 const CallSize = 2 * value.StrSize
 
-// Spend counts work, Make bytes of memory: see value.Limits.
+// Spend counts work as value.Limits does and reports whether the run may continue.
 func (x *Context) Spend(work int) bool { return x.Lim.Spend(work) && x.Err == nil || x.check() }
 
-// Make counts bytes that are about to be made, and reports whether the run may go on.
+// Make counts bytes that are about to be allocated, and reports whether the run may continue.
 func (x *Context) Make(bytes int) bool { return x.Lim.Make(bytes) && x.Err == nil || x.check() }
 
-// check looks at what can end a run, after a failure or at each 1024th step.
+// check looks for anything that ends the run. It is called after a failure and at each 1024th step.
 func (x *Context) check() bool {
 	if x.Err == nil {
 		x.Fail(x.Lim.Over())
@@ -141,7 +138,7 @@ func (x *Context) check() bool {
 	return true
 }
 
-// Buffer returns an empty text, which goes back with Release when what it holds was copied.
+// Buffer returns an empty text. The caller returns it with Release after copying its content.
 func (x *Context) Buffer() *value.Text {
 	if n := len(x.buffers); n > 0 {
 		t := x.buffers[n-1]
@@ -153,10 +150,10 @@ func (x *Context) Buffer() *value.Text {
 	return &value.Text{Track: x.Track, Lim: x.Lim}
 }
 
-// Release takes a buffer back.
+// Release takes back a text from Buffer.
 func (x *Context) Release(t *value.Text) { x.buffers = append(x.buffers, t) }
 
-// Write is the string that write writes.
+// Write returns the string that write produces.
 func (x *Context) Write(write func(t *value.Text)) *value.Str {
 	t := x.Buffer()
 	write(t)
@@ -165,7 +162,7 @@ func (x *Context) Write(write func(t *value.Text)) *value.Str {
 	return s
 }
 
-// Str is Python's str().
+// Str implements Python's str().
 func (x *Context) Str(v value.Value) *value.Str {
 	if s, ok := v.(*value.Str); ok && !s.Markup {
 		return s
@@ -178,7 +175,7 @@ func (x *Context) Str(v value.Value) *value.Str {
 	return s
 }
 
-// SoftStr is markupsafe.soft_str: str() that keeps Markup.
+// SoftStr implements markupsafe.soft_str: str() that keeps Markup.
 func (x *Context) SoftStr(v value.Value) *value.Str {
 	if s, ok := v.(*value.Str); ok {
 		return s
@@ -186,10 +183,10 @@ func (x *Context) SoftStr(v value.Value) *value.Str {
 	return x.Str(v)
 }
 
-// maxNested bounds how many iterators walk over each other: each asks the next one.
+// maxNested bounds the depth of iterators that read from each other.
 const maxNested = 200
 
-// Nested is the depth of an iterator over v, which fails where there are too many.
+// Nested returns the depth of an iterator over v, and fails if it is too deep.
 func (x *Context) Nested(v value.Value) int {
 	depth := 0
 	switch v := v.(type) {
@@ -204,7 +201,7 @@ func (x *Context) Nested(v value.Value) int {
 	return depth
 }
 
-// Elements is value.Elements with the steps counted; nil after a failure.
+// Elements is value.Elements, with the steps counted; it returns nil after a failure.
 func (x *Context) Elements(v value.Value) []value.Value {
 	items, fault := value.Elements(x.Lim, v)
 	if x.Fail(fault); !x.Step(len(items)) {
@@ -213,21 +210,21 @@ func (x *Context) Elements(v value.Value) []value.Value {
 	return items
 }
 
-// Equal is value.Equal, false after a failure.
+// Equal is value.Equal; it returns false after a failure.
 func (x *Context) Equal(a, b value.Value) bool {
 	eq, fault := value.Equal(x.Lim, a, b)
 	x.Fail(fault)
 	return eq && x.Err == nil
 }
 
-// Compare is value.Compare, false after a failure.
+// Compare is value.Compare; it returns false after a failure.
 func (x *Context) Compare(op string, a, b value.Value) bool {
 	ok, fault := value.Compare(x.Lim, op, a, b)
 	x.Fail(fault)
 	return ok && x.Err == nil
 }
 
-// Len is value.Len, 0 after a failure.
+// Len is value.Len; it returns 0 after a failure.
 func (x *Context) Len(v value.Value) int {
 	n, fault := value.Len(v)
 	x.Fail(fault)

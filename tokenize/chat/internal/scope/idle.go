@@ -6,18 +6,17 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 )
 
-// Idle returns a condition that, once it is so (or, with not, is not so), stays so and makes
-// every further pass of the loop do nothing; nil where none is seen. It is seen where the
-// body is one if statement of these forms, whose test has outer names, their attributes,
-// constants, not, and, or:
+// Idle returns a condition which, once it is true (with not: false), stays so and makes all further passes of the
+// loop do nothing, or nil if it finds none. It finds one if the body is a single if statement of these forms, whose
+// test consists of outer names, their attributes, constants, not, and, or:
 //
 //	{% if not ns.found %}…{% endif %}             ns.found
 //	{% if ns.open and … %}…{% endif %}            not ns.open
 //	{% if ns.stopped %}{% elif … %}…{% endif %}   ns.stopped
 //
-// There may be assignments of numbers before it, as {% set i = n - loop.index %}: they are
-// nothing to anybody once the pass is over, and fail in the first pass if in any.
-// Templates that look for a neighbour of each message take quadratic time without it.
+// Assignments of numbers may come before it, as {% set i = n - loop.index %}: nothing reads them after the pass, and
+// if they fail, they fail in the first pass. Without Idle, templates that look for a neighbour of each message take
+// quadratic time.
 func Idle(n *syntax.For) (test syntax.Expr, not bool) {
 	k := len(n.Body) - 1
 	if n.Recursive || n.Test != nil || k < 0 || syntax.Mentions(n.Body[k:], "loop")["loop"] {
@@ -66,8 +65,8 @@ func Idle(n *syntax.For) (test syntax.Expr, not bool) {
 	return test, true
 }
 
-// counting reports whether e has no effect and is of one type for as long as nothing is
-// assigned: outer names, their lengths and the number of the pass, added and subtracted.
+// counting reports whether e has no effects and keeps its type while nothing is assigned: sums and differences of
+// outer names, their lengths and the number of the pass.
 func counting(e syntax.Expr, local map[string]bool) bool {
 	return all(e, func(e syntax.Expr) (ok, operands bool) {
 		switch n := e.(type) {
@@ -85,8 +84,7 @@ func counting(e syntax.Expr, local map[string]bool) bool {
 	})
 }
 
-// unchanging reports whether e has the same value, and no effect, for as long as nothing
-// is assigned.
+// unchanging reports whether e has no effects and keeps its value while nothing is assigned.
 func unchanging(e syntax.Expr, local map[string]bool) bool {
 	return all(e, func(e syntax.Expr) (ok, operands bool) {
 		switch n := e.(type) {

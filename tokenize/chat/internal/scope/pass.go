@@ -2,15 +2,15 @@ package scope
 
 import "github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 
-// Pass is the body of a loop while it is compiled: what it does follows from its item, its
-// index, inputs, and conditions about what is outside, unless it is Open.
+// Pass is the body of a loop being compiled. Unless it is Open, its effect depends only on its item, its index,
+// inputs, and conditions about what is outside.
 type Pass struct {
 	*Scope
-	Open bool // it reads what is outside in another way
+	Open bool // it depends on what is outside in another way
 }
 
-// reads says of a name that is read at s whether the pass takes part in its value, or
-// alone knows it, and whether something outside does that can differ between runs.
+// reads classifies a name read at s: own reports whether the pass contributes to its value or is alone in seeing it,
+// outer whether something outside contributes that may differ between runs.
 func (p *Pass) reads(s *Scope, name string) (own, outer bool) {
 	varies := name == "messages" || name == "strftime_now"
 	inside := true
@@ -46,18 +46,18 @@ func (p *Pass) Counts(e *syntax.Getattr, s *Scope) bool {
 	return s == p.Scope && v != nil && s.loads[v].kind == Param
 }
 
-// Read notes that a name is read at s; p may be nil.
+// Read records that a name is read at s; p may be nil.
 func (p *Pass) Read(s *Scope, name string) {
 	if p != nil && !p.Open {
 		_, p.Open = p.reads(s, name)
 	}
 }
 
-// maxSettled is the size of a condition that is asked again.
+// maxSettled is the maximum number of nodes of a condition that is evaluated again.
 const maxSettled = 32
 
-// Asks reports whether e is a condition about what is outside in which the pass takes no
-// part. To ask it twice is as good as once.
+// Asks reports whether e is a condition about what is outside that does not involve the pass. It can be evaluated
+// again without effect.
 func (p *Pass) Asks(e syntax.Expr, s *Scope) bool {
 	if s.Fn != p.Fn || !settled(e) {
 		return false
@@ -70,7 +70,7 @@ func (p *Pass) Asks(e syntax.Expr, s *Scope) bool {
 	return alone && about
 }
 
-// settled reports whether e is small, and has no effect.
+// settled reports whether e is small and has no effects.
 func settled(e syntax.Expr) bool {
 	left := maxSettled
 	return all(e, func(e syntax.Expr) (ok, operands bool) {
@@ -78,7 +78,7 @@ func settled(e syntax.Expr) bool {
 		switch n := e.(type) {
 		case *syntax.Const, *syntax.Name, *syntax.Getattr, *syntax.Getitem, *syntax.Not, *syntax.Logic, *syntax.Binary:
 			ok = true
-		case *syntax.Compare: // "in" may use an iterator up
+		case *syntax.Compare: // "in" may consume an iterator
 			ok = len(n.Ops) == 1 && n.Ops[0] != "in" && n.Ops[0] != "notin"
 		case *syntax.Filter:
 			ok = length(n)
@@ -87,11 +87,10 @@ func settled(e syntax.Expr) bool {
 	})
 }
 
-// length reports whether the filter is length.
+// length reports whether n is the filter length without arguments.
 func length(n *syntax.Filter) bool { return n.Name == "length" && n.X != nil && n.Args.None() }
 
-// all reports whether f is true for e and, where it asks for them, for all expressions
-// that e is made of.
+// all reports whether f returns ok for e and, where f returns operands, for all operands of the expression.
 func all(e syntax.Expr, f func(syntax.Expr) (ok, operands bool)) bool {
 	all := true
 	syntax.Inspect(e, func(e syntax.Expr) (operands bool) {

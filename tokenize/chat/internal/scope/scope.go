@@ -1,14 +1,11 @@
-// Package scope decides what the names of a template mean.
+// Package scope resolves the names of a template.
 //
-// Jinja compiles a template to Python functions; which variable a name means
-// follows from that. A template, a macro, a call block, a generation block, a
-// recursive loop and the condition of a filtered loop are functions; inside
-// them every loop, with, filter and set block is a scope of its own. A scope
-// decides once, from the statements it holds, for each name that it mentions,
-// whether it starts as a copy of an outer variable, as an input, as a parameter
-// or as nothing. This package makes those decisions, and
-// tells what a pass of a loop reads of what is outside of it, and when further passes do
-// nothing: see Pass and Idle.
+// Jinja compiles a template to Python functions, and this determines the variable that a name means. A template, a
+// macro, a call block, a generation block, a recursive loop and the condition of a filtered loop are functions;
+// inside them every loop, with, filter and set block is its own scope. For each name that a scope mentions, its
+// statements decide once whether the name starts as a copy of an outer variable, as an input, as a parameter or
+// undefined. This package makes those decisions. It also finds out what a pass of a loop reads from outside and when
+// further passes do nothing: see Pass and Idle.
 package scope
 
 import (
@@ -17,7 +14,7 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/syntax"
 )
 
-// Function is one run-time function: its variables live in one activation.
+// Function is one run-time function; an activation holds its variables.
 type Function struct {
 	Parent *Function
 	vars   map[varKey]*Variable
@@ -36,12 +33,12 @@ type Variable struct {
 	Slot int
 }
 
-// NewFunction returns a function inside parent, nil for none.
+// NewFunction returns a function inside parent, which may be nil.
 func NewFunction(parent *Function) *Function {
 	return &Function{Parent: parent, vars: map[varKey]*Variable{}}
 }
 
-// Distance is how many functions are around f up to that of v.
+// Distance returns the number of functions to go up from f to that of v.
 func (f *Function) Distance(v *Variable) (n int) {
 	for ; f != v.Fn; f = f.Parent {
 		n++
@@ -49,11 +46,11 @@ func (f *Function) Distance(v *Variable) (n int) {
 	return n
 }
 
-// Global returns the variable of a name in the function's own scope, nil for none.
+// Global returns the variable with this name in the function's outermost scope, or nil.
 func (f *Function) Global(name string) *Variable { return f.vars[varKey{0, name}] }
 
-// variable returns the variable of a name at a scope level. Sibling scopes of
-// one level share it, as they share a Python local.
+// variable returns the variable with this name at a scope level. Sibling scopes of one level share it, as they share
+// a Python local.
 func (f *Function) variable(level int, name string) *Variable {
 	k := varKey{level, name}
 	v := f.vars[k]
@@ -65,7 +62,7 @@ func (f *Function) variable(level int, name string) *Variable {
 	return v
 }
 
-// Kind is how a variable starts.
+// Kind is how a variable is initialised.
 type Kind uint8
 
 const (
@@ -75,22 +72,22 @@ const (
 	Nothing
 )
 
-// load says how a variable starts when its scope is entered.
+// load is how a variable is initialised when its scope is entered.
 type load struct {
 	kind Kind
-	from *Variable // of Alias
+	from *Variable // for Alias
 }
 
-// Start is how a variable starts when its scope is entered.
+// Start is how a variable is initialised when its scope is entered.
 type Start struct {
 	Name  string
 	Slot  int
 	Kind  Kind
-	Depth int // of Alias: functions to go up
-	From  int // of Alias: the slot there; of Resolve for the caller to use
+	Depth int // for Alias: functions to go up
+	From  int // for Alias: the slot there; for Resolve: free for the caller
 }
 
-// Scope is what one scope knows about names.
+// Scope holds the names of one scope.
 type Scope struct {
 	Fn     *Function
 	level  int
@@ -100,7 +97,7 @@ type Scope struct {
 	Stores map[string]bool
 }
 
-// New returns a scope of fn inside parent, nil for none.
+// New returns a scope of fn inside parent, which may be nil.
 func New(fn *Function, parent *Scope) *Scope {
 	s := &Scope{Fn: fn, Parent: parent, refs: map[string]*Variable{}, loads: map[*Variable]load{}, Stores: map[string]bool{}}
 	if parent != nil {
@@ -129,7 +126,7 @@ func (s *Scope) define(name string, kind Kind, from *Variable) *Variable {
 	return v
 }
 
-// Starts is how the variables of the scope start, parameters aside, in a fixed order.
+// Starts returns how the variables of the scope except parameters are initialised, in a fixed order.
 func (s *Scope) Starts() (out []Start) {
 	for _, v := range s.Fn.Order {
 		l, ok := s.loads[v]
@@ -145,7 +142,7 @@ func (s *Scope) Starts() (out []Start) {
 	return out
 }
 
-// Slots are those of all variables of the scope, for clearing them at its end.
+// Slots returns the slots of all variables of the scope, to clear them at its end.
 func (s *Scope) Slots() (out []int) {
 	for _, v := range s.Fn.Order {
 		if _, ok := s.loads[v]; ok {
@@ -155,7 +152,7 @@ func (s *Scope) Slots() (out []int) {
 	return out
 }
 
-// Find returns the variable a name means here, or nil.
+// Find returns the variable that a name means in this scope, or nil.
 func (s *Scope) Find(name string) *Variable {
 	for ; s != nil; s = s.Parent {
 		if v := s.refs[name]; v != nil {
@@ -183,16 +180,15 @@ func (s *Scope) Param(name string) *Variable {
 	return s.define(name, Param, nil)
 }
 
-// Load makes a name that means nothing yet an input.
+// Load declares a name without a variable as an input.
 func (s *Scope) Load(name string) {
 	if s.Find(name) == nil {
 		s.define(name, Resolve, nil)
 	}
 }
 
-// merge takes over what the branches of an if statement found. A name that only
-// branches store starts as the outer variable or as the input, since the branch
-// may not be taken.
+// merge adopts the names found in the branches of an if statement. A name that only branches store starts as the
+// outer variable or as the input, since the branch may not be taken.
 func (s *Scope) merge(branches ...*Scope) {
 	stores := map[string]bool{}
 	for _, b := range branches {
@@ -215,7 +211,7 @@ func (s *Scope) merge(branches ...*Scope) {
 	}
 }
 
-// Stmts looks at statements that belong to the scope.
+// Stmts collects the names of statements in the scope.
 func (s *Scope) Stmts(body []syntax.Stmt) {
 	for _, st := range body {
 		s.stmt(st)
@@ -258,7 +254,7 @@ func (s *Scope) stmt(st syntax.Stmt) {
 	}
 }
 
-// Target stores, or with param declares, the names of an assignment target.
+// Target stores the names of an assignment target or, with param, declares them as parameters.
 func (s *Scope) Target(e syntax.Expr, param bool) {
 	switch n := e.(type) {
 	case *syntax.Name:
@@ -276,7 +272,7 @@ func (s *Scope) Target(e syntax.Expr, param bool) {
 	}
 }
 
-// Exprs looks at expressions that belong to the scope.
+// Exprs collects the names of expressions in the scope.
 func (s *Scope) Exprs(list ...syntax.Expr) {
 	for _, e := range list {
 		syntax.EachName(e, func(n *syntax.Name) {

@@ -16,7 +16,7 @@ type node struct{ Pos Pos }
 // At returns where the node starts.
 func (n node) At() Pos { return n.Pos }
 
-// Expressions.
+// The expression nodes.
 type (
 	// Data is literal template text.
 	Data struct {
@@ -34,8 +34,7 @@ type (
 		node
 		Name, Attr string
 	}
-	// None, True and False, numbers and strings are Const nodes: exactly one of
-	// the fields below says which.
+	// Const is None, True, False, a number or a string. Kind selects the field that holds the value.
 	Const struct {
 		node
 		Kind  ConstKind
@@ -43,7 +42,7 @@ type (
 		Int   *big.Int
 		Float float64
 	}
-	// Tuple, List and Dict are displays.
+	// Tuple, List and Dict are displays, as Python calls them.
 	Tuple struct {
 		node
 		Items []Expr
@@ -104,7 +103,7 @@ type (
 		node
 		X, Index Expr
 	}
-	// Slice is only found as the Index of a Getitem. Parts may be nil.
+	// Slice occurs only as the Index of a Getitem. Start, Stop and Step may be nil.
 	Slice struct {
 		node
 		Start, Stop, Step Expr
@@ -128,7 +127,7 @@ type (
 	}
 )
 
-// ConstKind says what a Const is.
+// ConstKind is the kind of a Const.
 type ConstKind uint8
 
 // The kinds of constants.
@@ -151,7 +150,7 @@ type Args struct {
 // None reports whether there are no arguments.
 func (a *Args) None() bool { return len(a.List) == 0 && !a.Named() }
 
-// Named reports whether there are other arguments than single ones by their place.
+// Named reports whether there are keyword, *args or **kwargs arguments.
 func (a *Args) Named() bool { return len(a.Kw) > 0 || a.Star != nil || a.Star2 != nil }
 
 // Keyword is one name=value argument.
@@ -160,7 +159,7 @@ type Keyword struct {
 	Value Expr
 }
 
-// Statements.
+// The statement nodes.
 type (
 	// Output prints its nodes one after another.
 	Output struct {
@@ -176,7 +175,7 @@ type (
 		Body      []Stmt
 		Else      []Stmt
 	}
-	// If holds all branches: Elifs have neither Elifs nor Else of their own.
+	// If is an if statement with all its branches. Elifs have neither Elifs nor Else.
 	If struct {
 		node
 		Test  Expr
@@ -184,8 +183,7 @@ type (
 		Elifs []*If
 		Else  []Stmt
 	}
-	// Signature is the parameter list of a macro or call block; Defaults belong
-	// to the last parameters.
+	// Signature is the parameter list of a macro or call block; Defaults belong to the last parameters.
 	Signature struct {
 		Params   []*Name
 		Defaults []Expr
@@ -240,8 +238,8 @@ type (
 		Scoped bool
 		Body   []Stmt
 	}
-	// Load stands for extends, include, import and from: chat templates have no
-	// loader, so it fails when reached. Names are the variables it would store.
+	// Load is an extends, include, import or from statement. Chat templates have no loader, so it fails when it is
+	// reached. Names are the variables that it would assign.
 	Load struct {
 		node
 		Tag           string

@@ -79,7 +79,7 @@ func (p *parser) compare() Expr {
 	}
 }
 
-// binary reads a left-associative chain of ops over operands of sub.
+// binary parses a left-associative chain of ops whose operands sub parses.
 func (p *parser) binary(sub func() Expr, ops ...kind) Expr {
 	left := sub()
 	for slices.Contains(ops, p.cur().kind) {
@@ -172,10 +172,10 @@ func (p *parser) primary(namespace bool) Expr {
 }
 
 type tupleOpts struct {
-	simple    bool // names and literals only
+	simple    bool // only names and literals
 	cond      bool // conditional expressions allowed
 	namespace bool // ns.attr allowed
-	parens    bool // inside parentheses: () is a tuple
+	parens    bool // inside parentheses, where () is a tuple
 }
 
 func (p *parser) tuple(o tupleOpts) Expr {
@@ -351,7 +351,7 @@ func (p *parser) call(fn Expr) Expr {
 	return &Call{node{pos}, fn, p.args()}
 }
 
-// filters reads zero or more "|name(args)" after x.
+// filters parses zero or more "|name(args)" after x.
 func (p *parser) filters(x Expr) Expr {
 	for p.skipIf("|") {
 		x = p.filter(x)
@@ -359,7 +359,7 @@ func (p *parser) filters(x Expr) Expr {
 	return x
 }
 
-// filter reads "name(args)".
+// filter parses "name(args)".
 func (p *parser) filter(x Expr) *Filter {
 	f := &Filter{X: x}
 	f.Pos, f.Name = p.dotted()
@@ -379,7 +379,7 @@ func (p *parser) dotted() (Pos, string) {
 }
 
 func (p *parser) test(x Expr) Expr {
-	p.next() // is
+	p.next() // the keyword "is"
 	not := p.skipName("not")
 	t := &Test{X: x}
 	t.Pos, t.Name = p.dotted()

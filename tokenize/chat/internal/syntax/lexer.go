@@ -1,6 +1,5 @@
-// Package syntax turns the source of a chat template into a tree: one lexer,
-// one parser. The language is that of Jinja 3.1 with trim_blocks and
-// lstrip_blocks on, the loop control tags and the generation tag.
+// Package syntax parses the source of a chat template into a tree. The language is that of Jinja 3.1 with trim_blocks
+// and lstrip_blocks on, the loop control tags and the generation tag.
 package syntax
 
 import (
@@ -11,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind is a token type; operators and delimiters are their own text.
+// kind is a token type. The kind of an operator or delimiter is its text.
 type kind string
 
 const (
@@ -35,14 +34,14 @@ type token struct {
 	pos   Pos
 }
 
-// Error is a syntax error at a place of the source.
+// Error is a syntax error at a position of the source.
 type Error struct {
 	Pos Pos
 	Msg string
-	// Python is set when Jinja accepts the template and the Python compiler then
-	// refuses the generated code (a stray break, a repeated argument).
+	// Python is set if Jinja accepts the template but the Python compiler refuses the generated code (a stray break,
+	// a repeated argument).
 	Python bool
-	// Limit is set when a bound of ours was exceeded.
+	// Limit is set if one of this package's limits was exceeded.
 	Limit bool
 }
 
@@ -52,8 +51,7 @@ func errorAt(pos Pos, format string, args ...any) *Error {
 	return &Error{Pos: pos, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Normalize maps all newlines to \n and drops one final newline, as Jinja does
-// before it reads a template.
+// Normalize converts all newlines to \n and drops one final newline, as Jinja does before it reads a template.
 func Normalize(source string) string {
 	if strings.IndexByte(source, '\r') >= 0 {
 		source = strings.ReplaceAll(source, "\r\n", "\n")
@@ -62,15 +60,14 @@ func Normalize(source string) string {
 	return strings.TrimSuffix(source, "\n")
 }
 
-// lexer works on a normalised source.
+// lexer splits a normalised source into tokens.
 type lexer struct {
 	src    string
 	pos    int
 	tokens []token
 }
 
-// lex returns the tokens up to the end of the source or to the first fault, and
-// an end token after them.
+// lex returns the tokens up to the end of the source or to the first error, followed by an end token.
 func lex(src string) ([]token, *Error) {
 	l := &lexer{src: src}
 	var err *Error
@@ -78,7 +75,7 @@ func lex(src string) ([]token, *Error) {
 		err = l.root()
 	}
 	end := token{kind: tokEOF}
-	if n := len(l.tokens); n > 0 { // as in Jinja, an error at the end is one after the last token
+	if n := len(l.tokens); n > 0 { // as in Jinja, an error at the end is located after the last token
 		end.pos = l.tokens[n-1].pos
 	}
 	l.emit(end)
@@ -135,7 +132,7 @@ func (l *lexer) root() *Error {
 	}
 }
 
-// sign is the white space control at i, "" for none.
+// sign returns the white space control character at i, "" if there is none.
 func (l *lexer) sign(i int) string {
 	if i < len(l.src) && (l.src[i] == '-' || l.src[i] == '+') {
 		return l.src[i : i+1]
@@ -143,8 +140,8 @@ func (l *lexer) sign(i int) string {
 	return ""
 }
 
-// textBefore gives the text up to a tag at i, without the white space that its sign, or a
-// block without one, removes.
+// textBefore emits the text up to a tag at i, without the white space that the tag's sign removes or, for a block
+// without a sign, lstrip_blocks.
 func (l *lexer) textBefore(i int, sign string, block bool) {
 	text := l.src[l.pos:i]
 	switch {
@@ -156,8 +153,8 @@ func (l *lexer) textBefore(i int, sign string, block bool) {
 	l.data(text, l.pos)
 }
 
-// lstripLine removes the blanks between the last newline of text and the tag
-// that follows, if nothing else stands there.
+// lstripLine removes the blanks between the last newline of text and the tag that follows, if the line has only
+// blanks.
 func lstripLine(text string, lineStart bool) string {
 	nl := strings.LastIndexByte(text, '\n') + 1
 	if nl == 0 && !lineStart {
@@ -169,7 +166,7 @@ func lstripLine(text string, lineStart bool) string {
 	return text
 }
 
-// rawBegin returns the offset after "raw %}" when it stands at i, else -1.
+// rawBegin returns the offset after "raw %}" if it is at i, else -1.
 func (l *lexer) rawBegin(i int) int {
 	i = l.skipSpace(i)
 	if !strings.HasPrefix(l.src[i:], "raw") {
@@ -341,7 +338,7 @@ func isWord(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r)
 }
 
-// isSpace is Python's white space for str: Unicode's, and U+001C to U+001F.
+// isSpace reports whether r is white space for Python's str: Unicode white space, and U+001C to U+001F.
 func isSpace(r rune) bool {
 	return unicode.IsSpace(r) || (r >= 0x1c && r <= 0x1f)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tokensOf writes the tokens of a source as kind:text.
+// tokensOf formats the tokens of a source as kind:text.
 func tokensOf(t *testing.T, source string) string {
 	t.Helper()
 	tokens, err := lex(source)

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// digits reads digits of a class with single underscores between them.
+// digits skips digits of a class with single underscores between them, and returns the offset after them.
 func (l *lexer) digits(i int, ok func(byte) bool) int {
 	for i < len(l.src) {
 		switch {
@@ -27,7 +27,7 @@ func (l *lexer) digits(i int, ok func(byte) bool) int {
 func (l *lexer) number() *Error {
 	start := l.pos
 	dec := func(c byte) bool { return c >= '0' && c <= '9' }
-	// A dot before the number makes it an index (a.0.1), never a float.
+	// A number after a dot is an index (a.0.1), never a float.
 	afterDot := start > 0 && l.src[start-1] == '.'
 	i := l.digits(start, dec)
 	float := false
@@ -55,7 +55,7 @@ func (l *lexer) number() *Error {
 		return nil
 	}
 	base, from := 10, start
-	if l.src[start] == '0' { // of zeros alone: 012 is 0, then 12
+	if l.src[start] == '0' { // only the zeros: 012 is 0, then 12
 		i = l.digits(start, func(c byte) bool { return c == '0' })
 		if b := prefixed(l.src[start:]); b > 0 {
 			j := start + 2
@@ -77,7 +77,7 @@ func (l *lexer) number() *Error {
 	return nil
 }
 
-// prefixed is the base that s says it is a number in, 0 for none.
+// prefixed returns the base that the prefix of s selects, 0 if it has none.
 func prefixed(s string) int {
 	return map[string]int{"0b": 2, "0o": 8, "0x": 16}[strings.ToLower(s[:min(2, len(s))])]
 }
@@ -103,8 +103,7 @@ func (l *lexer) str(quote byte) (bool, *Error) {
 
 var escapes = strings.NewReplacer("a", "\a", "b", "\b", "f", "\f", "n", "\n", "r", "\r", "t", "\t", "v", "\v")
 
-// unescape decodes a Python string literal body. msg is not empty on a
-// malformed escape.
+// unescape decodes the body of a Python string literal. msg is not empty if an escape is malformed.
 func unescape(s string) (text, msg string) {
 	if strings.IndexByte(s, '\\') < 0 {
 		return s, ""
@@ -155,8 +154,8 @@ func unescape(s string) (text, msg string) {
 				b.WriteByte(c)
 				continue
 			}
-			// Jinja escapes what is not ASCII before it reads the escapes, so the
-			// backslash in front takes away that of the escape.
+			// Jinja escapes non-ASCII characters before it decodes escapes, so a backslash before one escapes the
+			// backslash of that escape.
 			r, n := utf8.DecodeRuneInString(s[i:])
 			switch {
 			case r <= 0xff:

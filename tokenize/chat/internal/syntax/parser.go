@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Parse reads a normalised source (see Normalize), whose expressions and blocks nest no
-// deeper than maxDepth. Errors are *Error.
+// Parse parses a normalised source (see Normalize), whose expressions and blocks may nest up to maxDepth. Errors are
+// *Error.
 func Parse(source string, maxDepth int) ([]Stmt, error) {
 	p := &parser{maxDepth: maxDepth}
 	p.tokens, p.lexErr = lex(source)
@@ -19,18 +19,17 @@ func Parse(source string, maxDepth int) ([]Stmt, error) {
 	return body, nil
 }
 
-// parser keeps the first error in err. After an error every reader sees the end
-// of the template, so all loops stop; what they return is then meaningless and
-// Parse drops it.
+// parser keeps the first error in err. After an error all readers see the end of the template, so all loops stop;
+// their results are then meaningless and Parse drops them.
 type parser struct {
 	tokens   []token
 	i        int
 	err      *Error
-	lexErr   *Error // the fault that ends tokens; an error before it counts
+	lexErr   *Error // the lexer's error at the end of tokens; an earlier parser error wins
 	depth    int
 	maxDepth int
 	tags     []string   // open tags, for messages
-	ends     [][]string // what the open blocks look for, for messages
+	ends     [][]string // end tags that the open blocks expect, for messages
 }
 
 func (p *parser) cur() *token  { return &p.tokens[p.i] }
@@ -45,7 +44,7 @@ func (p *parser) next() token {
 	return t
 }
 
-// atEnd takes over the lexer's fault where the tokens end with one.
+// atEnd reports the lexer's error when the parser reaches the end of the tokens.
 func (p *parser) atEnd() {
 	if p.i == len(p.tokens)-1 && p.err == nil {
 		p.err = p.lexErr
@@ -59,7 +58,7 @@ func (p *parser) fail(pos Pos, format string, args ...any) {
 	p.i = len(p.tokens) - 1
 }
 
-// enter guards recursion; the caller leaves with p.depth--.
+// enter counts a level of recursion; the caller undoes it with p.depth--.
 func (p *parser) enter() bool {
 	p.depth++
 	if p.depth > p.maxDepth {
@@ -91,7 +90,7 @@ func (p *parser) skipName(name string) bool {
 	return false
 }
 
-// skipNames passes over two names.
+// skipNames skips two given names if they come next, and reports whether it did.
 func (p *parser) skipNames(first, second string) bool {
 	if !p.isName(first) || !p.lookName(second) {
 		return false
@@ -113,7 +112,7 @@ func (p *parser) expect(k kind) token {
 	return p.next()
 }
 
-// list reads items with commas between them, up to end; trailing: one may follow the last.
+// list parses comma-separated items up to end. trailing allows a comma after the last item.
 func (p *parser) list(end kind, trailing bool, item func()) {
 	for n := 0; !p.is(end) && p.err == nil; n++ {
 		if n > 0 {
@@ -134,7 +133,7 @@ func (p *parser) expectName(name string) token {
 	return p.next()
 }
 
-// kindNames are those of tokens that are not their own text.
+// kindNames describes the kinds whose name is not their text.
 var kindNames = map[kind]string{
 	tokVarEnd: "end of print statement", tokVarBegin: "begin of print statement",
 	tokEnd: "end of statement block", tokBegin: "begin of statement block",
@@ -150,8 +149,7 @@ func describe(t *token) string {
 	return describeKind(t.kind)
 }
 
-// subparse reads statements until one of the end tags (a block that starts with
-// one of these names), which it leaves as the current token.
+// subparse parses statements until a block tag named in ends, which becomes the current token.
 func (p *parser) subparse(ends []string) []Stmt {
 	var body []Stmt
 	var out *Output
@@ -179,7 +177,7 @@ func (p *parser) subparse(ends []string) []Stmt {
 			pos := p.next().pos
 			add(pos, p.tuple(tupleOpts{cond: true}))
 			p.expect(tokVarEnd)
-		default: // block begin: the lexer gives nothing else at this level
+		default: // block begin: the lexer emits nothing else at this level
 			out = nil
 			p.next()
 			if p.is(tokName) && slices.Contains(ends, p.cur().text) {
@@ -194,8 +192,7 @@ func (p *parser) subparse(ends []string) []Stmt {
 	return body
 }
 
-// block reads the body of a statement: the rest of the opening tag, then
-// statements up to one of ends.
+// block parses the body of a statement: the rest of the opening tag, then statements up to one of ends.
 func (p *parser) block(ends ...string) []Stmt {
 	p.skipIf(":")
 	p.expect(tokEnd)
@@ -206,7 +203,7 @@ func (p *parser) block(ends ...string) []Stmt {
 	return body
 }
 
-// closed is block for statements with a single end tag, which it drops.
+// closed is block for statements with a single end tag, which it skips.
 func (p *parser) closed(end string) []Stmt {
 	body := p.block(end)
 	p.next()
@@ -239,7 +236,7 @@ func (p *parser) nameTarget() *Name {
 	return n
 }
 
-// target reads what can stand left of "=" or between "for" and "in".
+// target parses what can stand left of "=" or between "for" and "in".
 func (p *parser) target(namespace bool) Expr {
 	e := p.tuple(tupleOpts{simple: true, namespace: namespace})
 	p.checkTarget(e)

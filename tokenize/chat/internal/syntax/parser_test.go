@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// show writes an expression with all its parentheses.
+// show formats an expression with all its parentheses.
 func show(e Expr) string {
 	list := func(items []Expr) string {
 		var out []string
@@ -109,7 +109,7 @@ func TestParseFaults(t *testing.T) {
 	}
 }
 
-// What nests deeper than it may is refused, whichever way it nests.
+// Nesting beyond the limit is refused, for every kind of nesting.
 func TestNestingIsBounded(t *testing.T) {
 	for _, source := range []string{
 		"{{ " + strings.Repeat("(", 60) + "1" + strings.Repeat(")", 60) + " }}",

@@ -1,12 +1,11 @@
 package syntax
 
-// What a statement computes is as long as the template says: so its work is counted by the
-// nodes of its expressions and targets, looked at or not, where a text that is compared or
-// looked up counts as a node for each bytesANode bytes.
+// The cost of a statement is bounded only by the template, so its work is counted by the nodes of its expressions and
+// targets, evaluated or not. A text that is compared or looked up counts as one node for each bytesANode bytes.
 const bytesANode = 16
 
-// Size is the number of nodes of what is computed wherever s is reached: of a loop without
-// its target and test, of a macro without its defaults, which are for each pass and call.
+// Size returns the number of nodes that are evaluated each time s is reached. It excludes a loop's target and test
+// and a macro's defaults, which are counted for each pass or call.
 func Size(s Stmt) int {
 	switch n := s.(type) {
 	case *If:
@@ -24,7 +23,7 @@ func Size(s Stmt) int {
 	return Nodes(exprs...)
 }
 
-// Nodes is the number of nodes of expressions.
+// Nodes returns the number of nodes of the expressions.
 func Nodes(list ...Expr) (sum int) {
 	for _, e := range list {
 		Inspect(e, func(e Expr) bool {
@@ -33,7 +32,7 @@ func Nodes(list ...Expr) (sum int) {
 				sum += len(n.Str) / bytesANode
 			case *Getattr:
 				sum += len(n.Attr) / bytesANode
-			case *Logic, *Not: // a long chain is as many calls deep
+			case *Logic, *Not: // a long chain is evaluated by as many nested calls
 				sum += 2
 			}
 			sum++

@@ -2,7 +2,7 @@ package syntax
 
 import "slices"
 
-// operands are the expressions that e is made of; some may be nil.
+// operands returns the direct subexpressions of e; some may be nil.
 func operands(e Expr) []Expr {
 	switch n := e.(type) {
 	case *Tuple:
@@ -49,8 +49,7 @@ func (a *Args) after(x Expr) []Expr {
 	return append(out, a.Star, a.Star2)
 }
 
-// Inspect calls f for e, unless it is nil, and where f says so for all expressions that e is
-// made of.
+// Inspect calls f for e unless it is nil and, if f returns true, for all direct subexpressions in the same way.
 func Inspect(e Expr, f func(Expr) bool) {
 	if e == nil || !f(e) {
 		return
@@ -70,8 +69,8 @@ func EachName(e Expr, f func(*Name)) {
 	})
 }
 
-// Parts are the expressions of a statement, some of them nil, and the statements in it, in
-// the order of the text. An elif is an if statement in its if statement.
+// Parts returns the expressions of a statement, some of them nil, and the statements in it, in source order. An elif
+// is an if statement inside its if statement.
 func Parts(s Stmt) (exprs []Expr, bodies [][]Stmt) {
 	switch n := s.(type) {
 	case *Output:
@@ -119,8 +118,7 @@ func (s *Signature) exprs() (out []Expr) {
 	return append(out, s.Defaults...)
 }
 
-// Walk calls name for every name, and stmt for every statement, of a body and everything
-// below it.
+// Walk calls name for every name and stmt for every statement of a body, at any depth.
 func Walk(body []Stmt, name func(*Name), stmt func(Stmt)) {
 	for _, s := range body {
 		stmt(s)
@@ -134,8 +132,7 @@ func Walk(body []Stmt, name func(*Name), stmt func(Stmt)) {
 	}
 }
 
-// Mentions reports which of some special names a body reads without having
-// stored them before, in the order of the text.
+// Mentions reports which of the special names a body reads before it assigns them, in source order.
 func Mentions(body []Stmt, special ...string) map[string]bool {
 	found := map[string]bool{}
 	stored := map[string]bool{}

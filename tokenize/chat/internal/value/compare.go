@@ -10,8 +10,8 @@ import (
 
 func identity(v Value) string { return fmt.Sprintf("%p", v) }
 
-// Same is Python's "is". Small integers and equal strings of the template are
-// one object in CPython; here equal ones always are.
+// Same implements Python's "is". In CPython small integers and equal strings of the template are one object; here equal
+// strings and equal integers of 64 bits always are.
 func Same(a, b Value) bool {
 	switch x := a.(type) {
 	case *None:
@@ -30,7 +30,7 @@ func Same(a, b Value) bool {
 	return a == b
 }
 
-// Equal is Python's ==. depth bounds the nesting.
+// Equal implements Python's ==, with nesting bounded by l.Depth.
 func Equal(l *Limits, a, b Value) (bool, *Fault) { return equal(l, a, b, l.Depth) }
 
 func equal(l *Limits, a, b Value, depth int) (bool, *Fault) {
@@ -101,7 +101,7 @@ func (l *Limits) sameText(a, b string) bool {
 	return a == b
 }
 
-// differ is the first place where two lists differ, or the length of the shorter one.
+// differ returns the first index at which two lists differ, or the length of the shorter one.
 func differ(l *Limits, x, y *List, depth int) (int, *Fault) {
 	n := min(len(x.Items), len(y.Items))
 	for i := range n {
@@ -214,7 +214,7 @@ func compare(l *Limits, op string, a, b Value, depth int) (bool, *Fault) {
 	return false, TypeError("'%s' not supported between instances of '%s' and '%s'", op, a.TypeName(), b.TypeName())
 }
 
-// decide applies op to the sign of a comparison.
+// decide returns the result of op for a comparison with sign c.
 func decide(op string, c int) bool {
 	switch op {
 	case "<":
@@ -227,7 +227,7 @@ func decide(op string, c int) bool {
 	return c >= 0
 }
 
-// Contains is Python's "x in container".
+// Contains implements Python's "x in container".
 func Contains(l *Limits, container, x Value) (bool, *Fault) {
 	return contains(l, container, x, l.Depth)
 }

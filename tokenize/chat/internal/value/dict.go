@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// Dict is a dict that keeps the order of insertion.
+// Dict is a dict in insertion order.
 type Dict struct {
 	entries []entry
 	index   map[hash]int32 // nil while the dict is small
 	F       *Field         // set for dicts of the input
-	// Message is 1 + the index of the message that this is, or 0.
+	// Message is 1 + the index of the message, or 0 if the dict is not a message.
 	Message int32
 }
 
@@ -23,9 +23,9 @@ type entry struct {
 	val Value
 }
 
-// hash identifies a key: equal Python keys have equal hashes.
+// hash identifies a key: keys that are equal in Python have equal hashes.
 type hash struct {
-	kind byte // 's' string, 'n' Number, 'o' None, 't' tuple, 'u' undefined
+	kind byte // 's' string, 'n' number, 'o' None, 't' tuple, 'u' undefined, 'b' bytes, 'r' range
 	s    string
 }
 
@@ -34,7 +34,7 @@ const smallDict = 8
 // NewDict returns an empty dict with room for n entries.
 func NewDict(n int) *Dict { return &Dict{entries: make([]entry, 0, n)} }
 
-// Len is the Number of entries.
+// Len returns the number of entries.
 func (d *Dict) Len() int { return len(d.entries) }
 
 // Key returns key i in insertion order.
@@ -46,7 +46,7 @@ func (d *Dict) Key(i int) Value {
 	return e.key
 }
 
-// KeyString returns key i when it is a string.
+// KeyString returns key i and whether it is a string.
 func (d *Dict) KeyString(i int) (string, bool) {
 	return d.entries[i].h.s, d.entries[i].h.kind == 's'
 }
@@ -77,8 +77,8 @@ func (d *Dict) GetString(key string) Value {
 	return nil
 }
 
-// Lookup is GetString with a guess: near is where the key stood in the dict that was asked
-// before, or 0. Messages are much alike.
+// Lookup is GetString with a hint: *near is the index at which the key was last found, or 0. It helps because
+// messages mostly have the same keys in the same order.
 func (d *Dict) Lookup(key string, near *uint8) Value {
 	if i := int(*near); i < len(d.entries) {
 		if e := &d.entries[i]; e.h.s == key && e.h.kind == 's' {
@@ -108,7 +108,7 @@ func (d *Dict) Get(l *Limits, key Value) (Value, *Fault) {
 	return nil, nil
 }
 
-// entrySize is about the memory of an entry of a dict.
+// entrySize is the approximate memory of a dict entry in bytes.
 const entrySize = 128
 
 // SetString stores a value under a string key.
@@ -149,7 +149,7 @@ func (d *Dict) Clone(n int) *Dict {
 	return &Dict{entries: append(make([]entry, 0, len(d.entries)+n), d.entries...), index: maps.Clone(d.index), F: d.F, Message: d.Message}
 }
 
-// Hashable reports whether v can be a dict key.
+// Hashable returns a fault if v cannot be a dict key.
 func Hashable(l *Limits, v Value) *Fault {
 	_, fault := hashOf(l, v, l.Depth)
 	return fault
@@ -199,7 +199,7 @@ func hashOf(l *Limits, v Value, depth int) (hash, *Fault) {
 				if fault != nil {
 					return hash{}, fault
 				}
-				if !l.Make(4 * (len(h.s) + 8)) { // the text grows by copying it
+				if !l.Make(4 * (len(h.s) + 8)) { // each level copies the text
 					return hash{}, l.Over()
 				}
 				b.WriteByte(h.kind)
@@ -221,5 +221,5 @@ func hashOf(l *Limits, v Value, depth int) (hash, *Fault) {
 // SetKey stores a value under a string key that has an origin.
 func (d *Dict) SetKey(key *Str, v Value) { d.put(hash{'s', key.S}, key, v) }
 
-// CopyEntry stores entry i of a dict that stands where d does.
+// CopyEntry stores entry i of o, a dict at the same place of the input as d.
 func (d *Dict) CopyEntry(o *Dict, i int) { d.put(o.entries[i].h, o.entries[i].key, o.entries[i].val) }

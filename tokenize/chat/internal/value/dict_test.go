@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A guess where a key stands does not change what is found.
+// The hint of Lookup does not change its result.
 func TestLookupTellsKeysApart(t *testing.T) {
 	keys := []string{""}
 	for from := 0; len(keys[from]) < 5; from++ {

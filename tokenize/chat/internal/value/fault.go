@@ -19,7 +19,7 @@ const (
 type Fault struct {
 	Class Class
 	Msg   string
-	Err   error // what caused it, where the end of a context did
+	Err   error // the underlying error, if a context ended
 }
 
 func (f *Fault) Error() string { return f.Msg }

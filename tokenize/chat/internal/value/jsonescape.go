@@ -7,8 +7,7 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
-// escapes holds the JSON escape of each byte that json.dumps escapes wherever it
-// stands, "" for all others.
+// escapes holds the JSON escape of each byte that json.dumps always escapes, "" for all others.
 var escapes = func() (t [256]string) {
 	for c := range byte(' ') {
 		t[c] = fmt.Sprintf(`\u%04x`, c)
@@ -17,8 +16,7 @@ var escapes = func() (t [256]string) {
 	return t
 }()
 
-// appendEscape appends the first character of s, escaped where it must be, and
-// returns how many bytes of s that is.
+// appendEscape appends the first character of s, escaped if necessary, and returns its length in s in bytes.
 func (j *JSON) appendEscape(dst []byte, s string) ([]byte, int) {
 	c := s[0]
 	switch {
@@ -37,8 +35,7 @@ func (j *JSON) appendEscape(dst []byte, s string) ([]byte, int) {
 	return fmt.Appendf(dst, `\u%04x`, r), n
 }
 
-// escaped appends text with what must be escaped. There is room for all that is left
-// of it before anything is appended.
+// escaped appends text as JSON string content. Before each append there is room for all of the remaining text.
 func (t *Text) escaped(text string) {
 	escapes, end := &escapes, len(t.B)+len(text)
 	if t.Lim != nil && !t.Lim.Spend(len(text)) || end > cap(t.B) && !t.grow(len(text)) {
@@ -62,6 +59,6 @@ func (t *Text) escaped(text string) {
 		b = append(b, escape...)
 	}
 	if t.B = b; t.Lim != nil {
-		t.Lim.Spend(len(b) - end) // what escapes add
+		t.Lim.Spend(len(b) - end) // bytes added by escaping
 	}
 }

@@ -15,7 +15,7 @@ type Number struct {
 	B              *big.Int
 }
 
-// NumberOf is the operand that v is, neither integer nor float for what is no number.
+// NumberOf returns v as an operand; if v is not a number, neither IsInt nor IsFloat is set.
 func NumberOf(v Value) Number {
 	switch v := v.(type) {
 	case *Int:
@@ -34,7 +34,7 @@ func NumberOf(v Value) Number {
 // OK reports whether n is a number.
 func (n Number) OK() bool { return n.IsInt || n.IsFloat }
 
-// Big is an integer, which the caller must not change.
+// Big returns an integer operand as a big.Int that the caller must not change.
 func (n Number) Big() *big.Int {
 	if n.B != nil {
 		return n.B
@@ -42,7 +42,7 @@ func (n Number) Big() *big.Int {
 	return big.NewInt(n.I)
 }
 
-// Float is the float nearest to n.
+// Float returns the float64 nearest to n.
 func (n Number) Float() (float64, *Fault) {
 	if n.IsFloat {
 		return n.F, nil
@@ -69,7 +69,7 @@ func AsInt(v Value) (int64, bool) {
 // IsInt reports whether v is an int or a bool, of any size.
 func IsInt(v Value) bool { return NumberOf(v).IsInt }
 
-// ToFloat is Python's float() of a number.
+// ToFloat implements Python's float() for numbers.
 func ToFloat(v Value) (float64, *Fault) {
 	n := NumberOf(v)
 	if !n.OK() {
@@ -78,10 +78,10 @@ func ToFloat(v Value) (float64, *Fault) {
 	return n.Float()
 }
 
-// BigOf is the value of an int or bool, which the caller must not change.
+// BigOf returns the value of an int or bool as a big.Int that the caller must not change.
 func BigOf(v Value) *big.Int { return NumberOf(v).Big() }
 
-// MaxDigits is Python's bound on integer to text conversion.
+// MaxDigits is Python's limit for converting between integers and text.
 const MaxDigits = 4300
 
 // String returns the decimal text.
@@ -103,7 +103,7 @@ func (v *Int) text() (string, *Fault) {
 	return v.String(), nil
 }
 
-// text is how the Number was spelled, or else what format makes of it.
+// text returns the literal of the number, or format's result if it has none.
 func (v *Float) text(format func(float64) string) string {
 	if v.Literal != "" {
 		return v.Literal
@@ -111,7 +111,7 @@ func (v *Float) text(format func(float64) string) string {
 	return format(v.V)
 }
 
-// FormatFloat is Python's repr of a float.
+// FormatFloat implements Python's repr of a float.
 func FormatFloat(f float64) string {
 	switch {
 	case math.IsInf(f, 1):
@@ -136,7 +136,7 @@ func FormatFloat(f float64) string {
 	return s
 }
 
-// digits counts the work of writing v as text.
+// digits counts the work of converting v to text.
 func (l *Limits) digits(v *Int) {
 	if v.Big != nil {
 		n := v.Big.BitLen() / 8

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// Reprer is implemented by values of other packages that print themselves.
+// Reprer is implemented by values of other packages that write their own repr.
 type Reprer interface {
 	Repr(t *Text, l *Limits, depth int) *Fault
 }
 
-// ToStr is Python's str().
+// ToStr implements Python's str().
 func ToStr(l *Limits, v Value, track bool) (*Str, *Fault) {
 	if s, ok := v.(*Str); ok {
 		return s.Plain(), nil
@@ -37,7 +37,7 @@ func WriteStr(t *Text, l *Limits, v Value) *Fault {
 	return WriteRepr(t, l, v, l.Depth)
 }
 
-// ReprString is repr() for messages, cut off where it gets long.
+// ReprString returns repr(v) for error messages, or the type's name in angle brackets if it gets too long.
 func ReprString(v Value) string {
 	t := Text{}
 	if WriteRepr(&t, &Limits{Bytes: 1 << 16, Depth: 20}, v, 20) != nil {
@@ -105,10 +105,10 @@ func WriteRepr(t *Text, l *Limits, v Value, depth int) *Fault {
 	return nil
 }
 
-// pythonWords and jsonWords are how None, False and True are written.
+// pythonWords and jsonWords are the spellings of None, False and True.
 var pythonWords, jsonWords = [3]string{"None", "False", "True"}, [3]string{"null", "false", "true"}
 
-// writeScalar appends None, a truth value or a number.
+// writeScalar appends None, a bool or a number.
 func writeScalar(t *Text, l *Limits, v Value, words *[3]string, float func(float64) string) *Fault {
 	switch v := v.(type) {
 	case *None:
@@ -165,7 +165,7 @@ func quote(t *Text, s *Str) {
 	t.Lit(q)
 }
 
-// quoteOf is the quote that stands around the repr of s.
+// quoteOf returns the quote character that Python's repr of s uses.
 func quoteOf(s string) string {
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		return `"`
@@ -173,7 +173,7 @@ func quoteOf(s string) string {
 	return "'"
 }
 
-// escapeIn is the escape of a character between quotes q, "" if it needs none.
+// escapeIn returns the escape of a character between quotes q, "" if it needs none.
 func escapeIn(q string, r rune) string {
 	switch {
 	case string(r) == q || r == '\\':
@@ -190,7 +190,7 @@ func escapeIn(q string, r rune) string {
 	return ""
 }
 
-// EscapeRune is the escape of a character in Python's reprs.
+// EscapeRune returns the escape of a character in Python's reprs.
 func EscapeRune(r rune) string {
 	switch {
 	case r < 0x100:
@@ -215,8 +215,7 @@ func reprBytes(b string) string {
 	return out.String() + q
 }
 
-// IsSpace is str.isspace for one character: Unicode white space, and U+001C to
-// U+001F.
+// IsSpace implements str.isspace for one character: Unicode white space, and U+001C to U+001F.
 func IsSpace(r rune) bool {
 	return unicode.IsSpace(r) || (r >= 0x1c && r <= 0x1f)
 }

@@ -5,9 +5,8 @@ import (
 	"sort"
 )
 
-// Sort returns the items in ascending order of keys, stable; with reverse in
-// descending order, stable too. Short lists are compared in Python's order, so
-// that of several keys that cannot be compared the same ones fail.
+// Sort returns the items sorted by keys in ascending order or, with reverse, in descending order; both are stable.
+// Short lists are compared in Python's order, so that the same comparison fails if several keys cannot be compared.
 func Sort(l *Limits, items, keys []Value, reverse bool) ([]Value, *Fault) {
 	order := make([]int, len(items))
 	for i := range order {
@@ -43,11 +42,11 @@ func Sort(l *Limits, items, keys []Value, reverse bool) ([]Value, *Fault) {
 	return out, nil
 }
 
-// minMerge is the length from which on Python's sort merges.
+// minMerge is the length from which Python's sort merges.
 const minMerge = 64
 
-// insertionSort is Python's sort of a short list: the run at its beginning, turned
-// round if it descends, then binary insertion.
+// insertionSort implements Python's sort for short lists: the run at the start, reversed if it descends, then binary
+// insertion.
 func insertionSort(order []int, less func(i, j int) bool) {
 	if len(order) < 2 {
 		return

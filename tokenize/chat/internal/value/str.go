@@ -6,24 +6,23 @@ import (
 	"unicode/utf8"
 )
 
-// Str is a string that knows where its bytes come from: all of them from the
-// bytes of one field starting at Off (or from the template where F is nil), or
-// piece by piece.
+// Str is a string with the origin of its bytes: either all of them come from the bytes of one field from Off on (from
+// the template if F is nil), or parts gives the origin piece by piece.
 type Str struct {
 	S      string
 	F      *Field
 	Off    int32
-	Markup bool // what the safe and escape filters give
+	Markup bool // result of the safe and escape filters
 	parts  *parts
 }
 
-// parts are what only computed strings have.
+// parts holds what only computed strings have.
 type parts struct {
 	runs []Run
-	gens [][2]int // generation blocks inside
+	gens [][2]int // generation blocks in the string, as byte ranges
 }
 
-// runs are the origins of s piece by piece; nil for a string that has none or one.
+// Runs returns the origins of the pieces of s, or nil if all of s has one origin.
 func (s *Str) Runs() []Run {
 	if s.parts == nil {
 		return nil
@@ -38,8 +37,7 @@ func (s *Str) gens() [][2]int {
 	return s.parts.gens
 }
 
-// compose gives s, which is new, the origins of its pieces and its generation
-// blocks. It keeps both.
+// compose sets the origins of the pieces of s, a new string, and its generation blocks. It keeps both slices.
 func (s *Str) compose(runs []Run, gens [][2]int) {
 	if len(runs) == 1 && int(runs[0].N) == len(s.S) && !runs[0].Changed && !runs[0].JSON {
 		s.F, s.Off, runs = runs[0].F, runs[0].Off, nil
@@ -49,10 +47,10 @@ func (s *Str) compose(runs []Run, gens [][2]int) {
 	}
 }
 
-// Lit returns a string of the template.
+// Lit returns a string of the template, without origin.
 func Lit(s string) *Str { return &Str{S: s} }
 
-// Derived returns text that was made out of a scalar of f; nil for the template's.
+// Derived returns text computed from a scalar of field f, which is nil for the template's.
 func Derived(text string, f *Field) *Str {
 	s := &Str{S: text}
 	if f != nil && text != "" {
@@ -61,10 +59,10 @@ func Derived(text string, f *Field) *Str {
 	return s
 }
 
-// tracked says whether s has any origin but the template.
+// Tracked reports whether any byte of s comes from a field.
 func (s *Str) Tracked() bool { return s.F != nil || s.Runs() != nil }
 
-// Field returns the first field that s has bytes from, nil for none.
+// Field returns the first field that s has bytes from, or nil.
 func (s *Str) Field() *Field {
 	if runs := s.Runs(); runs != nil {
 		return runs[0].F
@@ -72,8 +70,7 @@ func (s *Str) Field() *Field {
 	return s.F
 }
 
-// NewText returns an empty Text that records origins if one of the strings has
-// any.
+// NewText returns an empty Text that records origins if one of the strings has any.
 func (l *Limits) NewText(of ...*Str) *Text {
 	t := &Text{Lim: l}
 	for _, s := range of {
@@ -82,8 +79,7 @@ func (l *Limits) NewText(of ...*Str) *Text {
 	return t
 }
 
-// eachRun calls f for what the bytes [i, j) have from fields, with places that
-// count from i.
+// eachRun calls f for the runs of the bytes [i, j), with At relative to i.
 func (s *Str) eachRun(i, j int, f func(Run)) {
 	runs := s.Runs()
 	if runs == nil {
@@ -111,8 +107,7 @@ func (s *Str) eachRun(i, j int, f func(Run)) {
 	}
 }
 
-// within is the part of r in the bytes [i, j), with a place that counts from i;
-// false when there is none.
+// within returns the part of r in the bytes [i, j), with At relative to i, or false if it is empty.
 func (r Run) within(i, j int) (Run, bool) {
 	a, b := max(i, int(r.At)), min(j, int(r.At+r.N))
 	if a >= b {
@@ -126,7 +121,7 @@ func (r Run) within(i, j int) (Run, bool) {
 	return r, true
 }
 
-// Slice returns the bytes [i, j).
+// Slice returns the bytes [i, j) of s.
 func (s *Str) Slice(i, j int) *Str {
 	if i == 0 && j == len(s.S) {
 		return s
@@ -151,7 +146,7 @@ func (s *Str) Slice(i, j int) *Str {
 	return out
 }
 
-// Plain returns s as a str proper, never Markup.
+// Plain returns s as a plain str.
 func (s *Str) Plain() *Str { return s.as(false) }
 
 // Safe returns s as Markup.
@@ -164,14 +159,14 @@ func (s *Str) as(markup bool) *Str {
 	return &Str{S: s.S, F: s.F, Off: s.Off, parts: s.parts, Markup: markup}
 }
 
-// like gives t's text the kind (str or Markup) of s.
+// Like returns the content of t as a str or Markup, whichever s is. It takes over the memory of t.
 func (s *Str) Like(t *Text) *Str {
 	v := t.Own()
 	v.Markup = s.Markup
 	return v
 }
 
-// Concat joins strings; the result is a plain str.
+// Concat concatenates strings to a plain str.
 func Concat(l *Limits, parts ...*Str) (*Str, *Fault) {
 	n := 0
 	tracked := 0
@@ -208,5 +203,5 @@ func RuneLen(s string) int {
 	return n
 }
 
-// RuneCount is Python's len().
+// RuneCount implements Python's len().
 func (s *Str) RuneCount() int { return utf8.RuneCountInString(s.S) }

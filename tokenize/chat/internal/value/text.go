@@ -9,37 +9,36 @@ import (
 	"unsafe"
 )
 
-// Run says that the N bytes of a text from byte At on come from the bytes
-// [Off, End) of a field. Changed is set unless they are those bytes, unchanged.
+// Run is the origin of the N bytes of a text at At: the bytes [Off, End) of a field. Changed is set unless the text
+// has those bytes unchanged.
 type Run struct {
 	F        *Field
 	At, N    int32
 	Off, End int32
 	Changed  bool
-	JSON     bool // the bytes are JSON string escapes of the field's bytes: see Pieces
+	JSON     bool // the bytes are the field's bytes as JSON string content: see Pieces
 }
 
-// Text collects bytes together with their origin. The zero value records no
-// origin; set Track for that.
+// Text collects bytes together with their origin. The zero value records no origin unless Track is set.
 type Text struct {
 	B     []byte
-	Runs  []Run // in order, when Track is set; bytes between them are the template's
+	Runs  []Run // in order, if Track is set; bytes between them are the template's
 	Track bool
 	Gens  [][2]int // generation blocks, as byte ranges
-	Lim   *Limits  // counts what is written; nil for none
-	Grown int64    // bytes that were made for it, so far
+	Lim   *Limits  // counts what is written; may be nil
+	Grown int64    // bytes allocated so far
 
-	lent, idle Memory // what t writes into until it is Reset, and what it had before
+	lent, idle Memory // memory lent until Reset, and the text's own memory meanwhile
 }
 
-// Memory is what a Text writes into.
+// Memory is the memory that a Text writes to.
 type Memory struct {
 	B    []byte
 	Runs []Run
 }
 
-// Lend makes t, which is empty, write into memory that goes away with what is written.
-// Without B the bytes are copied in the end; Runs is not nil.
+// Lend makes t, which is empty, write to memory that the result of Finish takes over. If m.B is nil, Finish copies
+// the bytes. m.Runs must not be nil.
 func (t *Text) Lend(m Memory) {
 	t.lent, t.idle = m, Memory{t.B, t.Runs}
 	t.Runs = m.Runs[:0]
@@ -48,12 +47,11 @@ func (t *Text) Lend(m Memory) {
 	}
 }
 
-// largeText is the size from which a buffer is handed on in place of a copy of what it
-// holds, and not kept for what is written next.
+// largeText is the size in bytes from which a buffer is handed over instead of copied, and not kept for later writes.
 const largeText = 256 << 10
 
-// Finish ends the writing of t, to which memory was lent, and returns what it wrote,
-// which nothing here changes any more; t is to be Reset.
+// Finish returns what was written to t, which has lent memory. t does not change the result any more and must be
+// Reset.
 func (t *Text) Finish() Memory {
 	switch {
 	case t.lent.B != nil:
@@ -64,7 +62,7 @@ func (t *Text) Finish() Memory {
 		t.B = nil
 		return m
 	}
-	// This form clears nothing of the copy first, as append does what it rounds up to.
+	// make and copy in this form do not zero the copy first; append would zero its rounded-up capacity.
 	from := t.B
 	b := make([]byte, len(from))
 	copy(b, from)
@@ -74,8 +72,8 @@ func (t *Text) Finish() Memory {
 	return Memory{b, t.Runs}
 }
 
-// put appends bytes. Unlike append it leaves the pointer of t.B alone where there is
-// room, which spares the collector's barrier.
+// put appends bytes. Unlike append, it does not write the pointer of t.B when there is room, which avoids a write
+// barrier.
 func (t *Text) put(s string) {
 	if t.Lim != nil && !t.Lim.Spend(len(s)) {
 		return // the run ends
@@ -88,12 +86,12 @@ func (t *Text) put(s string) {
 	copy(t.B[n:], s)
 }
 
-// grow makes room for n more bytes, unless the run ends.
+// grow makes room for n more bytes, unless the limits are exceeded.
 func (t *Text) grow(n int) bool {
 	room := max(2*cap(t.B), len(t.B)+n, 64)
 	if room > largeText {
 		room = len(t.B) + n
-		if n >= len(t.B) { // a long text: what a template writes around it has room in an eighth
+		if n >= len(t.B) { // a long text: one eighth more leaves room for what a template writes around it
 			room += room / 8
 		} else {
 			room += room / 2
@@ -106,7 +104,7 @@ func (t *Text) grow(n int) bool {
 	return true
 }
 
-// growRuns makes room for n more runs, unless the run of the template ends.
+// growRuns makes room for n more runs, unless the limits are exceeded.
 func (t *Text) growRuns(n int) bool {
 	if n <= cap(t.Runs)-len(t.Runs) {
 		return true
@@ -119,7 +117,7 @@ func (t *Text) growRuns(n int) bool {
 	return true
 }
 
-// Reset empties t and keeps its memory, without what it refers to.
+// Reset empties t. It keeps the memory but drops all references from it.
 func (t *Text) Reset() {
 	if t.lent.Runs == nil {
 		clear(t.Runs)
@@ -145,7 +143,7 @@ func (t *Text) Byte(c byte) {
 	}
 }
 
-// Blanks appends n blanks of the template.
+// Blanks appends n spaces of the template.
 func (t *Text) Blanks(n int) {
 	const blanks = "                                                                "
 	for ; n > len(blanks) && t.room(); n -= len(blanks) {
@@ -161,27 +159,26 @@ func (t *Text) room() bool { return t.Lim == nil || t.Lim.Room() }
 // RunSize is the memory of a Run in bytes.
 const RunSize = 32
 
-// run records the origin of bytes that are about to be appended, or were: r.At
-// is their place. There is at least one.
+// run records the origin of the bytes at r.At, at least one, which are appended next or were appended last.
 func (t *Text) run(r Run) {
 	if !t.grows(&r, 0) {
 		t.begin(&r)
 	}
 }
 
-// begin is run for bytes that follow on none of the run before.
+// begin is run for bytes that do not extend the last run.
 func (t *Text) begin(r *Run) {
 	if !t.growRuns(1) {
 		return
 	}
 	k := len(t.Runs)
 	t.Runs = t.Runs[:k+1]
-	// Field by field: a copy of what was just put together would wait for it.
+	// Assigned by field: copying a struct that was just written would stall.
 	last := &t.Runs[k]
 	last.F, last.At, last.N, last.Off, last.End, last.Changed, last.JSON = r.F, r.At, r.N, r.Off, r.End, r.Changed, r.JSON
 }
 
-// grows lets the last run go on with r, whose place counts from byte at, if it can.
+// grows extends the last run by r, whose At is relative to at, and reports whether that is possible.
 func (t *Text) grows(r *Run, at int32) bool {
 	k := len(t.Runs)
 	if k == 0 {
@@ -196,8 +193,8 @@ func (t *Text) grows(r *Run, at int32) bool {
 	return true
 }
 
-// runs records origins whose places count from byte from of a text that is appended. None
-// of them goes on with the one before it in the list.
+// runs records the runs of a text whose bytes from index from on are appended. No run in list extends the one before
+// it.
 func (t *Text) runs(list []Run, from int) {
 	at := int32(len(t.B) - from)
 	if len(list) > 0 && t.grows(&list[0], at) {
@@ -206,7 +203,7 @@ func (t *Text) runs(list []Run, from int) {
 	if !t.growRuns(len(list)) {
 		return
 	}
-	// Places are set after the copy: one that was just written would hold it up.
+	// Places are set after the copy: copying places just written would stall.
 	first := len(t.Runs)
 	t.Runs = append(t.Runs, list...)
 	for i := first; i < len(t.Runs); i++ {
@@ -214,8 +211,7 @@ func (t *Text) runs(list []Run, from int) {
 	}
 }
 
-// From appends bytes that stand for the bytes [off, end) of f without being
-// those bytes; f may be nil.
+// From appends bytes that stand for the bytes [off, end) of f without being equal to them; f may be nil.
 func (t *Text) From(s string, f *Field, off, end int) {
 	if t.Track && f != nil && s != "" {
 		t.run(Run{F: f, At: int32(len(t.B)), N: int32(len(s)), Off: int32(off), End: int32(end), Changed: true})
@@ -262,14 +258,14 @@ func (t *Text) Part(s *Str, i, j int) {
 	t.put(s.S[i:j])
 }
 
-// Changed appends text made out of the bytes [i, j) of s.
+// Changed appends text derived from the bytes [i, j) of s.
 func (t *Text) Changed(text string, s *Str, i, j int) {
 	if text == s.S[i:j] {
 		t.Part(s, i, j)
 		return
 	}
 	if t.Track && text != "" {
-		// The origin of made-up bytes is the first field that took part in them.
+		// The origin of derived bytes is the first field that contributed.
 		from := Run{F: s.F, Off: s.Off + int32(i), End: s.Off + int32(j)}
 		if s.Runs() != nil {
 			from = Run{}
@@ -289,9 +285,9 @@ func (t *Text) Changed(text string, s *Str, i, j int) {
 	t.put(text)
 }
 
-// Mapped appends s with other text in place of some of its characters: f gets what is left
-// of s and returns the text for so many bytes of it, which is those bytes themselves or
-// stands for one character. It reports whether any was replaced.
+// Mapped appends s with some characters replaced. f receives the rest of s and returns the replacement text for its
+// first n bytes: either those bytes unchanged, or text for a single character. Mapped reports whether any was
+// replaced.
 func (t *Text) Mapped(s *Str, f func(rest string) (n int, text string)) (changed bool) {
 	from := 0
 	for i := 0; i < len(s.S) && t.room(); {
@@ -307,7 +303,7 @@ func (t *Text) Mapped(s *Str, f func(rest string) (n int, text string)) (changed
 	return changed
 }
 
-// Text appends another text, the places of whose runs count from byte from of it.
+// Text appends the bytes of o; the places of o's runs are relative to from.
 func (t *Text) Text(o *Text, from int) {
 	t.gens(o.Gens)
 	if t.Track {
@@ -316,8 +312,7 @@ func (t *Text) Text(o *Text, from int) {
 	t.put(unsafe.String(unsafe.SliceData(o.B), len(o.B)))
 }
 
-// Own returns what was collected as a string that takes over the memory of t, which is
-// not to be used any more.
+// Own returns the collected text as a string that takes over the memory of t, which must not be used any more.
 func (t *Text) Own() *Str {
 	if !t.room() {
 		return Empty // the run ends
@@ -327,8 +322,7 @@ func (t *Text) Own() *Str {
 	return s
 }
 
-// Value returns what was collected as a string. Nothing is to be written to t until it is
-// Reset.
+// Value returns the collected text as a string. t must be Reset before it is written again.
 func (t *Text) Value() *Str {
 	if len(t.B) >= largeText {
 		s := t.Own()
@@ -343,8 +337,8 @@ func (t *Text) Value() *Str {
 	return s
 }
 
-// Pieces splits a run of JSON escapes, whose text is given, into unchanged runs
-// and escapes. Any other run is one piece.
+// Pieces splits a run of JSON escapes, whose text is given, into unchanged pieces and escapes. It yields any other
+// run as a single piece.
 func (r Run) Pieces(text string) iter.Seq[Run] {
 	return func(yield func(Run) bool) {
 		if !r.JSON {
@@ -377,8 +371,7 @@ func (r Run) Pieces(text string) iter.Seq[Run] {
 	}
 }
 
-// escapeSize returns the length of the JSON escape at the start of s and of the
-// UTF-8 text it stands for.
+// escapeSize returns the length of the JSON escape at the start of s and the length of the UTF-8 text it stands for.
 func escapeSize(s string) (n, bytes int) {
 	if len(s) < 6 || s[1] != 'u' {
 		return min(2, len(s)), 1

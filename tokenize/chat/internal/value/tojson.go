@@ -7,18 +7,18 @@ import (
 	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
-// JSON are the options of json.dumps.
+// JSON holds the options of json.dumps.
 type JSON struct {
 	EnsureASCII bool
 	SortKeys    bool
-	Lines       bool // a line for each item, indented by Indent
+	Lines       bool // one line for each item, indented by Indent
 	Indent      string
 	Item, Key   string // separators
-	// From is the origin of indent and separators; nil for the template.
+	// From is the field that the indent and separators come from, nil for the template.
 	From *Field
 }
 
-// NewJSON returns the default options for an indent (nil for none).
+// NewJSON returns the default options for an indent, which may be nil.
 func NewJSON(indent *string) *JSON {
 	if indent != nil {
 		return &JSON{Lines: true, Indent: *indent, Item: ",", Key: ": "}
@@ -113,7 +113,7 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 	return j.end(t, l, '}', d.Len(), depth)
 }
 
-// item begins item i of a list or a dict.
+// item begins item i of a list or dict.
 func (j *JSON) item(t *Text, l *Limits, i, depth int) *Fault {
 	if i > 0 {
 		t.From(j.Item, j.From, 0, 0)
@@ -121,7 +121,7 @@ func (j *JSON) item(t *Text, l *Limits, i, depth int) *Fault {
 	return j.newline(t, l, depth)
 }
 
-// end ends a list or a dict of n items.
+// end ends a list or dict of n items.
 func (j *JSON) end(t *Text, l *Limits, bracket byte, n, depth int) *Fault {
 	if n > 0 {
 		if fault := j.newline(t, l, depth); fault != nil {
@@ -132,7 +132,7 @@ func (j *JSON) end(t *Text, l *Limits, bracket byte, n, depth int) *Fault {
 	return nil
 }
 
-// newline begins a line, where items have lines of their own.
+// newline begins a new line if each item has its own.
 func (j *JSON) newline(t *Text, l *Limits, depth int) *Fault {
 	if !j.Lines {
 		return nil
@@ -155,8 +155,7 @@ func jsonFloat(f float64) string {
 	return cmp.Or(jsonNames[text], text)
 }
 
-// str appends a JSON string; only the bytes between the quotes have the origin
-// of s.
+// str appends a JSON string; only the bytes between the quotes have the origin of s.
 func (j *JSON) str(t *Text, s *Str) {
 	if s.Runs() == nil {
 		j.plainStr(t, s)
@@ -174,7 +173,7 @@ func (j *JSON) str(t *Text, s *Str) {
 	t.Byte('"')
 }
 
-// plainStr appends a JSON string that comes from one place, as one run.
+// plainStr appends a JSON string with a single origin, as one run.
 func (j *JSON) plainStr(t *Text, s *Str) {
 	start := len(t.B) + 1
 	t.Byte('"')

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Whole texts are escaped as their characters are, one by one, and read back as they were.
+// Escaping a text equals escaping its characters one by one, and reads back as the text.
 func TestEscapingTextIsEscapingCharacters(t *testing.T) {
 	const seed = 5
 	rng := rand.New(rand.NewPCG(seed, 0))

@@ -1,6 +1,6 @@
-// Package value holds what a chat template computes with: a small closed set of types that
-// are compared, hashed and written as Python's are, and strings that know which part of the
-// input each of their bytes came from. What is computed with them is in package py.
+// Package value defines the values of a chat template: a small closed set of types that are compared, hashed and
+// printed as in Python, and strings that record which part of the input each byte came from. Package py computes with
+// them.
 package value
 
 import (
@@ -12,9 +12,8 @@ import (
 // Field is a place in the input.
 type Field = origin.Field
 
-// Value is one of the types of this package, or a callable or context object of
-// the evaluator. Values never change once a template can see them, except
-// namespaces, loops, cyclers and one-shot iterators.
+// Value is one of the types of this package, or a callable or context object of the evaluator. Values are immutable
+// once a template can see them, except namespaces, loops, cyclers and one-shot iterators.
 type Value interface {
 	// TypeName is Python's name of the type.
 	TypeName() string
@@ -27,7 +26,7 @@ type (
 		V bool
 		F *Field
 	}
-	// Int is V, or Big where it does not fit.
+	// Int is V, or Big if the integer does not fit into V.
 	Int struct {
 		V   int64
 		Big *big.Int
@@ -36,17 +35,16 @@ type (
 	Float struct {
 		V float64
 		F *Field
-		// Literal is how the Number was spelled, "" for Python's way. It is written
-		// wherever the Number is written by itself.
+		// Literal is the number as spelled in the input, "" for Python's spelling. It is written wherever the number
+		// is written by itself.
 		Literal string
 	}
 )
 
-// Undefined stands for what is not there. It prints as nothing and fails with
-// its own message when used.
+// Undefined stands for a missing value. It prints as nothing and fails with its own message when used.
 type Undefined struct {
 	Hint   string // the whole message, if not empty
-	Obj    Value  // what lacks it; nil for a variable
+	Obj    Value  // object that lacks it; nil for a variable
 	Name   Value  // variable, attribute or key
 	Unsafe bool   // forbidden rather than missing
 }
@@ -55,14 +53,14 @@ type Undefined struct {
 type List struct {
 	Items []Value
 	Tuple bool
-	Group bool   // a tuple of groupby, with the names grouper and list
+	Group bool   // a tuple of groupby, which also has the attributes grouper and list
 	F     *Field // set for lists of the input
 }
 
 // Range is Python's range object.
 type Range struct {
 	Start, Stop, Step int64
-	F                 *Field // that its bounds come from, nil for none
+	F                 *Field // that the bounds come from, or nil
 }
 
 // View is dict.keys(), dict.values() or dict.items().
@@ -75,21 +73,21 @@ type View struct {
 type Iter struct {
 	Name  string // Python's type name
 	Next  func() Value
-	Depth int // how many iterators it walks over, one inside the other
+	Depth int // number of nested iterators it reads from
 }
 
-// Bytes is what str.encode gives.
+// Bytes is the result of str.encode.
 type Bytes struct {
 	B string
-	F *Field // that bytes come from, nil for none
+	F *Field // that the bytes come from, or nil
 }
 
-// At is byte i as a number.
+// At returns byte i as a number.
 func (b *Bytes) At(i int) Value {
 	return Made(NewInt(int64(b.B[i])), b.F)
 }
 
-// Made is text made out of the bytes.
+// Made returns text as a string derived from the bytes.
 func (b *Bytes) Made(text string) *Str {
 	t := Text{Track: b.F != nil}
 	t.From(text, b.F, 0, len(b.B))
@@ -114,7 +112,7 @@ func (v *List) TypeName() string {
 	return "list"
 }
 
-// The constants without origin.
+// Constants without origin.
 var (
 	Nil   = &None{}
 	True  = &Bool{V: true}
@@ -122,7 +120,7 @@ var (
 	Empty = &Str{}
 )
 
-// smallInts are those of lengths and positions, which loops over messages make all the time.
+// smallInts caches the common lengths and positions that loops over messages create.
 var smallInts = func() (t [8448]Int) {
 	for i := range t {
 		t[i].V = int64(i - 256)
@@ -162,7 +160,7 @@ func (v *Int) BigInt() *big.Int {
 	return big.NewInt(v.V)
 }
 
-// Made returns v, when it is a Number, as made out of f; with f nil, v as it is.
+// Made returns v with origin f if v is a number and f is not nil, else v itself.
 func Made(v Value, f *Field) Value {
 	if f == nil {
 		return v
@@ -176,7 +174,7 @@ func Made(v Value, f *Field) Value {
 	return v
 }
 
-// Origin returns the Field of a scalar, the first one of a string, or nil.
+// Origin returns the Field of a scalar, the first Field of a string, or nil.
 func Origin(v Value) *Field {
 	switch v := v.(type) {
 	case *Str:
@@ -209,7 +207,7 @@ func IsUndefined(v Value) bool {
 	return ok
 }
 
-// Truth is Python's bool().
+// Truth implements Python's bool().
 func Truth(v Value) bool {
 	if b, ok := v.(*Bool); ok { // by far the most frequent
 		return b.V
@@ -239,7 +237,7 @@ func Truth(v Value) bool {
 	return true
 }
 
-// Len is Python's len().
+// Len implements Python's len().
 func Len(v Value) (int, *Fault) {
 	switch v := v.(type) {
 	case *Str:
@@ -262,7 +260,7 @@ func Len(v Value) (int, *Fault) {
 	return 0, TypeError("object of type '%s' has no len()", v.TypeName())
 }
 
-// Len is the Number of integers in the range.
+// Len returns the number of integers in the range.
 func (r *Range) Len() int {
 	var n uint64
 	switch {
@@ -280,7 +278,7 @@ func (r *Range) Len() int {
 // At returns element i, 0 <= i < Len.
 func (r *Range) At(i int) Value { return Made(NewInt(r.Start+int64(i)*r.Step), r.F) }
 
-// Use is the error of using an undefined value.
+// Use returns the fault of using an undefined value.
 func (u *Undefined) Use() *Fault {
 	c := UndefinedUse
 	if u.Unsafe {
@@ -289,7 +287,7 @@ func (u *Undefined) Use() *Fault {
 	return &Fault{Class: c, Msg: u.Message()}
 }
 
-// Message is jinja's message for u.
+// Message returns Jinja's message for u.
 func (u *Undefined) Message() string {
 	if u.Hint != "" {
 		return u.Hint
@@ -311,8 +309,8 @@ func (u *Undefined) Message() string {
 	return obj + " has no element " + name
 }
 
-// Elements returns the items of any iterable as a slice, which the caller must
-// not change. A one-shot iterator is used up; at most l.Items items are read.
+// Elements returns the items of any iterable as a slice that the caller must not change. It consumes a one-shot
+// iterator. At most l.Items items are read.
 func Elements(l *Limits, v Value) ([]Value, *Fault) {
 	limit := l.Items
 	switch v := v.(type) {
@@ -358,7 +356,7 @@ func Elements(l *Limits, v Value) ([]Value, *Fault) {
 	return out, nil
 }
 
-// Iterate is Python's iter(): next returns nil at the end. n is a hint.
+// Iterate implements Python's iter(): next returns nil at the end. n is the expected number of items, as a hint.
 func Iterate(v Value) (next func() Value, n int, fault *Fault) {
 	i := 0
 	index := func(n int, at func(int) Value) func() Value {
