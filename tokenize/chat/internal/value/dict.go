@@ -1,6 +1,7 @@
 package value
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"math/big"
@@ -190,7 +191,14 @@ func hashOf(l *Limits, v Value, depth int) (hash, *Fault) {
 	case *Bytes:
 		return hash{'b', v.B}, nil
 	case *Range:
-		return hash{'r', ReprString(v)}, nil
+		key := [3]int64{int64(v.Len()), v.Start, v.Step} // what equal ranges share
+		if key[0] == 0 {
+			key[1] = 0
+		}
+		if key[0] < 2 {
+			key[2] = 0
+		}
+		return hash{'r', fmt.Sprint(key)}, nil
 	case *List:
 		if v.Tuple {
 			var b strings.Builder
