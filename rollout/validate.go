@@ -32,10 +32,10 @@ type validator struct {
 }
 
 // fault records a fault without a suggested fix.
-func (v *validator) fault(w Where, format string, args ...any) { v.mendable("", w, format, args...) }
+func (v *validator) fault(w Where, format string, args ...any) { v.fixable("", w, format, args...) }
 
-// mendable records a fault with a suggested fix.
-func (v *validator) mendable(fix string, w Where, format string, args ...any) {
+// fixable records a fault with a suggested fix.
+func (v *validator) fixable(fix string, w Where, format string, args ...any) {
 	w.Rollout = v.r.ID
 	v.errs = append(v.errs, Errorf(KindInput, w, format, args...).WithFix("%s", fix))
 }
@@ -107,7 +107,7 @@ func (v *validator) message(i int, calls map[string]bool) {
 		own[c.ID], calls[c.ID] = true, true
 	}
 	if m.Role == RoleTool && m.ToolCallID != "" && !calls[m.ToolCallID] && !v.calls {
-		v.mendable("record the call, or take the tool_call_id away where none was made", at, "the tool result answers call %q, which no earlier message made", m.ToolCallID)
+		v.fixable("record the call, or take the tool_call_id away where none was made", at, "the tool result answers call %q, which no earlier message made", m.ToolCallID)
 	}
 }
 
@@ -121,7 +121,7 @@ func (v *validator) turns() {
 		case t.Message < -1 || t.Message >= len(v.r.Messages):
 			v.fault(at, "the turn names message %d of %d", t.Message, len(v.r.Messages))
 		case t.Message == -1 && t.Output == nil:
-			v.mendable("take the turn out where nothing was sampled, and let the rollout's status say how it ended", at, "the turn has neither a message nor output ids")
+			v.fixable("take the turn out where nothing was sampled, and let the rollout's status say how it ended", at, "the turn has neither a message nor output ids")
 		case t.Message >= 0:
 			if role := v.r.Messages[t.Message].Role; role != RoleAssistant {
 				v.fault(at, "the turn's message %d has role %q, expected assistant", t.Message, role)

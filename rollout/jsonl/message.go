@@ -47,7 +47,7 @@ func reasoning(key string, written bool) field[rollout.Message] {
 }
 
 func sampledField() field[rollout.Message] {
-	f := always("sampled", func(m *rollout.Message) *rollout.Sampled { return &m.Sampled }, words[rollout.Sampled]())
+	f := always("sampled", func(m *rollout.Message) *rollout.Sampled { return &m.Sampled }, enumCodec[rollout.Sampled]())
 	write := f.write
 	f.write = func(e *encoder, m *rollout.Message, at string) bool {
 		return (m.Sampled != rollout.SampledUnknown || m.Role == rollout.RoleAssistant) && write(e, m, at)

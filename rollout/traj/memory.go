@@ -83,7 +83,7 @@ func (s *Source) Memory() ([]byte, error) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "traj.Source"}, "nothing was read yet").WithFix("make it with NewSource, and read all its rollouts")
 	}
 	m := memory{Report: *s.report, Files: s.kept}
-	s.kept, s.told = nil, true
+	s.kept, s.memoryTaken = nil, true
 	for _, f := range m.Files {
 		f.Pack()
 	}
@@ -109,7 +109,7 @@ func (s *Source) RolloutsBut(ctx context.Context, text []byte, past func(id stri
 		m.Report.Errors = append(m.Report.Errors, err)
 	}
 	s.mu.Lock()
-	s.report, s.told = &m.Report, true
+	s.report, s.memoryTaken = &m.Report, true
 	s.mu.Unlock()
 	return s.rollouts(ctx, func(r *Reader) {
 		r.before, r.past = map[string]*fileMemory{}, past

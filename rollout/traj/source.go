@@ -15,10 +15,10 @@ type Source struct {
 	paths []string
 	opt   Options
 
-	mu     sync.Mutex
-	report *Report
-	kept   map[string]*fileMemory
-	told   bool // Memory returned kept, so later readings keep nothing
+	mu          sync.Mutex
+	report      *Report
+	kept        map[string]*fileMemory
+	memoryTaken bool // Memory returned kept, so later readings keep nothing
 }
 
 // NewSource returns a Source of paths with the options of Open. Standard input is an error:
@@ -44,9 +44,9 @@ func (s *Source) Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error
 	return s.rollouts(ctx, nil)
 }
 
-// rollouts reads the paths once. again, if not nil, sets up a reader that skips rollouts of
+// rollouts reads the paths once. setUp, if not nil, prepares a reader that skips rollouts of
 // an earlier reading.
-func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*rollout.Rollout, error] {
+func (s *Source) rollouts(ctx context.Context, setUp func(*Reader)) iter.Seq2[*rollout.Rollout, error] {
 	return func(yield func(*rollout.Rollout, error) bool) {
 		r, err := Open(s.paths, s.opt)
 		if err != nil {
@@ -55,12 +55,12 @@ func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*r
 		}
 		r.yieldErrors = true
 		s.mu.Lock()
-		told := s.told
+		taken := s.memoryTaken
 		s.mu.Unlock()
 		switch {
-		case again != nil:
-			again(r)
-		case !told:
+		case setUp != nil:
+			setUp(r)
+		case !taken:
 			r.kept = map[string]*fileMemory{}
 		}
 		for out, err := range r.All() {
@@ -72,7 +72,7 @@ func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*r
 				return
 			}
 		}
-		if again == nil {
+		if setUp == nil {
 			s.mu.Lock()
 			report := *r.Report() // a copy: a pointer would keep the reader in memory
 			s.report, s.kept = &report, r.kept

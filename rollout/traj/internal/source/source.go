@@ -228,7 +228,7 @@ func (w *Walker) file(p, rel string, named bool, yield func(*File, error) bool) 
 		if err != nil {
 			return nil, ioError(p, err)
 		}
-		if err := w.sound(file, func() (io.ReadCloser, error) { return w.plain(p, io.NopCloser(file), 0) }); err != nil {
+		if err := w.verify(file, func() (io.ReadCloser, error) { return w.plain(p, io.NopCloser(file), 0) }); err != nil {
 			file.Close()
 			return nil, err
 		}

@@ -152,13 +152,13 @@ func (v *view) parts(at int) []rollout.ContextPart {
 // context returns what a reply saw: the messages of its ancestor records, and the results
 // of all calls among them, whatever the parents of the results.
 func (x *run) context(t *thread, p *reply) (parts []rollout.ContextPart, known bool) {
-	p.saw, p.known = x.goesOn(t, p)
+	p.saw, p.known = x.extendView(t, p)
 	return p.saw.parts(p.at), p.known
 }
 
-// goesOn returns the view of a reply: that of the previous reply in its chain, extended by
+// extendView returns the view of a reply: that of the previous reply in its chain, extended by
 // the messages since.
-func (x *run) goesOn(t *thread, p *reply) (out view, known bool) {
+func (x *run) extendView(t *thread, p *reply) (out view, known bool) {
 	q, between := x.before(p)
 	if q == nil {
 		list, known := x.above(p)

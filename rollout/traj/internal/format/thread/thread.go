@@ -348,9 +348,9 @@ func (t *Thread) Define(name, description, schema format.Value) {
 // Emit completes and emits the rollout.
 func (t *Thread) Emit(session bool) error { return t.EmitWith(session, nil) }
 
-// speechless returns an error for messages that must not be empty, and for results that
+// refuseEmpty returns an error for messages that must not be empty, and for results that
 // name no call in threads whose calls have ids.
-func (t *Thread) speechless() error {
+func (t *Thread) refuseEmpty() error {
 	named := slices.ContainsFunc(t.Rollout.Messages, func(m rollout.Message) bool {
 		return slices.ContainsFunc(m.ToolCalls, func(c rollout.ToolCall) bool { return c.ID != "" })
 	})
@@ -368,7 +368,7 @@ func (t *Thread) speechless() error {
 // EmitWith is Emit with contexts by message index; the others are the plain history.
 func (t *Thread) EmitWith(session bool, contexts map[int][]rollout.ContextPart) error {
 	r := t.Rollout
-	if err := t.speechless(); err != nil {
+	if err := t.refuseEmpty(); err != nil {
 		return err
 	}
 	r.Turns = format.TurnsOf(r.Messages)
