@@ -29,8 +29,8 @@ var messageObject = func() *object[rollout.Message] {
 	return o
 }()
 
-// reasoning is the field for the thinking text under one of its keys. Only the first key
-// ("reasoning") is written. A "thinking" that is not a string is a setting, not text.
+// reasoning is the thinking text under one of its keys; only the first key is written. A
+// "thinking" that is not a string is a setting.
 func reasoning(key string, written bool) field[rollout.Message] {
 	f := filled(key, func(m *rollout.Message) *string { return &m.Reasoning })
 	read := f.read

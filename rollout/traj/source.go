@@ -21,9 +21,8 @@ type Source struct {
 	memoryTaken bool // Memory returned kept, so later readings keep nothing
 }
 
-// NewSource returns a Source of paths with the options of Open. Standard input is an error:
-// it can be read only once. So is setting OnError: failures are yielded, and the consumer
-// decides whether to continue.
+// NewSource returns a Source of paths with the options of Open. Standard input is refused:
+// it can be read only once. So is OnError: failures are yielded, and the consumer decides.
 func NewSource(paths []string, opt Options) (*Source, error) {
 	if slices.Contains(paths, "-") {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: "-"}, "standard input can be read only once, and this job reads its input twice").WithFix("write it to a file first")
@@ -74,7 +73,7 @@ func (s *Source) rollouts(ctx context.Context, setUp func(*Reader)) iter.Seq2[*r
 		}
 		if setUp == nil {
 			s.mu.Lock()
-			report := *r.Report() // a copy: a pointer would keep the reader in memory
+			report := *r.Report() // a pointer would keep the reader
 			s.report, s.kept = &report, r.kept
 			s.mu.Unlock()
 		}

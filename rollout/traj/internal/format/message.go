@@ -304,8 +304,7 @@ func HoldsBlocks(list Value) bool {
 	return false
 }
 
-// Blocks adds message m, complete but for its content, with content body. Tool results
-// among the blocks are added before it as messages of their own.
+// Blocks adds m with the given content, after the tool results among its blocks.
 func (in *File) Blocks(r *rollout.Rollout, m rollout.Message, body Value) error {
 	if body.Kind() != jsonscan.Array {
 		if err := in.Content(&m, body, len(r.Messages)); err != nil {

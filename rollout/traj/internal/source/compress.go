@@ -75,8 +75,8 @@ func otherFile(name string, head []byte) error {
 	return nil
 }
 
-// plain decompresses one layer of gzip or zstd, detected by content, and bounds the result.
-// It takes ownership of r.
+// plain decompresses one layer of gzip or zstd, detected by content, within limits. It owns
+// r.
 func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, error) {
 	in := &counter{r: r}
 	br := bufio.NewReaderSize(in, 64<<10)

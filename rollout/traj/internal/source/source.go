@@ -15,7 +15,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Limits bounds the decompressed size of a file, and the number of members and folders.
+// Limits bounds decompressed sizes, members and folders.
 type Limits struct {
 	FileBytes int64 // decompressed bytes of one file or member
 	// Ratio is the greatest decompressed size as a multiple of the compressed size, applied

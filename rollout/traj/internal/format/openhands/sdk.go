@@ -359,7 +359,7 @@ func (x *sdkRun) Finish() error {
 	return x.in.Emit(x.done())
 }
 
-// done completes the rollout and returns it.
+// done returns the rollout.
 func (x *sdkRun) done() *rollout.Rollout {
 	x.in.NoteParts(x.r)
 	x.in.UnlinkResults(x.r)
