@@ -4,7 +4,6 @@
 // standard library only.
 //
 // A [Rollout] is never edited after reading. A [Sequence] is a struct of arrays with one
-// entry per token; its columns are shared read-only. [Columns.Sequence] builds a Sequence
-// and [Sequence.Check] verifies its invariants. A value that was not computed is nil, which
-// differs from zero.
+// entry per token; columns are shared read-only, [Columns.Sequence] builds one and
+// [Sequence.Check] verifies its invariants. "Not computed" is nil and differs from zero.
 package rollout

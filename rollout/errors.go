@@ -42,9 +42,9 @@ func (k Kind) String() string {
 // Error makes a Kind usable as the target of errors.Is.
 func (k Kind) Error() string { return k.String() + " error" }
 
-// Index is an optional 0-based position whose zero value means "not known". It is used in
-// error locations only, where most parts are unknown. Data types, where an index is
-// normally present (Turn.Message, the columns of a Sequence), use -1 for none.
+// Index is an optional 0-based position whose zero value means "not known". It is for error
+// locations only, where most parts are unknown; data that normally has an index
+// (Turn.Message, the columns of a Sequence) uses -1 for none.
 type Index int
 
 // At returns the Index of position i (0-based).
@@ -126,8 +126,8 @@ func (e *Error) WithFix(format string, args ...any) *Error {
 	return &c
 }
 
-// In returns err with its unknown location parts filled from where. An err that is not an
-// *Error is returned unchanged.
+// In returns an *Error with its unknown location parts filled from where, other errors
+// unchanged.
 func In(err error, where Where) error {
 	e, ok := err.(*Error)
 	if !ok {
@@ -144,9 +144,8 @@ func In(err error, where Where) error {
 	return &c
 }
 
-// Plain returns err without its causes, so that JSON can hold it: the same text, Kind and,
-// if err is itself an *Error, location. It returns nil for nil. An error without a Kind
-// gets KindInput.
+// Plain returns err without its causes, which JSON can hold: the same text, Kind and, if
+// err is itself an *Error, location; nil for nil. An error without a Kind gets KindInput.
 func Plain(err error) *Error {
 	switch e := err.(type) {
 	case nil:
@@ -213,18 +212,17 @@ func nilRollout() *Error {
 	return Errorf(KindInput, Where{}, "the rollout is nil").WithFix("leave it out")
 }
 
-// Printable returns s with everything that a terminal would act on or not show written as
-// escapes: control characters, characters that change the text direction or have no width,
-// and bytes that are not UTF-8. Ids and file names in a dump are untrusted.
+// Printable returns s with everything that a terminal would act on, or not show, written as
+// escapes: control characters, those that change the text direction or have no width, and
+// bytes that are not UTF-8. Ids and file names of a dump are untrusted.
 func Printable(s string) string { return escaped(s, unprintable) }
 
-// printableLines is Printable for text of several lines: newlines and tabs stay.
+// printableLines is Printable for text of several lines.
 func printableLines(s string) string {
 	return escaped(s, func(c rune) bool { return c != '\n' && c != '\t' && unprintable(c) })
 }
 
-// escaped returns s with invalid UTF-8 and the characters for which bad is true written as
-// escapes.
+// escaped returns s with invalid UTF-8 and bad characters written as escapes.
 func escaped(s string, bad func(rune) bool) string {
 	if !strings.ContainsFunc(s, bad) {
 		return s

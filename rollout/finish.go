@@ -6,11 +6,11 @@ import (
 )
 
 // FinishRows prepares the rows of one rollout, in order, for writing. It drops rows without
-// a trained token, cuts each row after its last trained token, and sets the fields that
-// depend on the remaining rows: ID, SampleIndex, IsLast and RolloutMaskSum. It also sets
-// PromptLen where it is 0 or past the first trained token; sampled tokens are never part of
-// the prompt, even where the loss mask excludes them. Columns stay shared with the input,
-// whose rows are not changed. FinishRows returns no rows when nothing is trained.
+// a trained token, cuts each row after its last trained token, and sets ID, SampleIndex,
+// IsLast and RolloutMaskSum for the remaining rows, and PromptLen where it is 0 or past the
+// first trained token; sampled tokens are not prompt, even where the loss mask excludes
+// them. Columns stay shared with the input, whose rows are not changed. It returns no rows
+// when nothing is trained.
 func FinishRows(rows []Sample) []Sample {
 	var out []Sample
 	var sum int64
@@ -37,8 +37,8 @@ func FinishRows(rows []Sample) []Sample {
 	return out
 }
 
-// promptLen returns the number of tokens before the first token that is sampled or trained,
-// at least 1. trained is the index of the first trained token.
+// promptLen returns the number of tokens before the first sampled or trained one, at least
+// 1.
 func promptLen(seq *Sequence, trained int) int {
 	sampled := func(f Flag) bool { return f&FlagSampled != 0 }
 	if i := slices.IndexFunc(seq.Flags, sampled); i >= 0 {
@@ -47,8 +47,7 @@ func promptLen(seq *Sequence, trained int) int {
 	return trained
 }
 
-// trainedSpan returns the indices of the first and the last trained token, or −1 for both
-// if none is trained.
+// trainedSpan returns the index of the first and last trained token, −1 for none.
 func trainedSpan(w []float32) (first, last int) {
 	first, last = -1, -1
 	for t, x := range w {

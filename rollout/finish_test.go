@@ -8,8 +8,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// The prompt ends at the first token that the policy wrote, as trainers define it: rollouts
-// of a group share their prompt, whatever the loss mask excludes from their replies.
+// The prompt ends where the policy began to write, as trainers define it: rollouts of a
+// group share their prompt, whatever the mask excludes from replies.
 func TestPromptEndsAtTheFirstSampledToken(t *testing.T) {
 	const s = rollout.FlagSampled
 	for _, c := range []struct {

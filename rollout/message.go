@@ -39,9 +39,9 @@ type Message struct {
 	// Sampled says whether the policy produced this message and how that is known. It has a
 	// meaning for assistant messages only.
 	Sampled Sampled `json:"sampled,omitempty"`
-	// Extra holds recorded keys without a field of their own, values verbatim. It also
-	// holds a null or empty name, tool_call_id, reasoning or tool_calls, which the zero
-	// value of the field could not distinguish from an absent key.
+	// Extra holds recorded keys without a field of their own, values verbatim, and values
+	// that a zero field cannot tell from an absent key: a null or empty name, tool_call_id,
+	// reasoning or tool_calls.
 	Extra map[string]json.RawMessage `json:"-"`
 }
 
@@ -84,8 +84,8 @@ type ToolCall struct {
 	// Flat is true when the dump held name and arguments on the call itself, not
 	// in a "function" object.
 	Flat bool `json:"-"`
-	// Extra holds recorded keys without a field of their own; unknown keys of the
-	// "function" object are in an object under the key "function".
+	// Extra holds recorded keys without a field of their own; those of the "function"
+	// object are under that key.
 	Extra map[string]json.RawMessage `json:"-"`
 }
 

@@ -2,9 +2,9 @@ package rollout
 
 import "slices"
 
-// PromptTokens appends the full prompt ids of a turn to dst and returns it, resolving the
-// earlier turns that the prompt is stored against. It returns dst unchanged if the prompt
-// was not captured, and a KindInput error if the references are broken.
+// PromptTokens appends the full prompt ids of a turn to dst, resolving the turns that it is
+// stored against. It returns dst unchanged if the prompt was not captured, and a KindInput
+// error if the references are broken.
 func (r *Rollout) PromptTokens(dst []TokenID, turn int) ([]TokenID, error) {
 	if r == nil {
 		return dst, nilRollout()
@@ -47,14 +47,13 @@ func (r *Rollout) PromptTokens(dst []TokenID, turn int) ([]TokenID, error) {
 	return dst, nil
 }
 
-// compactBlock is the distance, in ids, between the points at which prompts are compared by
-// hash. A smaller block finds slightly longer prefixes and costs more memory.
+// compactBlock is the distance, in ids, between points at which prompts are compared by
+// hash. A smaller one finds a little more and costs more memory.
 const compactBlock = 32
 
 // PromptIndex stores each prompt of one rollout against the earlier turn that shares the
-// longest prefix, accurate to compactBlock ids. Turns must be added in order. A PromptIndex
-// holds the full ids of all turns, so drop it once the rollout is read. The zero value is
-// ready to use.
+// longest prefix, give or take compactBlock ids. Turns must be added in order. It holds the
+// full ids of all turns, so drop it once a rollout is read. The zero value is ready.
 type PromptIndex struct {
 	full   [][]TokenID    // prompt and output of each turn added
 	points map[uint64]int // hash of a prefix of k×compactBlock ids → latest turn that has it

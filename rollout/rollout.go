@@ -22,18 +22,18 @@ type Rollout struct {
 	Failure    *Failure // set when something other than the policy went wrong
 	Steps      []StepScore
 
-	// Temperature is the sampling temperature, nil unknown. A turn's own temperature takes
-	// precedence (see TemperatureAt).
+	// Temperature is the sampling temperature, nil unknown; a turn's own takes precedence
+	// (see TemperatureAt).
 	Temperature *float32
 	// TemplateKwargs are chat-template variables the engine was called with.
 	TemplateKwargs map[string]json.RawMessage
-	// Metadata holds user-defined values, which are copied to the exported row.
+	// Metadata holds the user's values, copied to the exported row.
 	Metadata map[string]json.RawMessage
 	// Notes are remarks of importers about the record that a user should know.
 	Notes  []Note
 	Origin Origin
-	// Extra holds recorded keys without a field of their own (native format only); unknown
-	// keys of a nested object are in an object under that object's key.
+	// Extra holds recorded keys without a field of their own (native format only); those of
+	// a nested object are under its key.
 	Extra map[string]json.RawMessage
 }
 
@@ -52,9 +52,9 @@ type Note struct {
 	Text    string `json:"text"`
 }
 
-// NoteUnknownCall is the code of the note that a rollout has tool results for calls that no
-// message made. Validate accepts such results if the note is present: the recorder saw the
-// requests of a harness and holds the ids that the model saw.
+// NoteUnknownCall is the note code for tool results that answer calls which no message
+// made. Validate accepts them then: the recorder saw what a harness sent, and holds the ids
+// that the model saw.
 const NoteUnknownCall = "unknown_call"
 
 // Turn is one model call.
@@ -84,14 +84,13 @@ type Turn struct {
 	// changed within the turn, Versions has the runs and Version is that of the first.
 	Version *int32
 	// Versions are the runs of policy versions over Output, by ascending From, the first
-	// with From 0. nil means that Version holds for the whole turn.
+	// from 0; nil = Version holds for the whole turn.
 	Versions []VersionRun
 	// Sampling holds the sampling settings requested of the engine, nil unknown.
 	Sampling *Sampling
-	// Incomplete says why the recorded tokens of the turn differ from what was sampled (the
-	// usage counts another number of tokens than the ids recorded, log probabilities that
-	// are no numbers); "" means that they do not differ. An incomplete turn is context for
-	// later turns and is never trained.
+	// Incomplete says why the recorded tokens are not what was sampled (usage counts other
+	// tokens than the ids recorded, log probabilities are not numbers); "" = they are. An
+	// incomplete turn is context for later turns and is never trained.
 	Incomplete string
 	Agent      string // name of the calling agent, "" if there is only one
 	// Extra holds recorded keys without a field of their own: unknown keys of the native
@@ -99,8 +98,8 @@ type Turn struct {
 	Extra map[string]json.RawMessage
 }
 
-// VersionRun is a run of output tokens sampled by one policy version. It begins at token
-// From of Turn.Output (0-based) and ends where the next run begins.
+// VersionRun is a run of output tokens sampled by one policy version, from token From of
+// Turn.Output (0-based) to the next run.
 type VersionRun struct {
 	From    int
 	Version int32
@@ -147,9 +146,8 @@ func (r *Rollout) TemperatureAt(i int) *float32 {
 }
 
 // PromptIDs stores a captured prompt against an earlier turn, so that the turns of a
-// growing conversation share memory for the ids they have in common. The prompt is the
-// first Keep ids of turn Base (its prompt and output), followed by Add. The zero value
-// means not captured.
+// growing conversation need memory for the distinct ids only: the full ids (prompt and
+// output) of turn Base, cut to Keep, followed by Add. The zero value means not captured.
 type PromptIDs struct {
 	Base Index // earlier turn; not set if Keep is 0
 	Keep int
@@ -279,7 +277,7 @@ type StepScore struct {
 // Vote is one answer of a judge.
 type Vote struct {
 	Text   string   `json:"text,omitempty"`
-	Score  *float64 `json:"score,omitempty"` // nil = the answer could not be parsed, or the call failed
+	Score  *float64 `json:"score,omitempty"` // nil = not parsed, or the call failed
 	Error  string   `json:"error,omitempty"`
 	Millis int64    `json:"latency_ms,omitempty"`
 	Tokens int      `json:"tokens,omitempty"`

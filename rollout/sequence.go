@@ -45,8 +45,8 @@ type Identity struct {
 	Rollout     string
 	Group       string
 	SampleIndex int // 0-based order inside the rollout
-	// FirstTurn and LastTurn are the first and last turn whose sampled tokens belong to the
-	// sequence; both −1 if there are none.
+	// FirstTurn and LastTurn bound the turns whose sampled tokens it holds; both −1 if
+	// there are none.
 	FirstTurn, LastTurn int
 	// FirstStep and LastStep are the agent steps of those turns.
 	FirstStep, LastStep int
@@ -55,10 +55,9 @@ type Identity struct {
 }
 
 // Sequence is one linear token sequence, a struct of arrays. IDs, Source, Flags and Turn
-// have one entry per token; Logprob, Version, Weight and Credit have one entry per token or
-// are nil ("not computed"). Columns are shared between sequences and must not be changed.
-// Columns.Sequence builds a Sequence, Slice cuts one, WithWeight and WithCredit add a
-// column.
+// have one entry per token; Logprob, Version, Weight and Credit are nil ("not computed") or
+// have one entry per token. Columns are shared between sequences and must not be changed.
+// Columns.Sequence builds one, Slice cuts one, WithWeight and WithCredit add a column.
 type Sequence struct {
 	IDs    []TokenID
 	Source []int32 // index into Rollout.Messages, −1 = scaffold, or a captured prompt that no template explains
@@ -73,7 +72,7 @@ type Sequence struct {
 	Identity
 }
 
-// Columns are the columns from which Columns.Sequence builds a Sequence.
+// Columns are the parts of a Sequence.
 type Columns struct {
 	IDs     []TokenID
 	Source  []int32
@@ -83,9 +82,9 @@ type Columns struct {
 	Version []int32   // nil = not recorded
 }
 
-// Sequence builds a sequence from the columns. It keeps the columns, which must not be
-// changed afterwards. It checks the invariants of tokens from index checked on; the caller
-// vouches for those before, such as a beginning shared with an earlier sequence.
+// Sequence builds a sequence from the columns, which it keeps and which must not be changed
+// afterwards. It checks them from token checked on; those before are known to hold the
+// invariants, such as a beginning shared with an earlier sequence.
 func (c Columns) Sequence(id Identity, checked int) (Sequence, error) {
 	s := Sequence{IDs: c.IDs, Source: c.Source, Flags: c.Flags, Turn: c.Turn, Logprob: c.Logprob, Version: c.Version, Identity: id}
 	if err := s.columns(); err != nil {
@@ -183,8 +182,7 @@ func cut[T any](column []T, from, to int) []T {
 	return column[from:to:to]
 }
 
-// WithWeight returns s with loss weights w, which are kept, not copied. The error is
-// KindInput if the lengths differ.
+// WithWeight returns s with loss weights w, which are kept, not copied.
 func (s *Sequence) WithWeight(w []float32) (Sequence, error) {
 	out := *s
 	if len(w) != len(s.IDs) {
@@ -194,8 +192,7 @@ func (s *Sequence) WithWeight(w []float32) (Sequence, error) {
 	return out, nil
 }
 
-// WithCredit returns s with credits c, which are kept, not copied. The error is KindInput
-// if the lengths differ.
+// WithCredit returns s with credits c, which are kept, not copied.
 func (s *Sequence) WithCredit(c []float32) (Sequence, error) {
 	out := *s
 	if len(c) != len(s.IDs) {

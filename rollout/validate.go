@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// Validate reports every fault of r at once, as errors.Join of located KindInput errors: a
-// missing id, a message without a role, a message marked sampled that no policy can sample,
-// a tool result without a call (see NoteUnknownCall), duplicate ids, turns and contexts
-// that refer to messages out of range, token columns of unequal length, values that no row
-// can hold (log probabilities and scores that are not finite, bytes that are not UTF-8,
-// metadata that is not JSON) and a status that contradicts the outcome. It never changes r.
+// Validate reports every fault of r at once (errors.Join of located KindInput errors): a
+// missing id, messages without a role, sampled marks on messages that no policy can sample,
+// tool results without a call (see NoteUnknownCall), duplicate ids, turns and contexts that
+// point outside, token columns of unequal length, values that no row can hold (log
+// probabilities and scores that are not finite, bytes that are not UTF-8, metadata that is
+// not JSON) and a status that contradicts the outcome. It never changes r.
 func (r *Rollout) Validate() error {
 	if r == nil {
 		return nilRollout()
@@ -28,14 +28,14 @@ func (r *Rollout) Validate() error {
 type validator struct {
 	r     *Rollout
 	errs  []error
-	calls bool // the rollout has NoteUnknownCall: results of unknown calls are accepted
+	calls bool // results of unknown calls are accepted
 }
 
-// fault records a fault without a suggested fix.
-func (v *validator) fault(w Where, format string, args ...any) { v.mendable("", w, format, args...) }
+// fault records a fault without a fix.
+func (v *validator) fault(w Where, format string, args ...any) { v.fixable("", w, format, args...) }
 
-// mendable records a fault with a suggested fix.
-func (v *validator) mendable(fix string, w Where, format string, args ...any) {
+// fixable records a fault with a suggested fix.
+func (v *validator) fixable(fix string, w Where, format string, args ...any) {
 	w.Rollout = v.r.ID
 	v.errs = append(v.errs, Errorf(KindInput, w, format, args...).WithFix("%s", fix))
 }
@@ -107,7 +107,7 @@ func (v *validator) message(i int, calls map[string]bool) {
 		own[c.ID], calls[c.ID] = true, true
 	}
 	if m.Role == RoleTool && m.ToolCallID != "" && !calls[m.ToolCallID] && !v.calls {
-		v.mendable("record the call, or take the tool_call_id away where none was made", at, "the tool result answers call %q, which no earlier message made", m.ToolCallID)
+		v.fixable("record the call, or take the tool_call_id away where none was made", at, "the tool result answers call %q, which no earlier message made", m.ToolCallID)
 	}
 }
 
@@ -121,7 +121,7 @@ func (v *validator) turns() {
 		case t.Message < -1 || t.Message >= len(v.r.Messages):
 			v.fault(at, "the turn names message %d of %d", t.Message, len(v.r.Messages))
 		case t.Message == -1 && t.Output == nil:
-			v.mendable("take the turn out where nothing was sampled, and let the rollout's status say how it ended", at, "the turn has neither a message nor output ids")
+			v.fixable("take the turn out where nothing was sampled, and let the rollout's status say how it ended", at, "the turn has neither a message nor output ids")
 		case t.Message >= 0:
 			if role := v.r.Messages[t.Message].Role; role != RoleAssistant {
 				v.fault(at, "the turn's message %d has role %q, expected assistant", t.Message, role)
@@ -280,9 +280,8 @@ func (v *validator) ending() {
 	}
 }
 
-// scores checks the scored steps. A score for a step without a turn would enter the
-// comparison of steps without a token to train; in a dump that counts steps from 1, every
-// score would belong to the wrong step.
+// scores checks the scored steps. A score without a turn would enter the comparison of
+// steps without a token to train, and scores of steps counted from 1 would all be shifted.
 func (v *validator) scores() {
 	r := v.r
 	if len(r.Steps) == 0 {

@@ -86,8 +86,7 @@ func run(lock, file string, check bool) error {
 	return nil
 }
 
-// notices returns the list of crates, followed by each licence text once, with the crates
-// that have it.
+// notices returns the crates, and each licence text once with its crates.
 func notices(crates []string) ([]byte, error) {
 	home, err := os.UserHomeDir()
 	if err != nil {

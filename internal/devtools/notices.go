@@ -73,8 +73,7 @@ func run(pkg, file string, check bool) error {
 	return nil
 }
 
-// notices returns the list of modules, followed by each licence text once, with the modules
-// that have it.
+// notices returns the modules, and each licence text once with its modules.
 func notices(pkg string) ([]byte, error) {
 	modules := map[string]bool{} // path and version
 	of := map[string][]string{}  // modules by licence text
@@ -216,8 +215,7 @@ func inReadme(dir, name string, of map[string][]string) bool {
 	return true
 }
 
-// add records that a text applies to who. Texts that differ only in line ends or
-// surrounding blank lines are equal.
+// add records that a text applies to who; line ends and outer blank lines do not matter.
 func add(of map[string][]string, text, who string) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n")) + "\n"
 	if !slices.Contains(of[text], who) {

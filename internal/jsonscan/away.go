@@ -39,9 +39,9 @@ func (a *Away) StringPart(b []byte) (n int, closed bool, err error) {
 	return n, closed, err
 }
 
-// NumbersEnd returns the length of the list of finite numbers at the start of b, which
-// lacks its opening bracket; the length includes the closing one. It returns 0 if there is
-// no such list; cut reports whether that may be because b ends too early.
+// NumbersEnd returns the length of the list of finite numbers at the start of b, without
+// its opening bracket and with the closing one; 0 if there is none, with cut set if b may
+// end too early.
 func NumbersEnd(b []byte) (n int, cut bool) {
 	d := Doc{src: b}
 	return d.packed(skipSpace(b, 0))

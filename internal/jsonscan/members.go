@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Get returns the member with the key, the last one if it occurs twice, as most readers do.
-// It returns an absent value if v is not an object.
+// Get returns the member with the key, the last one if it occurs twice, as most readers do;
+// absent if there is none.
 func (v Value) Get(key string) Value {
 	if v.n.kind != Object {
 		return Value{}
@@ -87,8 +87,7 @@ func (v Value) First() Value {
 	return Value{}
 }
 
-// Pair returns the elements of a two-element list; ok is false for other values and for two
-// numbers.
+// Pair returns the elements of a two-element list that are not both numbers.
 func (v Value) Pair() (a, b Value, ok bool) {
 	if v.n.kind != Array || v.n.flags&flagPacked != 0 || v.i+1 == v.n.next {
 		return Value{}, Value{}, false
@@ -144,8 +143,8 @@ func (v Value) Len() int {
 	return n
 }
 
-// Within returns the number of keys and values inside v at any depth, not counting those in
-// lists of numbers.
+// Within returns the number of keys and values in v at any depth, except in lists of
+// numbers.
 func (v Value) Within() int {
 	if v.d == nil || v.n.kind < Array {
 		return 0

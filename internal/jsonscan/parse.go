@@ -345,8 +345,8 @@ const (
 	highBits = 0x8080808080808080
 )
 
-// escaped returns a word whose lowest set high bit marks the first of eight bytes that
-// needs an escape in a JSON string; higher bits may be wrong.
+// escaped marks the first of eight bytes that needs an escape in a JSON string by its high
+// bit; higher bits may be wrong.
 func escaped(w uint64) uint64 {
 	quote, slash := w^(lowBits*'"'), w^(lowBits*'\\')
 	return ((quote-lowBits)&^quote | (slash-lowBits)&^slash | (w-lowBits*0x20)&^w) & highBits

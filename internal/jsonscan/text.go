@@ -142,8 +142,8 @@ func findLone(b []byte, last bool) (n int, found bool) {
 	return n, false
 }
 
-// appendUnescaped decodes b and returns how much of b it decoded: it stops before an escape
-// that may be cut off, unless b is the last part.
+// appendUnescaped decodes b, up to an escape that may be cut off unless b is the last part,
+// and returns how much of b it decoded.
 func appendUnescaped(out, b []byte, last bool) ([]byte, int) {
 	whole := len(b)
 	for {

@@ -13,9 +13,8 @@ import (
 )
 
 // Load reads a model folder with the named tokenizer engine, "" for the default one.
-// template is the name of a chat template in the folder or, if it has a dot or a path
-// separator, a file to use instead; "" uses the folder's templates for rollouts with and
-// without tools.
+// template is the name of a chat template in it or, with a dot or a path separator, a file
+// to use instead; "" uses those for rollouts with and without tools.
 func Load(dir, template, engine string) (*tokenize.Model, error) {
 	load, err := EngineOf(cmp.Or(engine, "bpe"))
 	if err != nil {

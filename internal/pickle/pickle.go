@@ -287,8 +287,8 @@ func isBatch(state any) bool {
 	return ok && m["batch_dict"] != nil && m["batch_size"] != nil
 }
 
-// object pushes the result of a constructor call: an Object with the class name, but a
-// dictionary for an ordered dictionary and the state for a SkyRL training batch.
+// object pushes an Object for a constructor call, but a dictionary for an ordered
+// dictionary and the state for a SkyRL training batch.
 func (u *unpickler) object(callee, args any) {
 	o, ok := callee.(Object)
 	if list, _ := args.([]any); len(list) == 2 && isBatch(list[1]) {

@@ -123,8 +123,8 @@ func (d *decoder) raw(v jsonscan.Value, m map[string]json.RawMessage) json.RawMe
 	return e.b
 }
 
-// recorded reports whether v is a non-empty list of ids or log probabilities. It counts the
-// entries against Limits.Tokens and adds a note for an empty list.
+// recorded reports whether v is a non-empty list of ids or log probabilities; it counts the
+// entries and notes an empty list.
 func (d *decoder) recorded(v jsonscan.Value, at string) bool {
 	if v.Kind() != jsonscan.Array {
 		d.want(v, at, "a list")

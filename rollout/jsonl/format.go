@@ -58,7 +58,7 @@ var rolloutObject = newObject(rolloutExtra,
 		}
 		return &r.Outcome
 	}, outcomeObject, rolloutExtra),
-	value("status", func(r *rollout.Rollout) *rollout.Status { return &r.Status }, words[rollout.Status]()),
+	value("status", func(r *rollout.Rollout) *rollout.Status { return &r.Status }, enumCodec[rollout.Status]()),
 	filled("exit_status", func(r *rollout.Rollout) *string { return &r.ExitStatus }),
 	inner("failure", true, func(r *rollout.Rollout) *rollout.Failure {
 		r.Failure = &rollout.Failure{}
@@ -92,17 +92,17 @@ func outcomeOf(r *rollout.Rollout) *rollout.Outcome { return &r.Outcome }
 var outcomeObject = newObject(nil,
 	pointer("resolved", func(o *rollout.Outcome) **bool { return &o.Resolved }, booleans),
 	pointer("reward", func(o *rollout.Outcome) **float64 { return &o.Reward }, floats),
-	value("verdict", func(o *rollout.Outcome) *rollout.Verdict { return &o.Verdict }, words[rollout.Verdict]()),
+	value("verdict", func(o *rollout.Outcome) *rollout.Verdict { return &o.Verdict }, enumCodec[rollout.Verdict]()),
 	value("reason", func(o *rollout.Outcome) *string { return &o.Reason }, texts),
 	pointer("submission", func(o *rollout.Outcome) **string { return &o.Submission }, texts),
 )
 
 var stepObject = newObject(func(s *rollout.StepScore) *raws { return &s.Extra },
 	always("step", func(s *rollout.StepScore) *int { return &s.Step }, integers),
-	forgotten("score", func(s *rollout.StepScore) **float64 { return &s.Score }, floats),
+	optional("score", func(s *rollout.StepScore) **float64 { return &s.Score }, floats),
 	list("votes", func(s *rollout.StepScore) *[]rollout.Vote { return &s.Votes }, func(*Limits) int { return 0 }, newObject(nil,
 		value("text", func(v *rollout.Vote) *string { return &v.Text }, texts),
-		forgotten("score", func(v *rollout.Vote) **float64 { return &v.Score }, floats),
+		optional("score", func(v *rollout.Vote) **float64 { return &v.Score }, floats),
 		value("error", func(v *rollout.Vote) *string { return &v.Error }, texts),
 		value("latency_ms", func(v *rollout.Vote) *int64 { return &v.Millis }, int64s),
 		value("tokens", func(v *rollout.Vote) *int { return &v.Tokens }, integers),

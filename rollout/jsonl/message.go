@@ -29,8 +29,8 @@ var messageObject = func() *object[rollout.Message] {
 	return o
 }()
 
-// reasoning is the field for the thinking text under one of its keys. Only the first key
-// ("reasoning") is written. A "thinking" that is not a string is a setting, not text.
+// reasoning is the thinking text under one of its keys; only the first key is written. A
+// "thinking" that is not a string is a setting.
 func reasoning(key string, written bool) field[rollout.Message] {
 	f := filled(key, func(m *rollout.Message) *string { return &m.Reasoning })
 	read := f.read
@@ -47,7 +47,7 @@ func reasoning(key string, written bool) field[rollout.Message] {
 }
 
 func sampledField() field[rollout.Message] {
-	f := always("sampled", func(m *rollout.Message) *rollout.Sampled { return &m.Sampled }, words[rollout.Sampled]())
+	f := always("sampled", func(m *rollout.Message) *rollout.Sampled { return &m.Sampled }, enumCodec[rollout.Sampled]())
 	write := f.write
 	f.write = func(e *encoder, m *rollout.Message, at string) bool {
 		return (m.Sampled != rollout.SampledUnknown || m.Role == rollout.RoleAssistant) && write(e, m, at)

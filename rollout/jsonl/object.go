@@ -171,8 +171,8 @@ var (
 	booleans = codec[bool]{(*decoder).boolean, func(e *encoder, x bool, _ string) { e.b = strconv.AppendBool(e.b, x) }}
 )
 
-// words is the codec of an enum, written as its name.
-func words[V interface {
+// enumCodec is the codec of an enum, written as its name.
+func enumCodec[V interface {
 	MarshalText() ([]byte, error)
 }, P interface {
 	*V
@@ -252,8 +252,8 @@ func pointer[T, V any](key string, of func(*T) **V, c codec[V]) field[T] {
 		}}
 }
 
-// forgotten is a pointer field that reads null as absent, without keeping it in Extra.
-func forgotten[T, V any](key string, of func(*T) **V, c codec[V]) field[T] {
+// optional is a pointer field that reads null as absent, without keeping it in Extra.
+func optional[T, V any](key string, of func(*T) **V, c codec[V]) field[T] {
 	f := pointer(key, of, c)
 	read := f.read
 	f.own, f.read = true, func(d *decoder, t *T, v jsonscan.Value, at string) bool { return read(d, t, v, at) || true }

@@ -144,8 +144,8 @@ func (d *decoder) rollout(v jsonscan.Value) (*rollout.Rollout, error) {
 	return r, nil
 }
 
-// assumeSampled sets Sampled for assistant messages without a sampled mark: those of
-// recorded turns and, if the record has neither turns nor marks, all of them.
+// assumeSampled sets Sampled of unmarked replies: those of turns or, without turns and
+// marks, all.
 func (d *decoder) assumeSampled(r *rollout.Rollout) {
 	for i := range r.Turns {
 		if m := r.Turns[i].Message; m >= 0 && m < len(r.Messages) && !d.marked[m] && r.Messages[m].Role == rollout.RoleAssistant {

@@ -92,7 +92,7 @@ func column[V any](key string, of func(*rollout.Turn) *[]V, read func(*decoder, 
 }
 
 // readPrompt reads a prompt stored against an earlier turn, or plain ids, which are stored
-// against an earlier turn once the whole turn is read.
+// against one once the turn is read.
 func readPrompt(d *decoder, t *rollout.Turn, v jsonscan.Value, at string) bool {
 	switch v.Kind() {
 	case jsonscan.Array:

@@ -13,8 +13,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// claude returns a record of a Claude Code session with the given kind, uuid, parent and
-// further members.
+// claude returns a record of a Claude Code session.
 func claude(kind, uuid, parent, rest string) string {
 	p := `"` + parent + `"`
 	if parent == "" {
@@ -70,8 +69,8 @@ var claudeSession = lines(
 	`{"type":"file-history-snapshot","messageId":"m","snapshot":{},"isSnapshotUpdate":false}`,
 	claude("user", "u1", "", said("user", `"q"`)),
 	claude("attachment", "t1", "u1", `"attachment":{"type":"todo_reminder"}`),
-	// One response in three records, with parallel calls; the parent of the first call's
-	// result is the record of that call.
+	// One response in three records, with parallel calls: the parent of the first result is
+	// its call's record.
 	claude("assistant", "a1", "t1", reply("m1", `{"type":"thinking","thinking":"hm","signature":"x"}`, "null")),
 	claude("assistant", "a2", "a1", reply("m1", use("c1"), "null")),
 	claude("user", "r1", "a2", result("c1")),
@@ -79,7 +78,7 @@ var claudeSession = lines(
 	claude("assistant", "a3", "a2", reply("m1", use("c2"), `"tool_use"`)),
 	claude("user", "r2", "a3", result("c2")),
 	claude("assistant", "a4", "r2", reply("m2", `{"type":"text","text":"first answer"}`, `"end_turn"`)),
-	// The user took the prompt back and asked differently.
+	// The prompt was taken back and asked differently.
 	claude("user", "u2", "r2", said("user", `"again"`)),
 	claude("assistant", "e1", "u2", `"isApiErrorMessage":true,"message":{"id":"e","model":"<synthetic>","role":"assistant","content":[{"type":"text","text":"API Error"}]}`),
 	claude("assistant", "a5", "e1", reply("m3", `{"type":"text","text":"half an ans"}`, "null")),
@@ -133,8 +132,7 @@ func TestClaudeCodeKeepsRecords(t *testing.T) {
 	}
 }
 
-// Replies after /clear did not see what it cleared, although the later records have the
-// cleared ones as ancestors.
+// Replies after /clear did not see what it cleared, although the records continue from it.
 func TestClaudeCodeBeginsAnewAfterClear(t *testing.T) {
 	r := one(t, "s.jsonl", lines(
 		claude("user", "u1", "", said("user", `"q"`)), claude("assistant", "a1", "u1", reply("m1", `{"type":"text","text":"a"}`, `"end_turn"`)),
@@ -316,7 +314,7 @@ func TestClaudeCodeContextsOfRandomSessions(t *testing.T) {
 		var recs []rec
 		var text, want []string
 		messages, first := 0, []int{} // first record of each reply
-		answered := map[int]int{}     // index of the message with the call → index of its result
+		answered := map[int]int{}     // message with the call → message with its result
 		add := func(kind string, parent int, rest string, message int) {
 			p := ""
 			if parent >= 0 {

@@ -64,7 +64,7 @@ func (fr *fileReader) archive() error {
 	return nil
 }
 
-// member parses an archive member that holds one value, and passes it to use.
+// member passes the one value of an archive member to use.
 func (fr *fileReader) member(a *source.Archive, i int, use func(v format.Value) error) error {
 	in, err := a.Open(i)
 	if err != nil {
@@ -103,8 +103,8 @@ func (fr *fileReader) member(a *source.Archive, i int, use func(v format.Value) 
 // journals holds the folders of live journals that were read.
 type journals map[string]bool
 
-// journal reads the folder of a live journal, given one of its segments; later segments of
-// the folder are skipped, because sessions continue across segments.
+// journal reads the folder that contains a segment of a live journal, once: sessions
+// continue across segments.
 func (fr *fileReader) journal() error {
 	if fr.Path != fr.Name || filepath.Ext(fr.Name) != live.Extension {
 		return rollout.Errorf(rollout.KindInput, fr.Where, "a journal cannot be read from a stream, an archive or a compressed file").WithFix("unpack it, and name its folder")

@@ -60,9 +60,9 @@ type callRun struct {
 	reader       *fileReader
 }
 
-// collect adds r to the current run of calls if Options.JoinCalls is set, and reports
-// whether it did. Calls belong to one run while their files are in the same folder and
-// their first user message is the same.
+// collect takes a call if Options.JoinCalls is set, and reports whether it did. Calls
+// belong together while their files are in one folder and the first user message is the
+// same.
 func (fr *fileReader) collect(r *rollout.Rollout) (bool, error) {
 	rd := fr.r
 	if !fr.Joins() {

@@ -224,8 +224,7 @@ func TestEventsThatAreNotTheModels(t *testing.T) {
 	require.Equal(t, "ls", r.Messages[1].Content)
 }
 
-// TestWhatIsNoEvent: a value that is no event gets a note among events; alone it gives no
-// rollout.
+// TestWhatIsNoEvent: it gets a note among events; alone it gives no rollout.
 func TestWhatIsNoEvent(t *testing.T) {
 	v0, sdk := `{"source":"user","action":"message","args":{"content":"Q"}}`, `{"id":"q","source":"user","kind":"MessageEvent","llm_message":{"role":"user","content":"Q"}}`
 	output := func(history string) string {
@@ -262,7 +261,7 @@ func TestWhatIsNoEvent(t *testing.T) {
 	require.Equal(t, "1 1", out[0].Messages[1].ToolCalls[0].ID+" "+out[0].Messages[2].ToolCallID)
 }
 
-// TestNotesOfABadRecord: notes of a skipped record are dropped with it.
+// TestNotesOfABadRecord: they are dropped with it.
 func TestNotesOfABadRecord(t *testing.T) {
 	out, report, err := read(t, "x.jsonl", `{"messages":[{"role":"assistant","content":"a","refusal":"no"},{"role":3}]}
 {"messages":[{"role":"user","content":"a"}]}`, traj.Options{})

@@ -71,7 +71,7 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	}
 	rd.report.Rollouts++
 	rd.report.Formats[here.Format]++
-	if rd.report.Joined > joined { // an outcome goes to one rollout, so this one must be read again
+	if rd.report.Joined > joined { // an outcome goes to one rollout: read it again
 		remember(fr, nil)
 	} else {
 		m := places.Place{ID: r.ID, Group: r.Group, Index: r.Index}
@@ -91,7 +91,7 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	return nil
 }
 
-// repeats reports whether r equals an earlier rollout, and counts it in the report if so.
+// repeats reports whether r equals an earlier rollout, and counts it.
 func (fr *fileReader) repeats(r *rollout.Rollout, here rollout.Origin) bool {
 	rd := fr.r
 	d := format.Digest(r.Messages)
@@ -107,9 +107,8 @@ func (fr *fileReader) repeats(r *rollout.Rollout, here rollout.Origin) bool {
 	return true
 }
 
-// markPromptUnknown marks the turns of a record that begins with a reply. A model is never
-// called with an empty prompt, so the prompt was not recorded: the first turn and all later
-// turns with the plain history as context get an unknown context.
+// markPromptUnknown marks the plain contexts of a record that begins with a reply as
+// unknown: a model is never called without a prompt, so the record lacks it.
 func markPromptUnknown(r *rollout.Rollout) {
 	plain := func(t *rollout.Turn) bool {
 		return t.Context.Parts == nil && !t.Context.Unknown && !t.Prompt.Captured()
@@ -170,7 +169,7 @@ func compactPrompts(turns []rollout.Turn) {
 }
 
 // addGivenSystem inserts Options.System before the messages of a rollout without a system
-// prompt. Recorded calls stay as they are: their request is complete.
+// prompt. A recorded call is complete.
 func (fr *fileReader) addGivenSystem(r *rollout.Rollout) error {
 	text := fr.r.opt.System
 	if text == "" || fr.OfCall() || len(r.Messages) == 0 {
@@ -227,9 +226,9 @@ func samplingOfCall(c *rollout.Rollout) *rollout.Sampling {
 	return &own
 }
 
-// compareSampling compares the sampling settings of the turns of a run, and adds a note for
-// the first turn that differs from turn 0. If temperatures differ, each turn keeps its own
-// and the rollout has none. Seeds are not compared: they usually differ.
+// compareSampling notes the first turn whose sampling settings differ from turn 0. If
+// temperatures differ, each turn keeps its own and the rollout has none. Seeds usually
+// differ.
 func compareSampling(r *rollout.Rollout) {
 	settings := func(i int) (s rollout.Sampling) {
 		if r.Turns[i].Sampling != nil {

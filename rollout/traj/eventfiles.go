@@ -14,10 +14,10 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/openhands"
 )
 
-// eventName matches the files in which OpenHands keeps the events of a conversation, one
-// per file in a folder: events/event-00012-<id>.json (agent SDK, with base_state.json
-// beside the folder) or events/12.json (V0). The files of a folder are one rollout, in the
-// order of their numbers. V0 also keeps pages of events, event_cache/0-25.json.
+// eventName matches the event files in an OpenHands conversation's folder:
+// events/event-00012-<id>.json (agent SDK, base_state.json beside the folder) or
+// events/12.json (V0). The files of a folder are one rollout, in the order of their
+// numbers. V0 also keeps pages of events, event_cache/0-25.json.
 var eventName = regexp.MustCompile(`^(?:event-)?(\d+)(?:-.*)?\.json$`)
 
 const pageFolder = "event_cache"
@@ -37,9 +37,9 @@ type eventFiles struct {
 	files  []eventFile
 }
 
-// collectEvent collects an event that is a file of its own, and reports whether the event
-// is handled. A second event from the same file shows that the file is a list of events;
-// collectEvent then takes the first one out of the collection and reads it as a record.
+// collectEvent takes an event that is a file of its own, and reports whether it did. A
+// second event shows that the file is a list of events; the first one is then taken back
+// and read as a record.
 func (fr *fileReader) collectEvent(v format.Value) (bool, error) {
 	rd := fr.r
 	name := filepath.ToSlash(fr.Name)
@@ -79,9 +79,8 @@ func (fr *fileReader) collectEvent(v format.Value) (bool, error) {
 	return true, nil
 }
 
-// leaveEvents ends the current folder of events if the named file is in another folder.
-// Pages are ignored if their events folder is next: they hold only full pages of the same
-// events.
+// leaveEvents ends the folder of events if the named file is in another folder. Pages hold
+// only full pages of the events beside them, so they are ignored if the events follow.
 func (rd *Reader) leaveEvents(name string) error {
 	folder := path.Dir(filepath.ToSlash(name))
 	if rd.events == nil || rd.events.folder == folder {

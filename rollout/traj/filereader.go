@@ -27,8 +27,8 @@ type fileReader struct {
 	rows        bool   // its records are rows of a table
 	key         string // key of the current record in a table of records
 	joined      bool   // emits a run of joined calls
-	// unrecognized holds errors for values of unknown format before the first record, in a
-	// file that the user did not name.
+	// unrecognized holds errors about values before the first record, if the user did not
+	// name the file.
 	unrecognized []*rollout.Error
 }
 

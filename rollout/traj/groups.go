@@ -46,7 +46,7 @@ func (x *registry) identify(r *rollout.Rollout, rel string, at rollout.Origin) {
 			r.ID = id
 			return
 		}
-		if id = at.File + "#" + strconv.Itoa(at.Index); n > 1 { // files of the same relative path below different folders
+		if id = at.File + "#" + strconv.Itoa(at.Index); n > 1 { // equal paths below different folders
 			id += "@" + strconv.Itoa(n)
 		}
 	}
@@ -122,7 +122,7 @@ func (x *registry) group(r *rollout.Rollout) error {
 	return nil
 }
 
-// promptKey returns a group key that digests the messages before the first sampled one.
+// promptKey returns a digest of the messages before the first sampled one.
 func promptKey(r *rollout.Rollout) string {
 	n := 0
 	for n < len(r.Messages) && (r.Messages[n].Role != rollout.RoleAssistant || r.Messages[n].Sampled != rollout.SampledByPolicy) {

@@ -18,10 +18,9 @@ type Importer struct {
 	// Match reports whether a record has this format. It must be true for every record of
 	// the format and false for all others.
 	Match func(record json.RawMessage) bool
-	// Read returns the rollouts of a record; it may return none. Their Origin is filled in,
-	// an Index of 0 counts as not recorded, and an empty or repeated id is replaced. If
-	// Read returns an error, the record is skipped and the error is located and listed. The
-	// bytes are valid only during the call.
+	// Read returns the rollouts of a record, if any. Their Origin is filled in, an Index of
+	// 0 counts as not recorded, and an empty or repeated id is replaced. An error skips the
+	// record and is listed with its location. The bytes are valid only during the call.
 	Read func(record json.RawMessage) ([]*rollout.Rollout, error)
 }
 
@@ -48,9 +47,9 @@ func (x *Importer) emit(in *format.File, v format.Value) error {
 	return nil
 }
 
-// ReadAll reads a stream to its end, like NewReader and All, and returns the rollouts in
-// memory; it leaves nothing to close. With OnErrorSkip, failures are in the Report; with
-// OnErrorStop, the first failure is returned with the rollouts before it.
+// ReadAll reads a stream to its end, like NewReader and All, and leaves nothing to close.
+// With OnErrorSkip failures are in the Report; with OnErrorStop the first is returned with
+// the rollouts before it.
 func ReadAll(in io.Reader, name string, opt Options) ([]*rollout.Rollout, *Report, error) {
 	r, err := NewReader(in, name, opt)
 	if err != nil {

@@ -218,8 +218,7 @@ func TestOneRuleForNative(t *testing.T) {
 		_, _, err := read(t, "x.jsonl", text, stop)
 		require.ErrorContains(t, err, want, text)
 	}
-	// Keys that are not read and not refused are named in a note, also for joined calls and
-	// for records inside a record.
+	// Other keys are named in a note, also of joined calls and of records in a record.
 	const reply = `"response":{"choices":[{"message":` + a + `}]}`
 	for text, want := range map[string]string{
 		`{"messages":[` + q + `,` + a + `],"status":"completed","model":"m"}`:                                                                                   "has status as",

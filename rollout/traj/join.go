@@ -63,9 +63,8 @@ func (rd *Reader) unmatched() {
 	sort.Strings(rd.report.Unmatched)
 }
 
-// withLikeID returns name, with a hint if a rollout without a reward has that id, or an id
-// that contains name or is contained in it: often they differ only by a path or an
-// extension.
+// withLikeID returns name with a hint at a rollout without a reward whose id contains the
+// name, or the reverse: often only a path or an extension differs.
 func (rd *Reader) withLikeID(name string) string {
 	for _, id := range rd.report.Unrewarded {
 		if id == name {
@@ -78,6 +77,5 @@ func (rd *Reader) withLikeID(name string) string {
 	return name
 }
 
-// alikeBytes is the minimum length of a name for such a hint; shorter names occur in others
-// by chance.
+// alikeBytes is the minimum length of a name for such a hint.
 const alikeBytes = 4

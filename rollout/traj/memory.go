@@ -25,8 +25,7 @@ type fileMemory struct {
 	places.List
 }
 
-// remember records the place of a rollout; a nil place means that the current record must
-// be read again.
+// remember records the place of a rollout, nil if its record must be read again.
 func remember(fr *fileReader, what *places.Place) {
 	rd := fr.r
 	if rd.kept == nil || fr.imp == nil {
@@ -45,8 +44,8 @@ func remember(fr *fileReader, what *places.Place) {
 	f.Add(line, what)
 }
 
-// skipsPast reports whether all rollouts of a line (or of a file, for line 0) are past, and
-// if so updates the registry as if they had been read. Lines must come in order.
+// skipsPast reports whether all rollouts of a line (0: of a file) are past, and if so
+// continues as if they had been read. Lines must come in order.
 func skipsPast(fr *fileReader, line int) bool {
 	rd := fr.r
 	if rd.past == nil || fr.fold != nil || line > 0 && fr.imp == nil {
@@ -83,7 +82,7 @@ func (s *Source) Memory() ([]byte, error) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "traj.Source"}, "nothing was read yet").WithFix("make it with NewSource, and read all its rollouts")
 	}
 	m := memory{Report: *s.report, Files: s.kept}
-	s.kept, s.told = nil, true
+	s.kept, s.memoryTaken = nil, true
 	for _, f := range m.Files {
 		f.Pack()
 	}
@@ -94,9 +93,9 @@ func (s *Source) Memory() ([]byte, error) {
 	return json.Marshal(&m)
 }
 
-// RolloutsBut is Rollouts for an input that an earlier Source has read; text is the Memory
-// of that Source. A record is not decoded if past is true for all its rollouts and decoding
-// is not needed to know them. Report returns the report of the earlier reading.
+// RolloutsBut is Rollouts for an input that an earlier Source has read, whose Memory is
+// text: a record is not decoded if past is true for all its rollouts and they can be
+// counted without. The Report is the earlier one.
 func (s *Source) RolloutsBut(ctx context.Context, text []byte, past func(id string) bool) iter.Seq2[*rollout.Rollout, error] {
 	var m memory
 	if json.Unmarshal(text, &m) != nil {
@@ -109,7 +108,7 @@ func (s *Source) RolloutsBut(ctx context.Context, text []byte, past func(id stri
 		m.Report.Errors = append(m.Report.Errors, err)
 	}
 	s.mu.Lock()
-	s.report, s.told = &m.Report, true
+	s.report, s.memoryTaken = &m.Report, true
 	s.mu.Unlock()
 	return s.rollouts(ctx, func(r *Reader) {
 		r.before, r.past = map[string]*fileMemory{}, past

@@ -88,8 +88,7 @@ func (n *node) mutants(root *node, path string, f func(what string, text []byte)
 	}
 }
 
-// viewOf returns the result of reading a text: what was said and trained, the notes, and
-// the number of skipped records.
+// viewOf returns what reading a text gives: what was said and trained, and what was noted.
 func viewOf(t *testing.T, name, text string) (said, noted string, skipped int64, empty bool) {
 	t.Helper()
 	out, report, err := read(t, name, text, traj.Options{})

@@ -25,8 +25,7 @@ type kitFile struct {
 
 func (f kitFile) lined() bool { return strings.HasSuffix(f.name, ".jsonl") }
 
-// reframed are other ways to write the records of a file. write returns the new file's name
-// and text, which holds each record the given number of times.
+// reframed are other ways to write the records of a file; each occurs `times` times.
 var reframed = []struct {
 	reason string
 	times  int

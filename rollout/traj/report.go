@@ -17,15 +17,15 @@ type Print struct {
 // folder.
 var neighbours = []string{"patch.diff", "meta.json", "../results.jsonl", "../base_state.json", "../results.json", "../result.json", "../verifier/reward.json", "../verifier/reward.txt"}
 
-// Fingerprint digests what Open would read from path (a file, a folder or a pattern),
-// without decompressing it. It leaves out the folder except, such as an output below the
-// input; "" leaves out nothing.
+// Fingerprint digests what Open would read from path, a file, a folder or a pattern,
+// without decompressing it. The folder except, such as an output below the input, is left
+// out; "" = none.
 func Fingerprint(path, except string) (Print, error) {
 	p, err := source.Fingerprint(path, except, neighbours)
 	return Print(p), err
 }
 
-// maxListed bounds the length of each list in a Report; the counts include everything.
+// maxListed bounds the lists of a Report; the counts continue.
 const maxListed = 1000
 
 // Report says what was read from the input and what was not.
@@ -33,8 +33,8 @@ type Report struct {
 	Files    int            // files and archive members looked at
 	Rollouts int            // rollouts returned
 	Formats  map[string]int // rollouts by format
-	// Incomplete counts the turns of the rollouts returned whose recorded tokens differ
-	// from what was sampled (rollout.Turn.Incomplete).
+	// Incomplete counts the turns among them whose recorded tokens are not what was sampled
+	// (rollout.Turn.Incomplete).
 	Incomplete int
 	// Skipped counts the failures that were skipped; Errors lists the first 1,000.
 	Skipped int
@@ -44,9 +44,8 @@ type Report struct {
 	Ignored      []Ignored
 	IgnoredCount int
 	// Unread lists the first 1,000 of the UnreadCount ignored files from which nothing was
-	// read: files beside a trajectory that were read, rewards, hidden files and files
-	// already read under another name are not listed. UnreadKinds counts Unread files by
-	// extension. Filled at the end.
+	// read at all, not as rewards or beside a trajectory either; hidden and repeated files
+	// are left out. UnreadKinds counts them by extension. Filled at the end.
 	Unread      []Ignored
 	UnreadCount int
 	UnreadKinds map[string]int

@@ -15,15 +15,14 @@ type Source struct {
 	paths []string
 	opt   Options
 
-	mu     sync.Mutex
-	report *Report
-	kept   map[string]*fileMemory
-	told   bool // Memory returned kept, so later readings keep nothing
+	mu          sync.Mutex
+	report      *Report
+	kept        map[string]*fileMemory
+	memoryTaken bool // Memory returned kept, so later readings keep nothing
 }
 
-// NewSource returns a Source of paths with the options of Open. Standard input is an error:
-// it can be read only once. So is setting OnError: failures are yielded, and the consumer
-// decides whether to continue.
+// NewSource returns a Source of paths with the options of Open. Standard input is refused:
+// it can be read only once. So is OnError: failures are yielded, and the consumer decides.
 func NewSource(paths []string, opt Options) (*Source, error) {
 	if slices.Contains(paths, "-") {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: "-"}, "standard input can be read only once, and this job reads its input twice").WithFix("write it to a file first")
@@ -44,9 +43,9 @@ func (s *Source) Rollouts(ctx context.Context) iter.Seq2[*rollout.Rollout, error
 	return s.rollouts(ctx, nil)
 }
 
-// rollouts reads the paths once. again, if not nil, sets up a reader that skips rollouts of
+// rollouts reads the paths once. setUp, if not nil, prepares a reader that skips rollouts of
 // an earlier reading.
-func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*rollout.Rollout, error] {
+func (s *Source) rollouts(ctx context.Context, setUp func(*Reader)) iter.Seq2[*rollout.Rollout, error] {
 	return func(yield func(*rollout.Rollout, error) bool) {
 		r, err := Open(s.paths, s.opt)
 		if err != nil {
@@ -55,12 +54,12 @@ func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*r
 		}
 		r.yieldErrors = true
 		s.mu.Lock()
-		told := s.told
+		taken := s.memoryTaken
 		s.mu.Unlock()
 		switch {
-		case again != nil:
-			again(r)
-		case !told:
+		case setUp != nil:
+			setUp(r)
+		case !taken:
 			r.kept = map[string]*fileMemory{}
 		}
 		for out, err := range r.All() {
@@ -72,9 +71,9 @@ func (s *Source) rollouts(ctx context.Context, again func(*Reader)) iter.Seq2[*r
 				return
 			}
 		}
-		if again == nil {
+		if setUp == nil {
 			s.mu.Lock()
-			report := *r.Report() // a copy: a pointer would keep the reader in memory
+			report := *r.Report() // a pointer would keep the reader
 			s.report, s.kept = &report, r.kept
 			s.mu.Unlock()
 		}

@@ -99,8 +99,8 @@ func Formats() []string {
 	return out
 }
 
-// find returns the importer of a value: the first that matches, or the chosen format's (for
-// any object, if none of its importers matches). It returns nil if there is none.
+// find returns the importer of a value by content, or the chosen format's; nil if there is
+// none.
 func (r *Reader) find(v format.Value, fr *fileReader) *importer {
 	all := r.importers()
 	for _, imp := range table() {

@@ -137,8 +137,8 @@ func readRows(fr *fileReader, next func() (source.Value, error)) error {
 	}
 }
 
-// noBatch handles a pickle that holds nothing to read. It returns an error if the user
-// named the file; otherwise the file is reported as ignored at the end.
+// noBatch returns the error of a pickle with nothing to read. If the user did not name the
+// file, it is reported as ignored at the end.
 func noBatch(fr *fileReader, err error, fix string) error {
 	e := rollout.Errorf(rollout.KindFormat, fr.Where, "%w", err).WithFix("%s", fix)
 	if fr.source.Named {

@@ -166,8 +166,7 @@ func TestTrainersDumps(t *testing.T) {
 		_, _, err := read(t, "dump.jsonl", line, stop)
 		require.ErrorContains(t, err, want)
 	}
-	// A placeholder among the log probabilities of sampled tokens makes the turn
-	// incomplete.
+	// A placeholder among the sampled log probabilities.
 	r = one(t, "dump.jsonl", `{"tokens":[[1,2,3]],"masks":[[-100,2,3]],"scores":[0],"inference_logprobs":[[1.0,-0.1,1.0]]}`)
 	require.NotEmpty(t, r.Turns[0].Incomplete)
 }

@@ -29,8 +29,7 @@ type Limits struct {
 
 // Options configures Open. The zero value is a good default.
 type Options struct {
-	// Format is the name of the importer to use; "" or "auto" detects the format from the
-	// content.
+	// Format is the name of the importer to use; "" or "auto" detects it from the content.
 	Format string
 	// OnError says whether the first failure ends the stream, or failures are skipped,
 	// counted and listed in the Report with their locations.
@@ -39,9 +38,9 @@ type Options struct {
 	// Alone reads each file by itself: files beside it, such as patch.diff or
 	// results.jsonl, are not read.
 	Alone bool
-	// GroupBy overrides the group key: "" uses the group of the data; "instance", "file",
-	// "prompt" (equal messages before the first sampled one), "none" (each rollout its own
-	// group) or "metadata:<key>".
+	// GroupBy overrides the group key: "" as in the data, "instance", "file", "prompt"
+	// (equal messages before the first sampled one), "none" (each its own) or
+	// "metadata:<key>".
 	GroupBy string
 	// Dedup skips rollouts whose roles, texts and arguments equal those of an earlier one;
 	// the Report lists them.
@@ -51,7 +50,7 @@ type Options struct {
 	// per call, with the call's request as its context. By default each call is a rollout
 	// of its own.
 	JoinCalls bool
-	// Rewards are outcomes recorded elsewhere, joined to the rollouts.
+	// Rewards are outcomes recorded elsewhere.
 	Rewards []*Rewards
 	// System is a system prompt for rollouts that record none, inserted before their
 	// messages; "" inserts none. {policy} in it is replaced by the policy that a tau2-bench
@@ -120,7 +119,7 @@ type Reader struct {
 	events      *eventFiles                // the folder of events being collected
 	joined      map[*outcomes.Entry]string // outcome → id of the rollout that took it
 	memory      format.Memory              // shared by the importers
-	unread      unread                     // files in folders from which nothing was read
+	unread      unread                     // files in folders, not read
 	yieldErrors bool                       // skipped failures are yielded too
 	yield       func(*rollout.Rollout, error) bool
 
@@ -173,9 +172,9 @@ func newReader(paths []string, opt Options) *Reader {
 	return r
 }
 
-// All yields every rollout and, last, the error that ended the stream, if any. With
-// OnErrorStop that is the first failure. With OnErrorSkip failures go to the Report, and
-// only an error after which nothing can be read ends the stream.
+// All yields every rollout and, last, the error that ended the stream, if any: with
+// OnErrorStop the first failure, with OnErrorSkip, which puts failures into the Report,
+// only an error after which nothing can be read.
 func (r *Reader) All() iter.Seq2[*rollout.Rollout, error] { return r.run }
 
 // Report returns what has been read so far; Unmatched and Unread are filled at the end.
@@ -235,8 +234,8 @@ func (r *Reader) flush() error {
 	return r.flushCalls()
 }
 
-// failed handles one failure. With OnErrorSkip it counts the failure and returns nil, or
-// errStop if the consumer stopped.
+// failed counts a failure and returns nil with OnErrorSkip; errStop if the consumer
+// stopped.
 func (r *Reader) failed(err error) error {
 	if errors.Is(err, errStop) || r.opt.OnError == rollout.OnErrorStop {
 		return err

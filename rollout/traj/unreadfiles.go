@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// unread tracks files in folders that were ignored and from which nothing else was read,
-// such as a file beside a trajectory, pages of events or rewards. Files are remembered by
-// the hashes of their paths; list has the names of the first ones.
+// unread tracks ignored files of folders from which nothing else was read, such as rewards
+// or pages of events. Files are remembered by the hashes of their paths, the first also by
+// name.
 type unread struct {
 	kinds map[uint64]string // ignored files: hash of the path → kind
 	used  map[uint64]struct{}
@@ -56,8 +56,8 @@ func (r *Reader) pathKey(path string) uint64 {
 // had no space.
 const emptyFile = "empty"
 
-// unreadKind returns the category under which a file is counted: its extension and, if its
-// content was examined, why nothing was read.
+// unreadKind returns what a file is counted as: its extension and, if it was examined, the
+// result.
 func unreadKind(path, why string) string {
 	ext := strings.ToLower(filepath.Ext(path))
 	switch {
@@ -71,7 +71,7 @@ func unreadKind(path, why string) string {
 	return ext
 }
 
-// unreadFiles fills in the unread files of the report at the end.
+// unreadFiles completes the report at the end.
 func (r *Reader) unreadFiles() {
 	for _, x := range r.opt.Rewards {
 		for _, e := range x.table.Entries {

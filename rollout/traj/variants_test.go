@@ -180,7 +180,7 @@ func TestStoresAreNamed(t *testing.T) {
 	require.Contains(t, r.Report().Unread[0].Why, "the command that exports")
 }
 
-// TestErrorBesideAChat: a run that failed technically is not a run that failed its task.
+// TestErrorBesideAChat: a run that broke did not fail its task.
 func TestErrorBesideAChat(t *testing.T) {
 	for rest, want := range map[string]*rollout.Failure{
 		`"reward":0,"error":"Connection reset"`:                             {Reason: "error", Detail: "Connection reset"},

@@ -10,8 +10,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// CallJoin makes one rollout of recorded calls: each distinct message occurs once, and the
-// context of a turn is exactly its request.
+// CallJoin makes one rollout of recorded calls: each distinct message occurs once, and a
+// turn saw exactly its request.
 type CallJoin struct {
 	out *rollout.Rollout
 	at  map[[16]byte][]int // digest of a message → indices where it occurs
@@ -46,8 +46,8 @@ func OtherSettings(call string, c, run *rollout.Rollout) (n rollout.Note, is boo
 	return n, true
 }
 
-// Add adds a call or several: messages before the first turn, the request, are added only
-// if they are new; all messages from the first turn on are added.
+// Add adds messages before the first turn, the request, if they are new, and all later
+// messages.
 func (c *CallJoin) Add(messages []rollout.Message, turns []rollout.Turn) {
 	var parts []rollout.ContextPart
 	used := map[int]bool{}
@@ -95,9 +95,8 @@ func (c *CallJoin) turn(t rollout.Turn, k int, parts []rollout.ContextPart) {
 	c.out.Turns = append(c.out.Turns, t)
 }
 
-// find returns the index of a request's message in the list, adding the message if it is
-// new. Among equal messages it prefers index next, else the first that this request does
-// not use.
+// find returns the index of a request's message in the list, adding a new one. Of equal
+// messages it takes index next, else the first not used by this request.
 func (c *CallJoin) find(m *rollout.Message, next int, used map[int]bool) int {
 	places := c.at[RenderedDigest(m)]
 	if slices.Contains(places, next) && !used[next] {

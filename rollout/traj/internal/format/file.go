@@ -84,8 +84,8 @@ func (in *File) Text(v Value, message rollout.Index, field string) string {
 	return s
 }
 
-// NeighbourJSON reads a JSON file beside the dump. It returns an absent value if there is
-// none, and also if the file is broken, with a note.
+// NeighbourJSON reads a JSON file beside the dump; absent if there is none or it is broken,
+// which is noted.
 func (in *File) NeighbourJSON(name string) (Value, error) {
 	text, err := in.Neighbour(name)
 	if err != nil || text == nil {

@@ -44,7 +44,7 @@ func (in *File) Message(v Value, i int, role rollout.Role, body Value) (rollout.
 	if err := in.Content(&m, body, i); err != nil {
 		return m, err
 	}
-	var kept asideOf
+	var kept dependentMembers
 	for key, x := range v.Members() {
 		if err := in.member(&m, &kept, key, x, i); err != nil {
 			return m, err
@@ -80,13 +80,13 @@ func (in *File) Message(v Value, i int, role rollout.Role, body Value) (rollout.
 	return m, in.refuseUnread(&m, v, body, i)
 }
 
-// asideOf holds members of a message whose meaning depends on other members.
-type asideOf struct {
+// dependentMembers holds members of a message whose meaning depends on other members.
+type dependentMembers struct {
 	refusal, legacy, details, provider Value
 }
 
 // member reads one member of a message.
-func (in *File) member(m *rollout.Message, kept *asideOf, key string, x Value, i int) error {
+func (in *File) member(m *rollout.Message, kept *dependentMembers, key string, x Value, i int) error {
 	switch key {
 	case "role", "content":
 	case "name":
@@ -304,8 +304,7 @@ func HoldsBlocks(list Value) bool {
 	return false
 }
 
-// Blocks adds message m, complete but for its content, with content body. Tool results
-// among the blocks are added before it as messages of their own.
+// Blocks adds m with the given content, after the tool results among its blocks.
 func (in *File) Blocks(r *rollout.Rollout, m rollout.Message, body Value) error {
 	if body.Kind() != jsonscan.Array {
 		if err := in.Content(&m, body, len(r.Messages)); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Object builds a JSON object with keys in the order in which they are added.
+// Object builds a JSON object with keys in the given order.
 type Object struct {
 	b   []byte
 	err error // the first error

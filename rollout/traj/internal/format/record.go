@@ -10,10 +10,9 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// UnlinkResults removes the call id from tool results that answer no call of the record,
-// for recorders that write such results: NeMo-Gym invents an id for what a terminal showed
-// after a reply without a command, and an excerpt of events may begin between a call and
-// its result. The id stays in Extra.
+// UnlinkResults removes the call id from tool results that answer no call of the record:
+// NeMo-Gym invents an id for what a terminal showed after a reply without a command, and an
+// excerpt of events may begin between a call and its result. The id stays in Extra.
 func (in *File) UnlinkResults(r *rollout.Rollout) {
 	calls := map[string]bool{"": true}
 	for i := range r.Messages {
@@ -91,9 +90,8 @@ func (in *File) NoteParts(r *rollout.Rollout) {
 // MetadataBytes is the maximum size of one metadata value; longer values are not kept.
 const MetadataBytes = 4 << 10
 
-// Leftover keeps the small values of record v whose keys no field took as metadata of r,
-// and notes the larger ones. It also makes v the current Record, for files or records with
-// several rollouts.
+// Leftover keeps the small values of v that no field took as metadata and notes larger
+// ones. v becomes the Record, for files or records with several rollouts.
 func (in *File) Leftover(r *rollout.Rollout, v Value, taken ...string) {
 	in.Record = v
 	for key, x := range v.Members() {
@@ -108,8 +106,7 @@ func (in *File) Leftover(r *rollout.Rollout, v Value, taken ...string) {
 	}
 }
 
-// Reward returns a recorded number. For anything else it returns nil and adds a note,
-// except for null.
+// Reward returns a recorded number; nil for anything else, with a note unless null.
 func (in *File) Reward(v Value) *float64 {
 	f := Number(v)
 	if f == nil && !v.IsNull() {
@@ -118,8 +115,8 @@ func (in *File) Reward(v Value) *float64 {
 	return f
 }
 
-// Resolved returns a recorded boolean, or 0 or 1 as one. For anything else it returns nil
-// and adds a note, except for null.
+// Resolved returns a recorded boolean, 0 or 1; nil for anything else, with a note unless
+// null.
 func (in *File) Resolved(v Value) *bool {
 	b := Boolean(v)
 	if f := Number(v); f != nil && (*f == 0 || *f == 1) {
@@ -132,7 +129,7 @@ func (in *File) Resolved(v Value) *bool {
 	return b
 }
 
-// Outcome returns the outcome of a record under the common keys reward and resolved.
+// Outcome returns a record's outcome under the common keys.
 func (in *File) Outcome(v Value) rollout.Outcome {
 	return rollout.Outcome{Reward: in.Reward(v.Get("reward")), Resolved: in.Resolved(v.Get("resolved"))}
 }
@@ -202,8 +199,8 @@ func (in *File) EmptyReplies(r *rollout.Rollout) {
 	}
 }
 
-// Graded returns the outcome in a report of OpenHands' evaluation, nil and unknown if there
-// is none. If the evaluation itself failed, resolved is nil, whatever the report says.
+// Graded returns the outcome in a report of OpenHands' evaluation, unknown if there is
+// none. A failed grading says unresolved, which is not known.
 func Graded(report Value) (resolved *bool, verdict rollout.Verdict) {
 	yes := func(key string) bool { return report.Get(key).True() }
 	resolved = Boolean(report.Get("resolved"))

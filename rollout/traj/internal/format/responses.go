@@ -9,7 +9,7 @@ import (
 )
 
 // AddItem adds one model item of the Responses API (reasoning, message, function_call) to
-// an assistant message. It returns false if the item is of another kind.
+// an assistant message, and reports whether it is one.
 func (in *File) AddItem(m *rollout.Message, item Value, i int) (bool, error) {
 	switch kind := item.Get("type"); {
 	case kind.Is("reasoning"):
@@ -53,7 +53,7 @@ func (in *File) AddItem(m *rollout.Message, item Value, i int) (bool, error) {
 // isCall reports whether items of this kind are calls by the model.
 func isCall(kind string) bool { return strings.HasSuffix(kind, "_call") }
 
-// AddParts appends parts to a content; a content that is a text becomes its first part.
+// AddParts appends parts to a content, which may be a text so far.
 func AddParts(m *rollout.Message, more ...rollout.Part) {
 	if m.Parts == nil && m.Content != "" {
 		m.Parts = []rollout.Part{textPart(m.Content)}

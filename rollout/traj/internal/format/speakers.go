@@ -84,7 +84,7 @@ func (in *File) writtenCall(m *rollout.Message, body Value, i int) error {
 	return nil
 }
 
-// AppendMessage appends a message. A call in a message of its own is merged into the reply
+// AppendMessage appends a message. A call in a message of its own belongs to the reply
 // directly before it: one reply has one end.
 func AppendMessage(list []rollout.Message, m rollout.Message, word string) []rollout.Message {
 	n := len(list) - 1

@@ -88,8 +88,8 @@ func AppendRange(parts []rollout.ContextPart, k int) []rollout.ContextPart {
 	return append(parts, rollout.ContextPart{From: k, To: k + 1})
 }
 
-// Shown returns the context of message at, if it saw exactly the listed messages; nil means
-// the plain history.
+// Shown returns the context of message at that saw exactly the list; nil is the plain
+// history.
 func Shown(list []int, at int) []rollout.ContextPart {
 	parts := []rollout.ContextPart{}
 	for _, k := range list {
@@ -110,8 +110,8 @@ func EndLast(r *rollout.Rollout, why string) {
 	}
 }
 
-// StopString returns the stop string that ended a choice, as vLLM and SGLang report it. A
-// number in that field is a token, and gateways put the finish reasons of other APIs there.
+// StopString returns the stop string that ended a choice, as vLLM and SGLang report it; a
+// number there is a token, and gateways put other APIs' finish reasons there.
 func StopString(choice Value) string {
 	for _, v := range []Value{choice.Get("stop_reason"), choice.Get("matched_stop"), choice.Path("provider_specific_fields", "stop_reason")} {
 		if s, ok := v.Text(); ok && s != "" && !slices.Contains(ReplyEnds, s) {

@@ -201,8 +201,8 @@ func isTrial(v format.Value) bool {
 	return v.Get("trial_name").Kind() == jsonscan.String && v.Get("task_id").Kind() == jsonscan.String && v.Get("is_resolved").Kind() != jsonscan.Absent
 }
 
-// trial adds the outcome of a trial, found by its folder, else by its task. The id in the
-// result is not a rollout's.
+// trial adds the outcome of a trial, found by its folder, else by its task; its id is the
+// result's.
 func (x *Table) trial(w rollout.Where, v format.Value) error {
 	e := &Entry{Where: w, trial: true, run: v.Get("trial_name").String(), instance: v.Get("task_id").String(), resolved: format.Boolean(v.Get("is_resolved"))}
 	if mode := v.Get("failure_mode").String(); mode != "unset" && mode != "none" {

@@ -31,7 +31,7 @@ type Entry struct {
 	trial             bool          // run names the folder above the run's own folders
 	summary           bool          // from a run's summary, which may omit the reason
 	Where             rollout.Where // place of the row
-	home              string        // folder of the run that the outcome belongs to
+	home              string        // folder of its run
 	Of                *Entry        // the entry of another file that this one repeats
 }
 
@@ -87,8 +87,8 @@ func (x *Table) runOf(r *rollout.Rollout) string {
 	}
 }
 
-// ofRun returns the outcome of an instance in a run. If the run has none, it does not take
-// an outcome of another run, even if that is the only one.
+// ofRun returns the outcome of an instance in a run. It does not take another run's, even
+// if that is the only one.
 func (x *Table) ofRun(run, instance string) (e *Entry, by string) {
 	for _, o := range x.all[instance] {
 		switch {
@@ -144,8 +144,8 @@ func (x *Table) tellRunsApart() {
 }
 
 // Apply sets the outcome of r. If e agrees with part of the recorded outcome, it adds to
-// it; otherwise it replaces all of it, because a verdict and a reward of two different
-// gradings are not one outcome.
+// it; otherwise it replaces all of it: a verdict and a number of two gradings are not one
+// outcome.
 func (e *Entry) Apply(r *rollout.Rollout, by string) {
 	o := &r.Outcome
 	replaced := e.replaces(o)
@@ -177,8 +177,8 @@ func (e *Entry) Apply(r *rollout.Rollout, by string) {
 	r.Notes = append(r.Notes, n)
 }
 
-// replaces reports whether e and o both have an outcome and either contradict each other or
-// have no value in common.
+// replaces reports whether e and o both have an outcome and contradict each other or have
+// no value in common.
 func (e *Entry) replaces(o *rollout.Outcome) bool {
 	if e.resolved == nil && e.reward == nil && e.verdict == rollout.VerdictUnknown ||
 		o.Resolved == nil && o.Reward == nil && o.Verdict == rollout.VerdictUnknown {

@@ -26,8 +26,8 @@ func (f *List) Add(line int, m *Place) {
 	f.Last = line
 }
 
-// Of returns the rollouts of a line, with nil for a record that must be read again, and
-// drops all entries up to that line: lines must be asked for in order.
+// Of returns the rollouts of a line, nil for a record to read again, and drops all entries
+// up to there: lines must be asked for in order.
 func (f *List) Of(line int) (list []*Place) {
 	for m, at, ok := f.next(line); ok; m, at, ok = f.next(line) {
 		if at == line {

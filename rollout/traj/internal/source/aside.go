@@ -23,7 +23,7 @@ type aside struct {
 	plain io.ReaderAt // the stream, if it is a plain file
 
 	list  []jsonscan.Away
-	bytes int // total length of the strings
+	bytes int // their total length
 
 	spill *os.File
 	out   *bufio.Writer
@@ -40,8 +40,7 @@ func (a *aside) reset() {
 	}
 }
 
-// from returns the offset in the store of the next string, which is at the given offset of
-// the stream.
+// from returns the offset in the store of the next string, at an offset of the stream.
 func (a *aside) from(offset int64) int64 {
 	if a.plain != nil {
 		return offset
@@ -125,9 +124,8 @@ func (v *Values) sparse(s *span) error {
 	}
 }
 
-// numbersAside sets a list of numbers aside, whose opening bracket has been read, and
-// reports whether it did. It leaves other lists, short lists, and lists longer than the
-// buffer of the stream.
+// numbersAside sets a list of numbers aside, whose opening bracket has been read; other
+// lists, short ones, and those longer than the stream's buffer stay.
 func (v *Values) numbersAside() (taken bool, err error) {
 	for n := asideFrom; ; n *= 2 {
 		b, _ := v.r.Peek(min(n, v.r.Size()))

@@ -75,8 +75,8 @@ func otherFile(name string, head []byte) error {
 	return nil
 }
 
-// plain decompresses one layer of gzip or zstd, detected by content, and bounds the result.
-// It takes ownership of r.
+// plain decompresses one layer of gzip or zstd, detected by content, within limits. It owns
+// r.
 func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, error) {
 	in := &counter{r: r}
 	br := bufio.NewReaderSize(in, 64<<10)
@@ -135,15 +135,15 @@ func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, 
 	}{inner, bound}, nil
 }
 
-// sound reads a compressed file to its end before any of it is used, and returns to its
+// verify reads a compressed file to its end before any of it is used, and returns to its
 // start: a wrong checksum is only detected after the last record.
-func (w *Walker) sound(file *os.File, open func() (io.ReadCloser, error)) error {
+func (w *Walker) verify(file *os.File, open func() (io.ReadCloser, error)) error {
 	var head [4]byte
 	n, _ := file.ReadAt(head[:], 0)
 	if !bytes.HasPrefix(head[:n], magicGzip) && !bytes.HasPrefix(head[:n], magicZstd) {
 		return nil
 	}
-	if err := damage(open); err != nil {
+	if err := findCorruption(open); err != nil {
 		return err
 	}
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
@@ -152,10 +152,10 @@ func (w *Walker) sound(file *os.File, open func() (io.ReadCloser, error)) error 
 	return nil
 }
 
-// damage reads a compressed stream and returns an error if its bytes are corrupt. A
+// findCorruption reads a compressed stream and returns an error if its bytes are corrupt. A
 // truncated stream is no error here: its bytes are correct, and reading it reports the
 // truncation.
-func damage(open func() (io.ReadCloser, error)) error {
+func findCorruption(open func() (io.ReadCloser, error)) error {
 	r, err := open()
 	if err != nil {
 		return nil // reading it gives the same error
@@ -269,7 +269,7 @@ func badName(name string) string {
 
 func (w *Walker) member(name string, m *zip.File, size *archiveSize) (io.ReadCloser, error) {
 	once := *size // a copy, so that bytes are not counted twice
-	if err := damage(func() (io.ReadCloser, error) { return w.unpack(name, m, &once) }); err != nil {
+	if err := findCorruption(func() (io.ReadCloser, error) { return w.unpack(name, m, &once) }); err != nil {
 		return nil, err
 	}
 	return w.unpack(name, m, size)

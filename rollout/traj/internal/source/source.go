@@ -15,7 +15,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// Limits bounds the decompressed size of a file, and the number of members and folders.
+// Limits bounds decompressed sizes, members and folders.
 type Limits struct {
 	FileBytes int64 // decompressed bytes of one file or member
 	// Ratio is the greatest decompressed size as a multiple of the compressed size, applied
@@ -228,7 +228,7 @@ func (w *Walker) file(p, rel string, named bool, yield func(*File, error) bool) 
 		if err != nil {
 			return nil, ioError(p, err)
 		}
-		if err := w.sound(file, func() (io.ReadCloser, error) { return w.plain(p, io.NopCloser(file), 0) }); err != nil {
+		if err := w.verify(file, func() (io.ReadCloser, error) { return w.plain(p, io.NopCloser(file), 0) }); err != nil {
 			file.Close()
 			return nil, err
 		}

@@ -68,9 +68,9 @@ type Values struct {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// NewValues examines the start of r and picks the mode. lined means that the file name
-// promises JSONL, which is believed unless the first line shows otherwise. A value may have
-// at most max bytes, of which about hold are kept in memory; 0 means 1 GiB and 16 MiB.
+// NewValues examines the start of r and picks the mode. lined means that the name promises
+// JSONL, which is believed unless the first line shows otherwise. A value has at most max
+// bytes, of which about hold are in memory; 0 means 1 GiB and 16 MiB.
 func NewValues(r io.Reader, lined bool, max, hold int) (*Values, error) {
 	v := &Values{r: bufio.NewReaderSize(r, 256<<10), max: cmp.Or(max, lines.DefaultBytes), hold: cmp.Or(hold, holdBytes), line: 1}
 	if b, ok := r.(*bounded); ok {
@@ -110,10 +110,9 @@ func (v *Values) opensBare() bool {
 // a broken one.
 const lineLook = 16 << 20
 
-// firstLineIsWhole reports whether the stream is JSONL and not one value over many lines:
-// the brackets of the first line balance, or the line does not start an object or list. A
-// list counts as a line only if another list follows on the next line, since a file with a
-// single list can be one very long line.
+// firstLineIsWhole reports whether the stream is JSONL: the brackets of the first line
+// balance, or it starts no object or list. A list counts as a line only if another list
+// follows, since a file that is one list can be one very long line.
 func (v *Values) firstLineIsWhole() bool {
 	for n := 4 << 10; ; n *= 2 {
 		b, err := v.r.Peek(n)

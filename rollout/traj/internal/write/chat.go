@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 )
 
-// lossNote returns a note about something that a written format cannot hold.
+// lossNote returns a note about what a written format cannot hold.
 func lossNote(code string, m rollout.Index, format string, args ...any) rollout.Note {
 	return rollout.Note{Code: code, Message: m, Text: fmt.Sprintf(format, args...)}
 }

@@ -7,7 +7,7 @@
 //	  {"class_": "text_observation", "source": "environment", "content": "a.go"},
 //	  {"class_": "message_action", "content": "done"}]}
 //
-// Actions are replies of the policy; observations with source agent come from another
-// agent. Schema 1.3 and later link calls and results by tool_call_id and store reasoning
+// Actions are replies of the policy; observations of source agent are another agent's.
+// Schema 1.3 and later link calls and results by tool_call_id and store reasoning
 // separately. The data has no system prompts, parallel calls or outcomes.
 package adp

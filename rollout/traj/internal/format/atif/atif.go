@@ -35,7 +35,7 @@ func read(in *format.File, v format.Value) error {
 const maxSubagents = 16
 
 // readTrajectory reads one trajectory and then its embedded ones; parent is the id of the
-// trajectory that contains it, "" for none.
+// one that contains it.
 func readTrajectory(in *format.File, v format.Value, parent string, depth int) error {
 	if depth > maxSubagents {
 		return in.Fail(0, "/subagent_trajectories", "sub-agents nested deeper than %d", maxSubagents)

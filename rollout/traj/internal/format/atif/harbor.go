@@ -53,7 +53,7 @@ func joinTrial(in *format.File, r *rollout.Rollout) error {
 	return nil
 }
 
-// harborReward returns the reward named reward, or the only one; nil if there is neither.
+// harborReward returns the reward of that name, or the only one.
 func harborReward(v format.Value) *float64 {
 	if f := format.Number(v.Get("reward")); f != nil || v.Len() != 1 {
 		return f

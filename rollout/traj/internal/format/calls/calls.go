@@ -75,9 +75,9 @@ func readOpenAIWire(in *format.File, v format.Value) error {
 }
 
 // readCompletion makes a rollout of each choice of a chat completion; the choices form a
-// group, since they share the prompt. When calls are joined, only one choice is read: a run
-// continues from one reply, the first in nearly all clients, and its outcome does not apply
-// to the others. id is the record's id if it differs from the response's.
+// group. When calls are joined, only one choice is read: a run continues from one reply,
+// nearly always the first, and its outcome does not apply to the others. id is the record's
+// id if it differs from the response's.
 func readCompletion(in *format.File, id string, list, defs, params, response format.Value) error {
 	messages, err := in.ChatMessages(list, "/messages")
 	if err != nil {
@@ -165,9 +165,9 @@ func emit(in *format.File, r *rollout.Rollout, response format.Value) error {
 	return in.Emit(r)
 }
 
-// requestKwargs copies the template variables of a request as it was sent, including the
-// reasoning effort, which engines pass to the template. For configurations of agents, the
-// caller must know whether they are sent.
+// requestKwargs copies the template variables of a request as it was sent, with the
+// reasoning effort, which engines pass on. Of agents' configurations, only the caller knows
+// whether they are sent.
 func requestKwargs(in *format.File, r *rollout.Rollout, request format.Value) error {
 	if err := in.TemplateKwargs(r, request); err != nil {
 		return err
@@ -254,9 +254,9 @@ func readMessages(in *format.File, id string, q, a format.Value) error {
 	return emit(in, r, a)
 }
 
-// addMessage adds one message of the Messages API: first the tool results, each as a tool
-// message, then the rest of the user's content. thinking becomes reasoning; tool_use
-// becomes a call whose arguments are an object.
+// addMessage adds one message of the Messages API: tool results first, one tool message
+// each, then the rest of the user's content; thinking becomes reasoning, tool_use a call
+// whose arguments are an object.
 func addMessage(in *format.File, r *rollout.Rollout, v format.Value) error {
 	m := rollout.Message{Role: rollout.Role(v.Get("role").Word())}
 	if m.Role == "" {

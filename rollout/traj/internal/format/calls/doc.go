@@ -7,6 +7,6 @@
 //	{"messages": […], "kwargs": {…}, "response": {"choices": […]}}                  completion log
 //
 // A call is a rollout of one turn whose context is exactly its request; the choices of one
-// call form a group. traj.Options.JoinCalls joins the calls of a run to one rollout. A
-// record whose response is an error holds no reply and is an error.
+// call form a group. traj.Options.JoinCalls joins the calls of a run. A response that is an
+// error holds no reply: its record is an error.
 package calls

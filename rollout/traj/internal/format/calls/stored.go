@@ -79,9 +79,9 @@ func readStored(in *format.File, v format.Value) error {
 	return readResponses(in, "", params, response, response)
 }
 
-// inOrder returns the items oldest first. The API lists the newest first unless asked
-// otherwise; the order is determined from calls and their results, and from the place of
-// the instructions. known is false if it cannot be determined.
+// inOrder returns the items oldest first; known is false if the order is unclear. The API
+// lists the newest first by default: calls and results, and the place of the instructions,
+// show the order.
 func inOrder(items []format.Value) (list []format.Value, known bool) {
 	if len(items) < 2 {
 		return items, true

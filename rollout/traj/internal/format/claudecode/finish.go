@@ -149,16 +149,16 @@ func (v *view) parts(at int) []rollout.ContextPart {
 	return out
 }
 
-// context returns what a reply saw: the messages of its ancestor records, and the results
-// of all calls among them, whatever the parents of the results.
+// context returns what a reply saw: the messages of its ancestor records and the results of
+// all calls among them.
 func (x *run) context(t *thread, p *reply) (parts []rollout.ContextPart, known bool) {
-	p.saw, p.known = x.goesOn(t, p)
+	p.saw, p.known = x.extendView(t, p)
 	return p.saw.parts(p.at), p.known
 }
 
-// goesOn returns the view of a reply: that of the previous reply in its chain, extended by
+// extendView returns the view of a reply: that of the previous reply in its chain, extended by
 // the messages since.
-func (x *run) goesOn(t *thread, p *reply) (out view, known bool) {
+func (x *run) extendView(t *thread, p *reply) (out view, known bool) {
 	q, between := x.before(p)
 	if q == nil {
 		list, known := x.above(p)
@@ -173,8 +173,8 @@ func (x *run) goesOn(t *thread, p *reply) (out view, known bool) {
 	return out, true
 }
 
-// before returns the closest reply among the ancestors of p, and the messages between the
-// two. q is nil if there is none or if its view cannot be extended.
+// before returns the closest reply among the ancestors of p whose view can be extended, and
+// the messages between; q is nil if there is none.
 func (x *run) before(p *reply) (q *reply, between []int) {
 	if !x.linked || p.first.root {
 		return nil, nil
@@ -247,7 +247,7 @@ func (x *run) above(p *reply) (list []int, known bool) {
 			list = append(list, k)
 		}
 	}
-	var kept []string // kept messages follow the summary of a compaction, so they are skipped elsewhere
+	var kept []string // follow a compaction's summary, so skipped elsewhere
 	var anchor string
 	steps := 0
 	for uuid := rec.parent; ; {

@@ -37,8 +37,8 @@ func newChain(in *format.File) *chain {
 	return &chain{t: thread.New(in), links: map[string]*link{}, parts: map[int][]rollout.ContextPart{}}
 }
 
-// goOn sets shown to the messages of the records up to parent.
-func (c *chain) goOn(parent string) error {
+// showUpTo sets shown to the messages of the records up to parent.
+func (c *chain) showUpTo(parent string) error {
 	if parent == c.leaf {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (c *chain) show(l *link) {
 
 // add adds a record with the given parent; say adds its messages.
 func (c *chain) add(id, parent string, l *link, say func() error) error {
-	if err := c.goOn(parent); err != nil {
+	if err := c.showUpTo(parent); err != nil {
 		return err
 	}
 	l.parent, l.from = parent, len(c.t.Rollout.Messages)

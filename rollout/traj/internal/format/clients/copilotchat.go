@@ -116,8 +116,8 @@ func copilotRound(t *thread.Thread, round, results format.Value, cut bool) error
 	return nil
 }
 
-// renderedText returns the text of rendered parts (type 1). exact is false if there are
-// other parts.
+// renderedText returns the text of rendered parts (type 1); exact is false if there are
+// others.
 func renderedText(v format.Value) (text string, exact bool) {
 	if s, ok := v.Text(); ok {
 		return s, true
@@ -136,8 +136,8 @@ func renderedText(v format.Value) (text string, exact bool) {
 	return b.String(), v.Len() > 0
 }
 
-// resultText returns the texts of a result. exact is false if the result has other parts,
-// which are render trees.
+// resultText returns the texts of a result; exact is false if it has other parts (render
+// trees).
 func resultText(v format.Value) (text string, exact bool) {
 	var texts []string
 	exact = true
@@ -152,8 +152,8 @@ func resultText(v format.Value) (text string, exact bool) {
 	return strings.Join(texts, ""), exact && v.Get("content").Kind() == jsonscan.Array
 }
 
-// copilotShown adds the reply of a request without rounds from the response shown to the
-// user. It equals what the model wrote only if it is nothing but text.
+// copilotShown adds the reply of a request without rounds from what the user was shown,
+// which is the reply only if it is nothing but text.
 func copilotShown(t *thread.Thread, response format.Value, cut bool) {
 	var text strings.Builder
 	why := ""

@@ -77,7 +77,7 @@ func (s *copilotChanges) Add(v format.Value) error {
 	return err
 }
 
-// change replaces the value at path in x by the result of with.
+// change replaces the value at path by the result of with.
 func change(x any, path []any, with func(any) (any, bool)) (any, bool) {
 	if len(path) == 0 {
 		return with(x)

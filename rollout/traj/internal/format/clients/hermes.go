@@ -94,8 +94,8 @@ func inTags(t *thread.Thread, text string) (format.Value, error) {
 	return v, nil
 }
 
-// hermesReply splits a reply into thoughts, text and calls. If no results follow (called is
-// false), text that looks like a call is plain text of the model.
+// hermesReply splits a reply into thoughts, text and calls. If no results follow, text that
+// looks like a call is plain text.
 func hermesReply(t *thread.Thread, text string, called bool) error {
 	m := rollout.Message{Role: rollout.RoleAssistant}
 	if rest, ok := strings.CutPrefix(text, "<think>\n"); ok {

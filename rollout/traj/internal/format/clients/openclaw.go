@@ -125,12 +125,11 @@ func sent(v format.Value) float64 {
 	return f
 }
 
-// unsentSince is a time in milliseconds from which pi does not send replies that failed or
-// were stopped: a month after the version that changed this.
+// unsentSince is a time in milliseconds: pi's versions of a month before do not send
+// replies that failed or were stopped.
 const unsentSince = 1772323200000
 
-// openClawReply adds a reply. A reply that failed before it produced anything was not sent
-// later and is skipped.
+// openClawReply adds a reply. A reply that failed before any content was not sent later.
 func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 	m := rollout.Message{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy}
 	var thoughts []string

@@ -219,7 +219,7 @@ func (x *run) push(m rollout.Message) {
 	}
 }
 
-// compacted replaces the history by that of a compaction.
+// compacted replaces the history.
 func (x *run) compacted(p format.Value) error {
 	x.open, x.history, x.users = false, nil, nil
 	if n := len(x.r.Messages); n > 0 && x.r.Messages[0].Role == rollout.RoleSystem && x.meta {

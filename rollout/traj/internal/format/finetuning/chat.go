@@ -144,8 +144,8 @@ func maybeOutcome(in *format.File, r *rollout.Rollout, v format.Value) {
 	}
 }
 
-// chatError reads an error beside the messages. If the run has no success or positive
-// reward, the error may be the cause, and not the policy.
+// chatError reads an error beside the messages: if the run earned nothing, the error may be
+// the cause, not the policy.
 func chatError(r *rollout.Rollout, v format.Value) {
 	detail := cmp.Or(v.Get("message").String(), format.PlainText(v))
 	earned := r.Outcome.Resolved != nil && *r.Outcome.Resolved || r.Outcome.Reward != nil && *r.Outcome.Reward > 0

@@ -56,7 +56,7 @@ func isPromptCompletion(v format.Value, _ *format.File) bool {
 	return said(v.Get("prompt")) && said(v.Get("completion")) && v.Get("messages").IsNull()
 }
 
-// renderedMarks occur in prompts that a chat template rendered, at the start of messages.
+// renderedMarks begin messages in prompts that a chat template rendered.
 var renderedMarks = []string{"<|im_start|>", "<|start_header_id|>", "<start_of_turn>", "<|turn>", "[INST]", "<|user|>", "<|User|>", "<｜User｜>", "<|start|>", "<|im_user|>"}
 
 // readPromptCompletion reads a prompt and its completion: each a list of messages, one

@@ -50,9 +50,9 @@ func bodyOf(x format.Value, keys ...string) format.Value {
 // systemKeys are keys of a system prompt beside the messages.
 var systemKeys = []string{"system", "system_prompt", "instructions"}
 
-// systemPrompt inserts the system prompt given beside the messages before them, and reports
-// whether it did. If the messages already begin with one, or the task repeats the text, the
-// messages stay as they are; if several keys differ, the first one counts.
+// systemPrompt inserts the system prompt beside the messages before them, and reports
+// whether it did. If the messages begin with one, or the task repeats the text, nothing is
+// inserted; of several that differ the first one counts.
 func systemPrompt(in *format.File, r *rollout.Rollout, v format.Value) (added bool, err error) {
 	for _, key := range systemKeys {
 		x := v.Get(key)

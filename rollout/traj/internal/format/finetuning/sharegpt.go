@@ -167,8 +167,8 @@ func shareMessage(in *format.File, x format.Value, i int) (rollout.Message, erro
 	return m, nil
 }
 
-// cannedReply notes a short opening reply, such as an "OK" that a script wrote in some
-// sets. The mark that would prove it is lost, so the reply still counts as sampled.
+// cannedReply notes a short opening "OK" that a script wrote in some sets. The mark that
+// would prove it is lost, so it counts as sampled.
 func cannedReply(in *format.File, r *rollout.Rollout) {
 	if len(r.Turns) < 2 {
 		return

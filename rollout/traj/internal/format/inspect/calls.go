@@ -67,7 +67,7 @@ func modelEvents(sample format.Value) iter.Seq[format.Value] {
 
 // turns adds the recorded events to the turns.
 func (x *sampleRun) turns(sample format.Value) error {
-	first, known := true, false // first: no event was read yet; known: an event of a turn was read
+	first, known := true, false // no event yet; an event of a turn was read
 	for e := range modelEvents(sample) {
 		call := rollout.Rollout{Tools: format.FunctionTools(x.refs.resolve(e.Get("tools"))), Temperature: format.Temperature(e.Path("config", "temperature"))}
 		if err := x.in.TemplateKwargs(&call, e.Get("config")); err != nil {
@@ -90,8 +90,7 @@ func (x *sampleRun) turns(sample format.Value) error {
 	return nil
 }
 
-// turnOf returns the turn that a model event belongs to, nil if there is none, and the
-// event's choice.
+// turnOf returns the turn of a model event, nil if none, and its choice.
 func (x *sampleRun) turnOf(e format.Value) (*rollout.Turn, format.Value) {
 	choice := format.FirstChoice(e.Get("output"))
 	id := choice.Path("message", "id").String()

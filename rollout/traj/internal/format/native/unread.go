@@ -62,9 +62,8 @@ func CheckUnread(in *format.File, r *rollout.Rollout) error {
 		WithFix("write turnpack_version: 1 into native records, or take the key out")
 }
 
-// marks reports whether a sampled mark contradicts have: it is another word than have's,
-// even one that the native format does not know, or it is false and have is
-// SampledByPolicy. Null and other kinds are no contradiction.
+// marks reports whether a sampled mark contradicts have: a word other than have's, even an
+// unknown one, or false if have is SampledByPolicy. Null and other kinds do not.
 func marks(raw json.RawMessage, have rollout.Sampled) (word string, differs bool) {
 	if json.Unmarshal(raw, &word) == nil && word != "" {
 		var mark rollout.Sampled
@@ -89,7 +88,7 @@ func failed(v format.Value) (string, bool) {
 	return "", false
 }
 
-// definesTools reports whether v is a list of tool definitions, judged by the first.
+// definesTools reports whether v is a list of tool definitions, by its first.
 func definesTools(v format.Value) bool {
 	t := v.First()
 	return t.Get("function").Kind() == jsonscan.Object || t.Get("parameters").Kind() == jsonscan.Object || t.Get("input_schema").Kind() == jsonscan.Object

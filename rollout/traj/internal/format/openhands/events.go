@@ -326,7 +326,7 @@ func (x *eventRun) observation(kind string, v format.Value) (int, error) {
 	return i, nil
 }
 
-// done completes the rollout and returns it.
+// done returns the rollout.
 func (x *eventRun) done() *rollout.Rollout {
 	x.in.UnlinkResults(x.r)
 	if x.theirs > 0 {

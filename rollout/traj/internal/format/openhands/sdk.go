@@ -38,10 +38,10 @@ func ReadBaseState(f format.Folder) error {
 func (x *sdkRun) state(word string) {
 	switch word {
 	case "running":
-		x.goesOn()
+		x.resetEnding()
 		return
 	case "finished":
-		x.goesOn()
+		x.resetEnding()
 		x.r.Status = rollout.StatusCompleted
 	case "error":
 		if x.r.Status == rollout.StatusTruncated {
@@ -54,15 +54,15 @@ func (x *sdkRun) state(word string) {
 	x.r.ExitStatus = word
 }
 
-// goesOn resets the ending, because the run continued.
-func (x *sdkRun) goesOn() {
+// resetEnding resets the ending, because the run continued.
+func (x *sdkRun) resetEnding() {
 	x.finished, x.r.Status, x.r.ExitStatus, x.r.Failure, x.r.Outcome.Reason = false, rollout.StatusUnknown, "", nil, ""
 }
 
 // failed reads an error event. Two codes are limits of the policy.
 func (x *sdkRun) failed(v format.Value) {
 	code, detail := v.Get("code").String(), v.Get("detail").String()
-	x.goesOn()
+	x.resetEnding()
 	if code == "MaxIterationsReached" || code == "LLMContextWindowExceedError" {
 		x.r.Status, x.r.ExitStatus, x.r.Outcome.Reason = rollout.StatusTruncated, code, detail
 		return
@@ -164,7 +164,7 @@ func (x *sdkRun) event(v format.Value) (message int, err error) {
 			x.turn(m, rollout.Turn{ID: v.Get("llm_response_id").String()})
 			return i, nil
 		}
-		x.goesOn()
+		x.resetEnding()
 		x.r.Messages = append(x.r.Messages, m)
 		return i, x.extend(v.Get("extended_content"))
 	case "ActionEvent":
@@ -283,7 +283,7 @@ func sdkReasoning(v format.Value) string {
 }
 
 func (x *sdkRun) action(v format.Value) (int, error) {
-	x.goesOn()
+	x.resetEnding()
 	i, open := x.reply(v.Get("llm_response_id").String())
 	if !open {
 		i = len(x.r.Messages)
@@ -359,7 +359,7 @@ func (x *sdkRun) Finish() error {
 	return x.in.Emit(x.done())
 }
 
-// done completes the rollout and returns it.
+// done returns the rollout.
 func (x *sdkRun) done() *rollout.Rollout {
 	x.in.NoteParts(x.r)
 	x.in.UnlinkResults(x.r)

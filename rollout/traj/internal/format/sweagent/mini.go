@@ -31,7 +31,7 @@ func MiniList() format.Importer {
 	return format.Importer{Name: "mini-swe-agent", Match: isMiniList, Fold: foldMiniList}
 }
 
-// isMiniList reports whether v is a message in a v0 file, which is one list of messages.
+// isMiniList reports whether v is a message in a v0 file, one list of messages.
 func isMiniList(v format.Value, in *format.File) bool {
 	return in.InList && v.Get("role").Kind() == jsonscan.String && v.Get("content").Kind() != jsonscan.Absent
 }

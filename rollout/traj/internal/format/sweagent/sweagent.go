@@ -108,8 +108,8 @@ func readAttempt(in *format.File, v format.Value) error {
 	return in.Emit(s.r)
 }
 
-// fileInstance returns the instance from the file name, for files that do not record it:
-// every version names the file after it.
+// fileInstance returns the instance that a file is named after, for files that do not
+// record it.
 func fileInstance(name string) string {
 	name = path.Base(filepath.ToSlash(name))
 	for _, ending := range []string{".gz", ".zst"} {

@@ -81,13 +81,12 @@ func infoBeside(in *format.File) (runInfo, error) {
 	return known.runInfo, err
 }
 
-// policyAgents are the agents whose system prompt contains only the policy and nothing
-// about the task; "" is an agent that the file does not name. The text that they put around
-// the policy is not in the file.
+// policyAgents are the agents whose system prompt has the policy and nothing of the task;
+// "" is an agent that the file does not name. The text around the policy is not in the
+// file.
 var policyAgents = []string{"", "llm_agent"}
 
-// systemPrompt returns the system prompt of a run; known is false if it cannot be
-// determined.
+// systemPrompt returns the system prompt of a run, if it is known.
 func systemPrompt(in *format.File, info runInfo) (text string, known bool) {
 	given := in.Settings.System
 	switch {

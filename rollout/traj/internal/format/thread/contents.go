@@ -74,8 +74,7 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 	return nil
 }
 
-// Response adds the result of a call. If the response has nothing but a text under output,
-// the result is that text.
+// Response adds the result of a call; a text that is its only output is the result.
 func (t *Thread) Response(x format.Value, id string) {
 	v := x.Get("response")
 	if out := v.Get("output"); v.Len() == 1 && out.Kind() == jsonscan.String {
@@ -84,7 +83,7 @@ func (t *Thread) Response(x format.Value, id string) {
 	t.Result(cmp.Or(x.Get("id").String(), id, x.Get("name").String()), v)
 }
 
-// BareTexts joins a list of strings; ok is false for any other list.
+// BareTexts joins a list of nothing but strings.
 func BareTexts(v format.Value) (text string, ok bool) {
 	var b strings.Builder
 	for _, x := range v.Items() {

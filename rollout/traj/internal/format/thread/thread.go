@@ -45,8 +45,7 @@ func (d Dialect) call(v format.Value) (Call, bool) {
 	return d.Call(v)
 }
 
-// Importers returns importers for records whose list holds such messages, and for files
-// that are one list.
+// Importers reads records whose list holds such messages, and files that are one list.
 func (d Dialect) Importers() []format.Importer {
 	return []format.Importer{
 		{Name: d.Name, Read: d.read, Stateless: true, Match: func(v format.Value, _ *format.File) bool {
@@ -84,8 +83,7 @@ type folder struct {
 func (f *folder) Add(v format.Value) error { return f.t.OrLose(f.d.Add(f.t, v)) }
 func (f *folder) Finish() error            { return f.t.Emit(f.d.Session) }
 
-// OrLose returns err. If err is not nil, a message was left out, so the contexts of later
-// turns are unknown.
+// OrLose returns err; if it is an error, later contexts are unknown.
 func (t *Thread) OrLose(err error) error {
 	if err != nil {
 		t.Lose("a message is not understood and was left out")
@@ -348,9 +346,9 @@ func (t *Thread) Define(name, description, schema format.Value) {
 // Emit completes and emits the rollout.
 func (t *Thread) Emit(session bool) error { return t.EmitWith(session, nil) }
 
-// speechless returns an error for messages that must not be empty, and for results that
+// refuseEmpty returns an error for messages that must not be empty, and for results that
 // name no call in threads whose calls have ids.
-func (t *Thread) speechless() error {
+func (t *Thread) refuseEmpty() error {
 	named := slices.ContainsFunc(t.Rollout.Messages, func(m rollout.Message) bool {
 		return slices.ContainsFunc(m.ToolCalls, func(c rollout.ToolCall) bool { return c.ID != "" })
 	})
@@ -368,7 +366,7 @@ func (t *Thread) speechless() error {
 // EmitWith is Emit with contexts by message index; the others are the plain history.
 func (t *Thread) EmitWith(session bool, contexts map[int][]rollout.ContextPart) error {
 	r := t.Rollout
-	if err := t.speechless(); err != nil {
+	if err := t.refuseEmpty(); err != nil {
 		return err
 	}
 	r.Turns = format.TurnsOf(r.Messages)

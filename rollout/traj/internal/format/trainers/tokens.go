@@ -237,8 +237,7 @@ func readAtropos(in *format.File, v format.Value) error {
 	return nil
 }
 
-// readSequence reads one sequence of a group. Masked entries are -100; all others are the
-// token id itself.
+// readSequence reads one sequence of a group. Masked entries are -100, others the token id.
 func readSequence(in *format.File, ids, mask, logprobs, messages, score format.Value, group string, index int) error {
 	s, err := read(in, ids, mask, logprobs, [3]string{"tokens", "masks", "inference_logprobs"}, -100, -1)
 	if err != nil {

@@ -49,9 +49,9 @@ func member(in *format.File, v format.Value, key string) (format.Value, error) {
 	return in.ParseInner(x, "/"+key)
 }
 
-// example returns the name of a record's task. The ids of results before September 2025
-// were assigned as if the rollouts of an example were adjacent, which they are not; the
-// name is then derived from the task's content.
+// example returns the task of a record. Ids of results before September 2025 assume that
+// the rollouts of an example are adjacent, which they are not; the task's content names it
+// then.
 func example(v format.Value) string {
 	if isSample(v) {
 		return format.Identifier(v.Get("problem_id"))
