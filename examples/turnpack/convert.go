@@ -167,7 +167,9 @@ func (c *convertCmd) writeBatch(p *cli.Program, model *tokenize.Model, src *ahea
 			return nil, err
 		}
 		if made != nil {
-			c.removeMarker() // left by a run that was killed just before it removed its marker
+			// A run that was killed just after it named its record leaves its marker and the record's temporary name.
+			c.removeMarker()
+			cli.Sweep(p.Err, dst.Dir(), cli.RecordName)
 			return nil, c.nothingToDo(p, made, dst)
 		}
 	}

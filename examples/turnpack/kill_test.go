@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/internal/kit"
@@ -117,6 +118,21 @@ func TestLeftOutForTheTargetAfterKills(t *testing.T) {
 			t.Logf("%d of 2 runs went on from shards", went)
 		})
 	}
+}
+
+// A kill between the two steps that name the record leaves a complete batch and a temporary
+// file, which the next run removes.
+func TestKilledWhileRecordIsNamed(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "b")
+	args := []string{"convert", "--model", modelDir(t, nil), "--in", many(t, 2), "--out", out, "--quiet", "--format", "native"}
+	text, err := process(args...).CombinedOutput()
+	require.NoError(t, err, string(text))
+	want := tree(t, out)
+	require.NoError(t, os.Link(filepath.Join(out, cli.RecordName), filepath.Join(out, "."+cli.RecordName+".7.partial")))
+	text, err = process(args...).CombinedOutput()
+	require.NoError(t, err, string(text))
+	require.Contains(t, string(text), "already complete")
+	require.Equal(t, want, tree(t, out))
 }
 
 // For every file format, the bytes after any number of kills equal those without a kill.
