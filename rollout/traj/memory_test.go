@@ -74,3 +74,29 @@ func TestRolloutsBut(t *testing.T) {
 	t.Logf("%d rollouts were passed over", passed)
 	require.NotZero(t, passed)
 }
+
+// A source that read nothing to the end has an empty report and no memory.
+func TestMemoryBeforeAReading(t *testing.T) {
+	path := write(t, t.TempDir(), "a.jsonl", []byte(chat("a")+"\n"+chat("b")))
+	src, err := traj.NewSource([]string{path}, traj.Options{})
+	require.NoError(t, err)
+	refused := func() {
+		t.Helper()
+		_, err := src.Memory()
+		require.ErrorIs(t, err, rollout.KindInput)
+		require.ErrorContains(t, err, "nothing was read yet")
+		require.Equal(t, &traj.Report{Formats: map[string]int{}}, src.Report())
+	}
+	refused()
+	for range src.Rollouts(context.Background()) {
+		break
+	}
+	refused()
+	for _, err := range src.Rollouts(context.Background()) {
+		require.NoError(t, err)
+	}
+	memory, err := src.Memory()
+	require.NoError(t, err)
+	require.Contains(t, string(memory), `"Rollouts":2`)
+	require.Equal(t, 2, src.Report().Rollouts)
+}

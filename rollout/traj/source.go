@@ -16,7 +16,7 @@ type Source struct {
 	opt   Options
 
 	mu          sync.Mutex
-	report      *Report
+	report      *Report // nil before the first complete reading
 	kept        map[string]*fileMemory
 	memoryTaken bool // Memory returned kept, so later readings keep nothing
 }
@@ -30,11 +30,10 @@ func NewSource(paths []string, opt Options) (*Source, error) {
 	if opt.OnError != rollout.OnErrorSkip {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.OnError"}, "a source yields its failures, so its consumer decides what they do").WithFix("leave it 0, and set Pipeline.OnError")
 	}
-	r, err := Open(paths, opt)
-	if err != nil {
+	if _, err := Open(paths, opt); err != nil {
 		return nil, err
 	}
-	return &Source{paths: slices.Clone(paths), opt: opt, report: r.Report()}, nil
+	return &Source{paths: slices.Clone(paths), opt: opt}, nil
 }
 
 // Rollouts yields every rollout and, in the place of a record that cannot be read, its
@@ -80,9 +79,12 @@ func (s *Source) rollouts(ctx context.Context, setUp func(*Reader)) iter.Seq2[*r
 	}
 }
 
-// Report says what the latest complete reading read and skipped.
+// Report says what the latest complete reading read and skipped; it is empty before one.
 func (s *Source) Report() *Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.report == nil {
+		return &Report{Formats: map[string]int{}}
+	}
 	return s.report
 }

@@ -166,6 +166,9 @@ var traps = []struct {
 		return r.Messages[0].Role == rollout.RoleSystem && r.Messages[0].Content != ""
 	}},
 	{"anthropic-messages", "k results become k tool messages, then what the user said", `{"request":{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"x"},{"type":"tool_result","tool_use_id":"2","content":[{"type":"text","text":"y"}]},{"type":"text","text":"z"}]}]},"response":{"role":"assistant","content":[{"type":"text","text":"a"}]}}`, func(r *rollout.Rollout) bool { return roles(r) == "tool tool user assistant" }},
+	{"anthropic-messages", "a reply of calls may hold results of earlier ones", `{"request":{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]}]},"response":{"role":"assistant","content":[{"type":"tool_result","tool_use_id":"c","content":"o"},{"type":"tool_use","id":"d","name":"f","input":{}}]}}`, func(r *rollout.Rollout) bool {
+		return roles(r) == "user assistant tool assistant" && reasons(r) == "prefilled sampled" && called(r) == 2 && r.Validate() == nil
+	}},
 	{"anthropic-messages", "input of a call is an object", "tools_parallel.json#0", func(r *rollout.Rollout) bool { return called(r) == 2 && !r.Messages[1].ToolCalls[0].ArgumentsText }},
 	{"anthropic-messages", "thinking is reasoning", "thinking.json#0", func(r *rollout.Rollout) bool { return reasoned(r) == 1 }},
 	{"anthropic-messages", "redacted thinking has no text", `{"request":{"messages":[]},"response":{"role":"assistant","content":[{"type":"redacted_thinking","data":"x"}]}}`, noted("redacted_thinking")},
@@ -218,6 +221,12 @@ var traps = []struct {
 	}},
 	{"openai-chat", "contents may be blocks of another interface", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"thinking","thinking":"h"},{"type":"text","text":"a"},{"type":"tool_use","id":"c","name":"f","input":{"x":1.0}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"o"},{"type":"text","text":"go on"}]},{"role":"assistant","content":"b"}]}`, func(r *rollout.Rollout) bool {
 		return roles(r) == "user assistant tool user assistant" && reasons(r) == "sampled sampled" && called(r) == 1 && reasoned(r) == 1 && r.Turns[1].Message == 4
+	}},
+	{"openai-chat", "a reply of calls may hold results of earlier ones", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},{"role":"assistant","content":[{"type":"tool_result","tool_use_id":"c","content":"o"},{"type":"thinking","thinking":"h"},{"type":"tool_use","id":"d","name":"f","input":{}}]}]}`, func(r *rollout.Rollout) bool {
+		return roles(r) == "user assistant tool assistant" && called(r) == 2 && reasoned(r) == 1 && steps(2)(r) && r.Validate() == nil
+	}},
+	{"openai-chat", "a reply may hold thoughts and results alone", `{"messages":[{"role":"assistant","content":[{"type":"thinking","thinking":"h"},{"type":"tool_result","tool_use_id":"c","content":"o"}]}]}`, func(r *rollout.Rollout) bool {
+		return roles(r) == "tool assistant" && reasoned(r) == 1
 	}},
 	{"openai-chat", "thinking may stand in blocks beside the content", `{"messages":[{"role":"assistant","content":"a","thinking_blocks":[{"type":"thinking","thinking":"h","signature":"s"}]}]}`, func(r *rollout.Rollout) bool { return r.Messages[0].Reasoning == "h" }},
 	{"openai-chat", "a text part may be called content", `{"messages":[{"role":"user","content":[{"type":"text","content":"q"}]}]}`, func(r *rollout.Rollout) bool { return r.Messages[0].Content == "q" }},

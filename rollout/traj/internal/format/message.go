@@ -374,7 +374,7 @@ func (in *File) Blocks(r *rollout.Rollout, m rollout.Message, body Value) error 
 	if plain && m.Role == rollout.RoleAssistant {
 		m.Parts = nil // templates expect the text of a reply, not a list of blocks
 	}
-	if results == 0 || m.Parts != nil || m.Content != "" {
+	if results == 0 || m.Parts != nil || m.Content != "" || m.Reasoning != "" || len(m.ToolCalls) > 0 {
 		r.Messages = append(r.Messages, m)
 	}
 	return nil

@@ -12,6 +12,8 @@ import (
 // stored. Real sessions have a few branches.
 const maxSteps = 1 << 22
 
+const tooMany = "the branches of the session are too many to follow"
+
 // chain is a session whose records name their parents: a reply saw the messages of its
 // ancestors.
 type chain struct {
@@ -51,7 +53,7 @@ func (c *chain) showUpTo(parent string) error {
 			break
 		}
 		if c.steps++; c.steps > maxSteps {
-			return c.t.In.Fail(c.t.At(), "/parentId", "the branches of the session are too many to follow")
+			return c.t.In.Fail(c.t.At(), "/parentId", tooMany)
 		}
 		path = append(path, l)
 		if l.resets {
@@ -111,19 +113,22 @@ func (c *chain) add(id, parent string, l *link, say func() error) error {
 
 // saw stores the context of reply k.
 func (c *chain) saw(k, from int) {
-	if c.lost != "" {
-		c.t.Unseen[k] = true
-		if c.t.Lost == "" {
-			c.t.Lost = c.lost
-			c.t.In.Note("context_lost", rollout.At(k), "%s: what the model saw from here on is not known", c.lost)
+	why := c.lost
+	if why == "" {
+		plain := k == 0 && len(c.shown) == 0 || len(c.shown) == 1 && c.shown[0].From == 0 && c.shown[0].To == k
+		if c.steps += len(c.shown); plain {
+			return
 		}
-		return
+		if c.steps < maxSteps {
+			c.parts[k] = append([]rollout.ContextPart{}, c.shown...)
+			return
+		}
+		why = tooMany
 	}
-	plain := k == 0 && len(c.shown) == 0 || len(c.shown) == 1 && c.shown[0].From == 0 && c.shown[0].To == k
-	if c.steps += len(c.shown); !plain && c.steps < maxSteps {
-		c.parts[k] = append([]rollout.ContextPart{}, c.shown...)
-	} else if !plain {
-		c.t.Unseen[k] = true
+	c.t.Unseen[k] = true
+	if c.t.Lost == "" {
+		c.t.Lost = why
+		c.t.In.Note("context_lost", rollout.At(k), "%s: what the model saw from here on is not known", why)
 	}
 }
 

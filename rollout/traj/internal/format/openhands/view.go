@@ -149,6 +149,9 @@ func (x *eventView) context() rollout.Context {
 	if x.summary != nil {
 		entries = slices.Insert(slices.Clone(entries), min(x.at, len(entries)), viewEntry{message: unseen, summary: x.summary})
 	}
+	if k := x.task(); x.rooted && k >= 0 && x.misses(entries, k) {
+		entries = slices.Insert(slices.Clone(entries), 1, viewEntry{message: k})
+	}
 	left := make([]int, len(x.loops)) // shown events per loop
 	kept := map[int]int{}             // message → remaining events
 	for _, e := range entries {
@@ -162,12 +165,7 @@ func (x *eventView) context() rollout.Context {
 			parts = format.AppendRange(parts, k)
 		}
 	}
-	for i, e := range entries {
-		if i == 1 && x.rooted && !x.isTask(e) {
-			if k := x.task(); k >= 0 && kept[k] == 0 {
-				show(k)
-			}
-		}
+	for _, e := range entries {
 		switch {
 		case e.summary != nil:
 			at := 0
@@ -214,8 +212,19 @@ func (x *eventView) task() int {
 	return slices.IndexFunc(x.r.Messages, func(m rollout.Message) bool { return m.Role == rollout.RoleUser })
 }
 
-func (x *eventView) isTask(e viewEntry) bool {
-	return e.message >= 0 && x.r.Messages[e.message].Role == rollout.RoleUser
+// misses reports whether message task is put back: it was forgotten, and no user message
+// follows the first entry.
+func (x *eventView) misses(entries []viewEntry, task int) bool {
+	is := func(e viewEntry, role rollout.Role) bool {
+		return e.message >= 0 && x.r.Messages[e.message].Role == role
+	}
+	switch {
+	case slices.ContainsFunc(entries, func(e viewEntry) bool { return e.message == task }):
+		return false
+	case len(entries) > 1:
+		return !is(entries[1], rollout.RoleUser)
+	}
+	return len(entries) == 1 && is(entries[0], rollout.RoleSystem)
 }
 
 // paired reports whether a message is shown as a whole: a result without its call, and a
