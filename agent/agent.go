@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/reward/swebench"
@@ -60,26 +61,21 @@ type Options struct {
 
 // Validate reports all invalid fields at once.
 func (o Options) Validate() error {
-	var errs []error
-	fault := func(field, format string, args ...any) {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + field}, format, args...))
-	}
+	l := faults.List{Of: "Options."}
 	if o.Model == nil {
-		fault("Model", "there is none")
+		l.Add("Model", "there is none")
 	}
 	if o.Window != nil {
-		errs = append(errs, o.Window.Validate())
+		l.Join(o.Window.Validate())
 		if o.Counter == nil {
-			fault("Counter", "a window needs one")
+			l.Add("Counter", "a window needs one")
 		}
 	}
-	if _, ok := harnesses[o.Harness]; !ok && o.Harness != "" {
-		fault("Harness", "found %q, expected one of %s", o.Harness, strings.Join(Harnesses(), ", "))
-	}
-	if o.Timeout < 0 || o.Config.StepLimit < 0 || o.Config.Timeout < 0 {
-		fault("Timeout", "a bound is negative, expected 0 for the default or more")
-	}
-	return errors.Join(errs...)
+	faults.Word(&l, "Harness", o.Harness, Harnesses()...)
+	l.Count("Timeout", int(o.Timeout))
+	l.Count("Config.StepLimit", o.Config.StepLimit)
+	l.Count("Config.Timeout", int(o.Config.Timeout))
+	return l.Err()
 }
 
 // Agent runs attempts. It is safe for concurrent use.

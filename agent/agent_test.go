@@ -489,8 +489,8 @@ func TestReadConfig(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	_, err := New(Options{Window: ctxwindow.Refill{Budget: 1}, Harness: "none", Timeout: -1})
-	for _, want := range []string{"Model", "Counter", "Harness", "Timeout"} {
+	_, err := New(Options{Window: ctxwindow.Refill{Budget: 1}, Harness: "none", Timeout: -1, Config: Config{StepLimit: -1, Timeout: -1}})
+	for _, want := range []string{"Options.Model", "Options.Counter", "Options.Harness", "Options.Timeout", "Options.Config.StepLimit", "Options.Config.Timeout"} {
 		require.ErrorContains(t, err, want)
 	}
 	_, err = New(Options{Model: &script{}, Config: Config{Instance: "{% if %}"}})
