@@ -44,8 +44,8 @@ func TestRenderingAgainChangesNothing(t *testing.T) {
 	}
 }
 
-// A text that one template rendered still meets the limits of another template.
-func TestRememberedTextMeetsLimits(t *testing.T) {
+// A conversation that a template without limits rendered is refused by one whose limit it exceeds.
+func TestSharedTextMeetsEachLimit(t *testing.T) {
 	long := String(strings.Repeat("\n", 600))
 	c, err := NewConversation(List(Object(Member{"content", List(long, long)})), Null(), Null(), ConversationOptions{})
 	require.NoError(t, err)
