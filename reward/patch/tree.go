@@ -95,7 +95,7 @@ func ReadDir(dir string) (Tree, error) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}
-			return nil // the.git file of a worktree or a submodule
+			return nil // the .git file of a worktree or a submodule
 		}
 		switch {
 		case d.IsDir():
