@@ -1,6 +1,7 @@
 package export_test
 
 import (
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/rollout"
 )
 
 // python runs a script of internal/oracle with the interpreter that TURNPACK_PYTHON names.
@@ -59,4 +61,13 @@ func TestPythonReaders(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, info, infoBack)
 	require.Equal(t, want, got)
+}
+
+// Three rows of one group, 12 MB of ids, do not fit into one page of 8 MiB.
+func TestPythonReadsPages(t *testing.T) {
+	rows := build(t, rand.New(rand.NewPCG(5, 1)), spec{group: "g", id: "g/r0", status: rollout.StatusCompleted, reward: 1,
+		rows: [][]int{{900_000, 100_000}, {950_000, 50_000}, {990_000, 10_000}}})
+	path := filepath.Join(t.TempDir(), "pages.parquet")
+	require.NoError(t, os.WriteFile(path, write(t, rows, export.Options{}), 0o600))
+	t.Log(python(t, "read_parquet.py", path))
 }
