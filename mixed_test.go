@@ -79,3 +79,28 @@ func TestNothingButMixedGroups(t *testing.T) {
 	require.ErrorContains(t, err, "4 its group holds verdicts and numbers")
 	require.ErrorContains(t, err, "choose the scale")
 }
+
+// An infrastructure failure that counts as unresolved is a verdict of −1: it belongs to groups of
+// verdicts, recorded outcome or not, and not to groups of numbers of another range.
+func TestInfrastructureCountsAsAVerdict(t *testing.T) {
+	p := turnpack.Pipeline{Model: model(t), Scale: reward.OutcomePolicy{Outcome: "auto", InfraUnresolved: true}}
+	src := batch()
+	number := 0.5
+	for _, r := range src {
+		if r.Group == "b" {
+			r.Outcome = rollout.Outcome{Reward: &number}
+		}
+	}
+	src[0].Status, src[0].Outcome = rollout.StatusAborted, rollout.Outcome{} // a/0
+	src[1].Status, src[1].Outcome = rollout.StatusAborted, rollout.Outcome{} // b/0
+	var dst rows
+	report, err := p.Run(t.Context(), src, &dst)
+	require.NoError(t, err)
+	require.Equal(t, 4, report.WithoutRows["its group holds verdicts and numbers"])
+	for _, s := range report.Skips {
+		require.Contains(t, s.Rollout, "b/")
+	}
+	// Group a, without rows of a/0: rewards −1 1 −1 −1, mean −½, σ₁ = 1.
+	require.Equal(t, "a/1", dst.got[0].Rollout)
+	require.InDelta(t, 1.5, *dst.got[0].Advantage, 1e-5)
+}

@@ -127,7 +127,8 @@ func (x *run) gather(ctx context.Context, src Source, into *gathered) error {
 			x.cover(r, &into.Logprobs, &into.Versions)
 		}
 		if got.Excluded == "" {
-			number := reward.OnlyScalar(got.Verdict)
+			// An infrastructure failure that Scale.InfraUnresolved counts does so as a verdict.
+			number := reward.OnlyScalar(got.Verdict) && reward.Infrastructure(r) == ""
 			x.groups[at].ByNumber = x.groups[at].ByNumber || number
 			x.groups[at].ByVerdict = x.groups[at].ByVerdict || !number
 		}
