@@ -81,6 +81,11 @@ func TestSystemFile(t *testing.T) {
 	code, stdout, stderr = call(t, "show", "--model", model, filepath.Join(out, "batch.parquet"))
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "Answer in rhymes.")
+	for _, in := range [][]string{nil, {"--in", in}} {
+		code, stdout, stderr = call(t, append([]string{"show", "--model", model, out, "--token", "8"}, in...)...)
+		require.Zero(t, code, stderr)
+		require.Contains(t, stdout, "message    0, system, of ")
+	}
 	require.NoError(t, os.WriteFile(file, []byte("Answer in prose."), 0o644))
 	code, _, _ = call(t, "convert", "--model", model, "--in", in, "--out", out, "--system", file)
 	require.Equal(t, exitFailed, code, "the prompt is another")

@@ -38,6 +38,7 @@ type input struct {
 	Files  int    `json:"files"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
+	System bool   `json:"system,omitempty"` // the file of --system
 }
 
 // record returns the record of this run for the inputs in, without its results.
@@ -72,7 +73,7 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 		if err != nil {
 			return nil, err
 		}
-		r.Inputs = append(r.Inputs, input{path, p.Files, p.Bytes, p.SHA256})
+		r.Inputs = append(r.Inputs, input{path, p.Files, p.Bytes, p.SHA256, path == c.System})
 	}
 	return r, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -43,16 +44,19 @@ func sourcesOf(ctx context.Context, model *tokenize.Model, file string, in []str
 		return nil, err
 	}
 	found, faults, err := c.find(ids)
-	if err == nil && len(in) > 0 && len(found) == 0 && len(faults) > 0 {
-		err = faults[0] // dumps that are named have to be readable
-	}
 	if err != nil {
 		return nil, err
+	}
+	missing := func(id string) error {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "the rollout of the row is not in %s", strings.Join(c.In, ", ")).WithFix("name the dumps that the batch was made of with --in")
+	}
+	if len(in) > 0 && len(found) == 0 { // dumps that are named have to be readable and those of the batch
+		return nil, append(faults, missing(slices.Min(slices.Collect(maps.Keys(ids)))))[0]
 	}
 	return func(row *rollout.Sample) (*show.Source, error) {
 		r, ok := found[row.Rollout]
 		if !ok {
-			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: row.Rollout}, "the rollout of the row is not in %s", strings.Join(c.In, ", ")).WithFix("name the dumps that the batch was made of with --in")
+			return nil, missing(row.Rollout)
 		}
 		return encodedAgain(ctx, pipe, r, row)
 	}, nil
@@ -91,7 +95,11 @@ func conversionOf(file string, in []string) (*convertCmd, error) {
 			return nil, err
 		}
 		for _, i := range made.Inputs {
-			if _, err := os.Stat(i.Path); len(in) == 0 && err == nil {
+			switch _, err := os.Stat(i.Path); {
+			case err != nil:
+			case i.System:
+				c.System = i.Path
+			case len(in) == 0:
 				c.In = append(c.In, i.Path)
 			}
 		}
