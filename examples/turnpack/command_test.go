@@ -461,6 +461,11 @@ func TestMistakes(t *testing.T) {
 	one := t.TempDir()
 	code, _, stderr = call(t, "convert", "--model", model, "--in", in, "--out", one)
 	require.Zero(t, code, stderr)
+	for _, command := range []string{"show", "view", "audit"} {
+		code, _, stderr = call(t, command, filepath.Join(one, "batch.parquet"), "--template", "tool_use")
+		require.Equal(t, exitUsage, code, command)
+		require.Contains(t, stderr, "--template: it is of a model folder, and none is named (name the folder with --model)")
+	}
 	code, stdout, stderr = call(t, "diff", one, filepath.Join(one, "batch.parquet"))
 	require.Zero(t, code, stderr)
 	require.Contains(t, stdout, "2 rows equal, 0 differ")

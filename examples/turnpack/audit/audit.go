@@ -2,12 +2,9 @@
 package audit
 
 import (
-	"errors"
-
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
 	"github.com/turnpack/turnpack/export/audit"
-	"github.com/turnpack/turnpack/internal/modelfolder"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -26,16 +23,12 @@ func (*Cmd) Help() string {
 	return `Reads training batches by anyone (Parquet and Arrow of this module, slime .pt, prime-rl .bin, SkyRL- and verl-style Parquet, Parquet and JSON Lines with ids and a mask) and says what would crash a trainer or train wrongly. Exit status 1 means findings of the --fail-on severity or worse, 2 that the audit could not be made.`
 }
 
-// Faults reports flags that are out of range or contradict each other.
+// Faults reports flags that are out of range.
 func (c *Cmd) Faults() error {
-	var errs []error
 	if c.Examples < 1 {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--examples"}, "expected 1 or more, found %d", c.Examples))
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--examples"}, "expected 1 or more, found %d", c.Examples)
 	}
-	if c.Template != "" && c.Model == "" {
-		errs = append(errs, errors.New("--template is of a model folder: name one with --model"))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
 // Run audits the files and prints the report.
@@ -60,8 +53,8 @@ func (c *Cmd) Run(p *cli.Program) error {
 
 func (c *Cmd) report(p *cli.Program) (*audit.Report, error) {
 	o := audit.Options{Examples: c.Examples}
-	if c.Model != "" {
-		model, err := modelfolder.Load(c.Model, c.Template, "")
+	if c.Model != "" || c.Template != "" {
+		model, err := tokens.ModelOf(c.Model, c.Template, "")
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package audit_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,10 @@ func TestDiff(t *testing.T) {
 	require.Equal(t, 0, run(t, &out, &errs, "diff", a, a))
 	require.Equal(t, 2, run(t, &out, &errs, "diff", a, "none"))
 	require.Equal(t, 2, run(t, &out, &errs, "diff", a))
+	broken, write := io.Pipe()
+	require.NoError(t, broken.Close())
+	c := command.Diff{A: a, B: a}
+	require.ErrorIs(t, c.Run(&cli.Program{Ctx: t.Context(), Out: write, Err: &errs}), io.ErrClosedPipe, "nobody learns that they are equal")
 	out.Reset()
 	require.Equal(t, 0, run(t, &out, &errs, "diff", "--help"))
 	require.Contains(t, out.String(), "A file, or a folder with one.")

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,8 @@ func (*Diff) Help() string {
 
 // Run compares the two batches and prints how they differ.
 func (c *Diff) Run(p *cli.Program) error {
-	d := differ{out: p.Out, around: int(c.Context)}
+	out := bufio.NewWriter(p.Out)
+	d := differ{out: out, around: int(c.Context)}
 	a, errA := cli.One(c.A)
 	b, errB := cli.One(c.B)
 	err := errors.Join(errA, errB)
@@ -40,10 +42,12 @@ func (c *Diff) Run(p *cli.Program) error {
 		}
 		err = d.files(p.Ctx, a, b)
 	}
-	if err != nil {
+	if err == nil {
+		fmt.Fprintf(out, "%d rows equal, %d differ, %d only in %s, %d only in %s\n", d.equal, d.differ, d.onlyA, rollout.Printable(c.A), d.onlyB, rollout.Printable(c.B))
+	}
+	if err = errors.Join(err, out.Flush()); err != nil {
 		return cli.Mistake(err)
 	}
-	fmt.Fprintf(p.Out, "%d rows equal, %d differ, %d only in %s, %d only in %s\n", d.equal, d.differ, d.onlyA, rollout.Printable(c.A), d.onlyB, rollout.Printable(c.B))
 	if d.differ+d.onlyA+d.onlyB > 0 {
 		return &cli.ExitError{Code: cli.Failed}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/internal/modelfolder"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
@@ -24,7 +25,7 @@ func ModelOf(dir, template, digest string) (*tokenize.Model, error) {
 	case dir != "":
 		m, err = modelfolder.Load(dir, template, "")
 	case template != "":
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--template"}, "it is of a model folder, and none is named").WithFix("name the folder with --model")
+		return nil, cli.Mistake(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--template"}, "it is of a model folder, and none is named").WithFix("name the folder with --model"))
 	default:
 		m, err = embedded.Model()
 	}
