@@ -359,12 +359,12 @@ func number(v jsonscan.Value, single bool) (float64, bool) {
 	return x, err == nil
 }
 
+// text returns a text or a number of the row, or "" if it is missing.
 func (c cells) text(name string) string {
-	if s, ok := c.get(name).Text(); ok {
-		return s
+	v := c.get(name)
+	if v.Kind() == jsonscan.Number {
+		return string(v.Raw()) // a float64 would join ids beyond 2^53
 	}
-	if x := c.number(name); x != nil {
-		return fmt.Sprint(*x)
-	}
-	return ""
+	s, _ := v.Text()
+	return s
 }
