@@ -41,7 +41,7 @@ type convertCmd struct {
 	GroupBy string   `help:"Group key: auto (recorded group, else task instance), instance, file, prompt, none, or metadata:KEY." default:"auto" group:"Reading:"`
 	Join    bool     `help:"Make one rollout of the recorded model calls in a folder (completion logs, wire exchanges)." name:"join-calls" group:"Reading:"`
 	Dedup   bool     `help:"Leave out rollouts that equal an earlier one." group:"Reading:"`
-	System  string   `help:"File with the system prompt of rollouts that record none; {policy} in it stands for the policy that a tau2-bench file holds." type:"path" placeholder:"FILE" group:"Reading:"`
+	System  string   `help:"File with the system prompt of rollouts that record none (native ones and recorded calls are complete); {policy} in it stands for the policy that a tau2-bench file holds." type:"path" placeholder:"FILE" group:"Reading:"`
 	Rewards []string `help:"File of recorded results to join, again for more: results.jsonl, evaluation reports, CSV or JSONL." sep:"none" type:"path" group:"Reading:"`
 
 	Mode        string `help:"Rows: merged, perstep (dynamic history) or whole." enum:"merged,perstep,whole" default:"merged" group:"Rows:"`

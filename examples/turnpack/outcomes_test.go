@@ -125,3 +125,26 @@ func TestStepCoefOfFailedJudges(t *testing.T) {
 	}
 	require.Equal(t, map[string]float64{"g-0": 0.5, "g-1": 1}, rewards)
 }
+
+// A batch below the folder of dumps is no input of the runs that follow, and new dumps are.
+func TestOutputBelowTheInput(t *testing.T) {
+	in, model := goodDump(t), modelDir(t, nil)
+	convert := func(out string, flags ...string) (int, string, string) {
+		return call(t, append([]string{"convert", in, "--model", model, "--target", "slime", "--pt", "--out", filepath.Join(in, out)}, flags...)...)
+	}
+	for _, flags := range [][]string{nil, {"--force"}} {
+		code, stdout, stderr := convert("batch", flags...)
+		require.Zero(t, code, stderr)
+		require.Regexp(t, `rollouts +2 in`, stdout)
+	}
+	code, stdout, stderr := convert("batch")
+	require.Zero(t, code, stderr)
+	require.Contains(t, stdout, "already complete")
+	require.NoError(t, os.WriteFile(filepath.Join(in, "more.jsonl"), []byte(chatLine("c", true)+"\n"), 0o600))
+	code, _, stderr = convert("batch")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "now ")
+	code, _, stderr = convert(".")
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, stderr, "--out: "+in+" is an input too")
+}

@@ -69,6 +69,9 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 		read = append(read, c.System)
 	}
 	for _, path := range read {
+		if path == out {
+			return nil, cli.Mistake(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--out"}, "%s is an input too, and a batch in it would be read by the next run", path).WithFix("choose a folder of its own"))
+		}
 		p, err := traj.Fingerprint(path, out)
 		if err != nil {
 			return nil, err

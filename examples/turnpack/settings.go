@@ -70,6 +70,9 @@ func (c *convertCmd) withoutModel() error {
 // readerOptions returns the reader options that the flags set.
 func (c *convertCmd) readerOptions() (traj.Options, error) {
 	o := traj.Options{Format: c.Format, Dedup: c.Dedup, JoinCalls: c.Join}
+	if !c.DryRun {
+		o.Except = c.Out
+	}
 	if c.GroupBy != "auto" {
 		o.GroupBy = c.GroupBy
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,6 +57,9 @@ type Options struct {
 	// messages; "" inserts none. {policy} in it is replaced by the policy that a tau2-bench
 	// file holds. Recorded calls and native rollouts are not changed.
 	System string
+	// Except is a file or folder below a named folder that is not read, such as the output of
+	// the job; "" = none.
+	Except string
 	// Importers read your own formats. They are asked in order, before the built-in ones,
 	// and Format may name one.
 	Importers []Importer
@@ -163,6 +167,9 @@ func newReader(paths []string, opt Options) *Reader {
 		Limits:  source.Limits{FileBytes: cmp.Or(l.FileBytes, 64<<30), Ratio: cmp.Or(l.Ratio, 500), Members: cmp.Or(l.Members, 1_000_000), Depth: cmp.Or(l.Folders, 64)},
 		Stdin:   opt.Stdin,
 		Ignored: r.ignore,
+	}
+	if opt.Except != "" {
+		r.walk.Except, _ = filepath.Abs(opt.Except) // fails without a working folder, where no path is relative
 	}
 	if r.walk.Stdin == nil {
 		r.walk.Stdin = os.Stdin

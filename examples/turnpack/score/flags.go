@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +25,7 @@ type Cmd struct {
 	KeyEnv  string   `name:"key-env" help:"Environment variable with the API key (default TURNPACK_JUDGE_KEY)." placeholder:"VARIABLE"`
 	In      []string `help:"Rollouts or dumps to read: a path, again for more, or - for standard input." sep:"none" placeholder:"PATH"`
 	Format  string   `help:"Dump format (default: detected by content)."`
-	Out     string   `help:"File for the scored rollouts, native JSONL; - for standard output." default:"-" placeholder:"FILE"`
+	Out     string   `help:"File for the scored rollouts, native JSONL; replaced once all are scored; - for standard output." default:"-" placeholder:"FILE"`
 	Journal string   `help:"File that keeps the votes, so that a stopped run resumes." placeholder:"FILE"`
 	Summary string   `help:"File for the summary as JSON." placeholder:"FILE"`
 
@@ -130,9 +131,16 @@ func parts(values []string) (out []string) {
 }
 
 // checkBounds refuses zeros, which the client and the scorer would read as "use the default",
-// and a summary that could not be written once all votes are paid for.
+// a summary that could not be written once all votes are paid for, and files that would take
+// the place of others that the run reads or writes.
 func (c *Cmd) checkBounds() error {
 	var faults []error
+	var taken []string // paths of --in, --journal, --out and --summary
+	for _, path := range append(slices.Clone(c.In), c.Journal, c.Out, c.Summary) {
+		abs, _ := filepath.Abs(path) // fails without a working folder alone
+		taken = append(taken, abs)
+	}
+	n := len(taken) - 2
 	for _, b := range []struct {
 		flag string
 		ok   bool
@@ -144,6 +152,8 @@ func (c *Cmd) checkBounds() error {
 		{"votes", c.Votes > 0, c.Votes, "1 or more"},
 		{"concurrency", c.Concurrency > 0, c.Concurrency, "1 or more"},
 		{"retries", c.Retries >= -1, c.Retries, "0 or -1 (none), or more"},
+		{"out", c.Out == "-" || !slices.Contains(taken[:n], taken[n]), c.Out, "another file than the journal and those that are read"},
+		{"summary", c.Summary == "" || !slices.Contains(taken[:n+1], taken[n+1]), c.Summary, "another file than those of --out, --journal and --in"},
 		{"summary", c.Summary == "" || folder(filepath.Dir(c.Summary)) && !folder(c.Summary), c.Summary, "the path of a file in a folder that exists"},
 		{"timeout", c.Timeout > 0, c.Timeout, "a time above 0, such as 2m"},
 		{"patience", c.Patience > 0, c.Patience, "a time above 0, such as 10m"},

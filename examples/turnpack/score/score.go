@@ -109,7 +109,7 @@ func (c *Cmd) run(p *cli.Program) (_ *summary, err error) {
 }
 
 func (c *Cmd) open(stdin io.Reader) (*traj.Reader, error) {
-	return traj.Open(c.In, traj.Options{Format: c.Format, Stdin: stdin})
+	return traj.Open(c.In, traj.Options{Format: c.Format, Stdin: stdin, Except: c.Out})
 }
 
 // planned returns the number of votes that the input needs, or −1 if the input includes

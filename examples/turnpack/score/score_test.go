@@ -208,6 +208,30 @@ func TestSummaryNeedsAFolder(t *testing.T) {
 	}
 }
 
+// What a run reads or writes is not overwritten by another of its files.
+func TestFilesOfARunAreApart(t *testing.T) {
+	in := filepath.Join(t.TempDir(), "in.jsonl")
+	for _, args := range [][]string{{"--out", in}, {"--summary", in}, {"--out", "x", "--summary", "./x"}, {"--journal", "v", "--out", "v"}} {
+		code, _, stderr := runScore(t, t.Context(), "", append([]string{"--judge", "http://127.0.0.1:1/v1", "--model", "m", "--in", in}, args...)...)
+		require.Equal(t, cli.Usage, code)
+		require.Contains(t, stderr, "expected another file than ")
+	}
+}
+
+// Scored rollouts in the folder of the dumps are no dumps of the next run.
+func TestScoredBelowTheInput(t *testing.T) {
+	dir := t.TempDir()
+	text, err := os.ReadFile(sample(t))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "in.jsonl"), text, 0o600))
+	url := server(t, fake.New(fake.Options{}))
+	for range 2 {
+		code, _, stderr := runScore(t, t.Context(), "", "--judge", url, "--model", "m", "--in", dir, "--out", filepath.Join(dir, "scored.jsonl"))
+		require.Zero(t, code, stderr)
+		require.Contains(t, stderr, "2 rollouts, 8 steps")
+	}
+}
+
 // Faults that the library finds are told by the flags that set them.
 func TestFaultsNameFlags(t *testing.T) {
 	for _, c := range [][]string{

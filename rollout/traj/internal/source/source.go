@@ -66,6 +66,7 @@ var known = map[string]bool{".json": true, ".jsonl": true, ".ndjson": true, ".tr
 type Walker struct {
 	Limits Limits
 	Stdin  io.Reader
+	Except string // absolute path of a file or folder in a folder that is left out; "" = none
 	// Ignored is called for files and folders that are not read, with the reason.
 	Ignored func(path, why string)
 
@@ -146,6 +147,9 @@ func (w *Walker) folder(root, p string, depth int, yield func(*File, error) bool
 	}
 	for _, e := range entries {
 		q := filepath.Join(p, e.Name())
+		if abs, _ := filepath.Abs(q); w.Except != "" && abs == w.Except {
+			continue
+		}
 		if strings.HasPrefix(e.Name(), ".") {
 			w.ignore(q, "hidden")
 			continue
