@@ -244,23 +244,17 @@ func spread[T any](column []T, lens []int32, n int) []T {
 	if column == nil {
 		return nil
 	}
-	out := make([]T, n)
-	rest := out
+	out := make([]T, 0, n)
 	for i, k := range lens {
-		repeat(rest[:k], column[i])
-		rest = rest[k:]
+		out = appendRun(out, column[i], int(k))
 	}
 	return out
 }
 
-// repeat sets every entry of s to v. It copies the entries already set, which for long s takes
-// a third of the time of a loop.
-func repeat[T any](s []T, v T) {
-	const near = 1 << 10 // entries copied at once, so that they stay in the L1 cache
-	if len(s) > 0 {
-		s[0] = v
+// appendRun appends n times v.
+func appendRun[T any](s []T, v T, n int) []T {
+	for range n {
+		s = append(s, v)
 	}
-	for set := 1; set < len(s); {
-		set += copy(s[set:], s[:min(set, near)])
-	}
+	return s
 }

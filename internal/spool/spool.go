@@ -21,7 +21,6 @@ type Spool struct {
 	rows    int             // number of rows kept
 	names   []string        // strings shared by many rows
 	last    []byte          // bytes that follow those in the file
-	window  []byte          // buffer for reading the file
 
 	file   *os.File
 	inFile int64
@@ -112,10 +111,10 @@ func (s *Spool) load(at place) (_ Row, err error) {
 		if at.size > hugeRow {
 			runtime.GC()
 		}
-		if s.window == nil {
-			s.window = make([]byte, leastPart)
+		c.b = make([]byte, at.size)
+		if _, err := s.file.ReadAt(c.b, at.at); err != nil {
+			return Row{}, err
 		}
-		c.window, c.file, c.at, c.left = s.window, s.file, at.at, at.size
 	}
 	return c.read()
 }

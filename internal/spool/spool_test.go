@@ -3,7 +3,6 @@ package spool
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"reflect"
@@ -126,15 +125,6 @@ func TestStoredRowIsReadBackOrRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Row{Sample: row}, got)
 	require.True(t, math.Signbit(float64(got.Weight[0])))
-	for _, window := range []int{1, 20, 50} {
-		c := coder{names: &names, reads: true, file: bytes.NewReader(whole), left: int64(len(whole)), window: make([]byte, window)}
-		got, err := c.read()
-		require.NoError(t, err)
-		require.Equal(t, Row{Sample: row}, got, "in windows of %d bytes", window)
-		c = coder{names: &names, reads: true, file: bytes.NewReader(whole[:60]), left: int64(len(whole)), window: make([]byte, window)}
-		_, err = c.read()
-		require.ErrorIs(t, err, io.EOF)
-	}
 	for n := range whole {
 		_, err := loadRow(whole[:n], &names)
 		require.Error(t, err, "the first %d of %d bytes", n, len(whole))

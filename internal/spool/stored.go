@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
-	"io"
 	"math"
 	"slices"
 
@@ -29,10 +28,6 @@ type coder struct {
 	store func([]byte) (empty []byte, err error)
 
 	reads bool
-	// When decoding, b is followed by left bytes of file from at on, read one window at a time.
-	file     io.ReaderAt
-	at, left int64
-	window   []byte
 }
 
 var errStored = errors.New("the stored row is damaged")
@@ -51,31 +46,11 @@ func (c *coder) written() {
 	}
 }
 
-// rest returns the number of bytes left to decode.
-func (c *coder) rest() int64 { return int64(len(c.b)) + c.left }
-
-// fill makes b hold at least n bytes, or all that are left.
-func (c *coder) fill(n int) {
-	if len(c.b) >= n || c.left == 0 {
-		return
-	}
-	if n > len(c.window) {
-		c.window = make([]byte, n)
-	}
-	have := copy(c.window, c.b)
-	c.b = c.window[:min(int64(len(c.window)), c.rest())]
-	more, err := c.file.ReadAt(c.b[have:], c.at)
-	if c.at, c.left = c.at+int64(more), c.left-int64(more); more < len(c.b)-have {
-		c.b, c.left, c.err = nil, 0, cmp.Or(c.err, err)
-	}
-}
-
 func number[T ~int | ~int32 | ~int64 | ~uint8 | ~uint32](c *coder, v *T) {
 	if !c.reads {
 		c.b = binary.AppendVarint(c.b, int64(*v))
 		return
 	}
-	c.fill(binary.MaxVarintLen64)
 	x, n := binary.Varint(c.b)
 	if *v = T(x); n <= 0 || int64(*v) != x {
 		c.damaged()
@@ -105,12 +80,10 @@ func (c *coder) text(v *string) {
 	switch {
 	case !c.reads:
 		c.b = append(c.b, *v...)
-	case n < 0 || int64(n) > c.rest():
+	case n < 0 || n > len(c.b):
 		c.damaged()
 	default:
-		if c.fill(n); n <= len(c.b) {
-			*v, c.b = string(c.b[:n]), c.b[n:]
-		}
+		*v, c.b = string(c.b[:n]), c.b[n:]
 	}
 }
 
@@ -227,7 +200,7 @@ func (c *coder) row(row *Row) {
 
 // read decodes a row that takes all bytes left.
 func (c *coder) read() (row Row, err error) {
-	if c.row(&row); c.err == nil && c.rest() > 0 {
+	if c.row(&row); c.err == nil && len(c.b) > 0 {
 		c.damaged()
 	}
 	if c.err != nil {
@@ -245,15 +218,12 @@ func (c *coder) floats(v *[]float32, n int) {
 		}
 		return
 	}
-	if c.err != nil || n < 0 || int64(n) > c.rest()/4 {
+	if c.err != nil || n < 0 || n > len(c.b)/4 {
 		c.damaged()
 		return
 	}
 	*v = make([]float32, n)
 	for i := range *v {
-		if c.fill(4); len(c.b) < 4 {
-			return
-		}
 		(*v)[i], c.b = math.Float32frombits(binary.LittleEndian.Uint32(c.b)), c.b[4:]
 	}
 }
@@ -267,13 +237,12 @@ func varints[T ~int32](c *coder, v *[]T, n int, least, most uint64) {
 		}
 		return
 	}
-	if c.err != nil || n < 0 || int64(n) > c.rest() {
+	if c.err != nil || n < 0 || n > len(c.b) {
 		c.damaged()
 		return
 	}
 	*v = make([]T, n)
 	for i := range *v {
-		c.fill(binary.MaxVarintLen32)
 		x, size := binary.Uvarint(c.b)
 		if size <= 0 || x < least || x > most {
 			c.damaged()
@@ -299,15 +268,14 @@ func runs[T any](c *coder, v *[]T, there bool, n int, bits func(T) uint32, of fu
 	if !there || c.err != nil {
 		return
 	}
-	*v = make([]T, n)
-	for left := *v; len(left) > 0; {
-		c.fill(binary.MaxVarintLen64 + 4)
+	*v = make([]T, 0, n)
+	for len(*v) < n {
 		count, k := binary.Uvarint(c.b)
-		if k <= 0 || count == 0 || count > uint64(len(left)) || len(c.b) < k+4 {
+		if k <= 0 || count == 0 || count > uint64(n-len(*v)) || len(c.b) < k+4 {
 			c.damaged()
 			return
 		}
-		repeat(left[:count], of(binary.LittleEndian.Uint32(c.b[k:])))
-		left, c.b = left[count:], c.b[k+4:]
+		*v = appendRun(*v, of(binary.LittleEndian.Uint32(c.b[k:])), int(count))
+		c.b = c.b[k+4:]
 	}
 }
