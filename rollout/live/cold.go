@@ -56,11 +56,13 @@ func (g *run) lock() error {
 	return nil
 }
 
+// warm reads the content from the journal, once the run's records are written. On a full disk it fails instead
+// of waiting, since the caller holds the lock.
 func (g *run) warm() error {
 	if g.content != nil {
 		return nil
 	}
-	if err := g.last.Wait(context.Background()); err != nil {
+	if err := g.last.WaitNew(context.Background()); err != nil {
 		return err
 	}
 	g.content = newContent()
