@@ -370,18 +370,18 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, s *session, d w
 		}
 	}
 	chunk.Model = c.Model()
-	var err error
-	if write := d.Writer(c, meta); c.Stream {
+	h.markSeen(r.Context(), s, unseen, true) // before the client can end the rollout
+	err := r.Context().Err()
+	switch write := d.Writer(c, meta); {
+	case err != nil:
+	case c.Stream:
 		stream(w)
 		_, err = w.Write(write.End(write.Chunk(nil, chunk)))
-	} else {
+	default:
 		err = send(w, http.StatusOK, write.Whole([]*engine.Chunk{chunk}))
 	}
-	if err != nil || r.Context().Err() != nil {
-		return nil
-	}
-	for _, id := range unseen {
-		_ = s.live.Mark(r.Context(), id, live.StateOK, "") // an unseen reply stays unseen
+	if err != nil {
+		h.markSeen(h.ctx, s, unseen, false)
 	}
 	return nil
 }

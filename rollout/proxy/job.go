@@ -39,6 +39,7 @@ type job struct {
 	problem *wire.Problem
 	readers map[*reader]bool
 	seen    bool // a client received all of it
+	unseen  bool // it is recorded as unseen
 }
 
 // reader is a client of a job. The channel signals that there is more.
@@ -63,22 +64,29 @@ func (j *job) leave(r *reader, seen bool) {
 	j.mu.Lock()
 	delete(j.readers, r)
 	j.seen = j.seen || seen
-	lost := len(j.readers) == 0 && !j.seen
-	done, failed := j.done, j.problem != nil
+	lost, done := len(j.readers) == 0 && !j.seen && j.problem == nil, j.done
 	j.mu.Unlock()
 	switch {
-	case !lost || failed:
-	case !done:
-		if j.h.opts.AbortUnseen {
-			j.cancel()
-		}
-	default: // the reply is durable and no client could receive it
+	case lost && done: // the reply is durable and no client could receive it
 		j.h.stats.unseen.Add(1)
-		for _, c := range j.calls {
-			_ = j.s.live.Mark(j.h.ctx, c.ID(), live.StateUnseen, "the client was gone") // an incomplete call stays incomplete
-		}
+		j.h.markSeen(j.h.ctx, j.s, j.asked.calls, false)
+	case lost && j.h.opts.AbortUnseen:
+		j.cancel()
 	}
 }
+
+// markSeen records whether a client gets the replies of calls. An incomplete call stays incomplete.
+func (h *Handler) markSeen(ctx context.Context, s *session, calls []string, seen bool) {
+	state, why := live.StateUnseen, goneWhy
+	if seen {
+		state, why = live.StateOK, ""
+	}
+	for _, id := range calls {
+		_ = s.live.Mark(ctx, id, state, why)
+	}
+}
+
+const goneWhy = "the client was gone"
 
 func (j *job) wake() {
 	for r := range j.readers {
@@ -109,12 +117,28 @@ func (j *job) run() {
 		}
 		p = j.h.problem(err)
 	}
+	var calls []string
+	for _, c := range j.calls {
+		calls = append(calls, c.ID())
+	}
 	j.s.mu.Lock()
+	j.mu.Lock()
+	for p == nil && j.unseen == (len(j.readers) > 0) { // clients came or left while the end became durable
+		j.unseen = !j.unseen
+		j.mu.Unlock()
+		j.s.mu.Unlock()
+		if j.unseen {
+			j.h.stats.unseen.Add(1)
+		}
+		j.h.markSeen(j.h.ctx, j.s, calls, !j.unseen)
+		j.s.mu.Lock()
+		j.mu.Lock()
+	}
+	defer j.mu.Unlock()
+	defer j.s.mu.Unlock()
 	switch {
 	case p == nil:
-		for _, c := range j.calls {
-			j.asked.calls = append(j.asked.calls, c.ID())
-		}
+		j.asked.calls = calls
 	case len(j.calls) > 0:
 		j.asked.old = j.calls[0].ID()
 	default:
@@ -123,10 +147,6 @@ func (j *job) run() {
 		}
 	}
 	j.asked.job = nil
-	j.s.mu.Unlock()
-
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if p == nil {
 		j.chunks = append(j.chunks, j.held...)
 	}
@@ -153,7 +173,7 @@ func (j *job) make() error {
 	if err != nil {
 		why := j.h.problem(err).Message
 		if j.ctx.Err() != nil {
-			why = "the client was gone"
+			why = goneWhy
 			if j.h.ctx.Err() != nil {
 				why = "the proxy was closed"
 			}
@@ -291,13 +311,13 @@ func atOnce(n int, do func(i int) error) error {
 func (j *job) end() error {
 	r := &j.reply
 	j.mu.Lock()
-	unseen := len(j.readers) == 0 && !j.seen
+	j.unseen = len(j.readers) == 0
 	j.mu.Unlock()
 	why := j.why
 	if len(j.calls) > 1 && r.Usage.Completion > 0 && j.sampled != r.Usage.Completion {
 		why = "usage counts " + strconv.Itoa(r.Usage.Completion) + " completion tokens of all choices, " + strconv.Itoa(j.sampled) + " ids are recorded"
 	}
-	if unseen {
+	if j.unseen {
 		j.h.stats.unseen.Add(1)
 	}
 	return j.each(func(i int, c *live.Call) error {
@@ -313,6 +333,6 @@ func (j *job) end() error {
 		if len(j.calls) == 1 {
 			usage.CompletionTokens = r.Usage.Completion
 		}
-		return c.End(context.Background(), live.Reply{ID: r.ID, Message: k.Message(), FinishReason: k.Finish, StopString: k.Stop, Usage: usage, Unseen: unseen, Incomplete: why})
+		return c.End(context.Background(), live.Reply{ID: r.ID, Message: k.Message(), FinishReason: k.Finish, StopString: k.Stop, Usage: usage, Unseen: j.unseen, Incomplete: why})
 	})
 }

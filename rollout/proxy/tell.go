@@ -25,8 +25,9 @@ func (h *Handler) sendReply(w http.ResponseWriter, r *http.Request, d wire.Diale
 		}
 		if done {
 			w.Header().Set("X-Request-Id", meta.ID)
+			here := r.Context().Err() == nil // one that has all of it may close its connection at once
 			err := send(w, http.StatusOK, d.Writer(c, meta).Whole(chunks))
-			return nil, err == nil && r.Context().Err() == nil
+			return nil, err == nil && here
 		}
 		select {
 		case <-r.Context().Done():
@@ -56,6 +57,7 @@ func (h *Handler) sendStream(w http.ResponseWriter, r *http.Request, d wire.Dial
 		if done && p != nil && !headed {
 			return p, true
 		}
+		here := ctx.Err() == nil
 		out = out[:0]
 		if write == nil && meta.ID != "" && (len(chunks) > 0 || done) {
 			write = d.Writer(c, meta)
@@ -92,7 +94,7 @@ func (h *Handler) sendStream(w http.ResponseWriter, r *http.Request, d wire.Dial
 			alive.Reset(h.opts.KeepAlive)
 		}
 		if done {
-			return nil, ctx.Err() == nil
+			return nil, here
 		}
 		select {
 		case <-ctx.Done():
