@@ -304,17 +304,14 @@ func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wi
 		a = &asked{body: at}
 		s.asked[k] = a
 	}
-	j := a.job
+	j, calls := a.job, a.calls
 	var me *reader
 	switch {
 	case j != nil:
 		h.stats.joined.Add(1)
 		me = j.join()
-	case a.calls != nil:
+	case calls != nil:
 		h.stats.replayed.Add(1)
-		calls := a.calls
-		s.mu.Unlock()
-		return h.replay(w, r, s, d, c, calls)
 	default:
 		j = newJob(h, s, d, c, k, a)
 		h.mu.Lock()
@@ -326,28 +323,36 @@ func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wi
 		h.jobs.Add(1)
 		s.users++
 		h.mu.Unlock()
-		a.job = j
-		me = j.join() // before the job ends, or the reply would be unseen
+		a.job, a.seen = j, false
+		me = j.join()
 		go j.run()
 	}
+	a.clients++ // before the job ends, or the reply would be unseen
 	s.mu.Unlock()
-	p, seen := h.sendReply(w, r, d, c, j, me)
-	j.leave(me, seen)
+	var p *wire.Problem
+	var seen bool
+	if j != nil {
+		p, seen = h.sendReply(w, r, d, c, j, me)
+		j.leave(me)
+	} else {
+		p, seen = h.replay(w, r, s, d, c, calls)
+	}
+	h.leave(s, a, seen)
 	return p
 }
 
-// replay sends a recorded reply again.
-func (h *Handler) replay(w http.ResponseWriter, r *http.Request, s *session, d wire.Dialect, c *wire.Call, calls []string) *wire.Problem {
+// replay sends a recorded reply again. It returns what sendReply does.
+func (h *Handler) replay(w http.ResponseWriter, r *http.Request, s *session, d wire.Dialect, c *wire.Call, calls []string) (p *wire.Problem, seen bool) {
 	chunk := &engine.Chunk{Usage: &engine.Usage{}}
 	meta := wire.Meta{ID: calls[0]}
 	var unseen []string
 	for i, id := range calls {
 		info, _, reply, err := s.live.Conversation(id)
 		if err != nil {
-			return h.problem(err)
+			return h.problem(err), false
 		}
 		if reply == nil {
-			return &wire.Problem{Status: http.StatusConflict, Message: "the reply was given and is not recorded as a message"}
+			return &wire.Problem{Status: http.StatusConflict, Message: "the reply was given and is not recorded as a message"}, false
 		}
 		k := engine.Choice{Index: i, Text: reply.Content, Reasoning: reply.Reasoning, Finish: info.Finish}
 		for n, x := range reply.ToolCalls {
@@ -380,10 +385,7 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, s *session, d w
 	default:
 		err = send(w, http.StatusOK, write.Whole([]*engine.Chunk{chunk}))
 	}
-	if err != nil {
-		h.markSeen(h.ctx, s, unseen, false)
-	}
-	return nil
+	return nil, err == nil
 }
 
 func stream(w http.ResponseWriter) {

@@ -38,8 +38,7 @@ type job struct {
 	done    bool
 	problem *wire.Problem
 	readers map[*reader]bool
-	seen    bool // a client received all of it
-	unseen  bool // it is recorded as unseen
+	unseen  bool // the reply is recorded as unseen
 }
 
 // reader is a client of a job. The channel signals that there is more.
@@ -59,20 +58,31 @@ func (j *job) join() *reader {
 	return r
 }
 
-// leave removes a client that is gone or has received everything.
-func (j *job) leave(r *reader, seen bool) {
-	j.mu.Lock()
-	delete(j.readers, r)
-	j.seen = j.seen || seen
-	lost, done := len(j.readers) == 0 && !j.seen && j.problem == nil, j.done
-	j.mu.Unlock()
+// leave removes a client of a request that is gone or has received everything.
+func (h *Handler) leave(s *session, a *asked, seen bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.clients--
+	a.seen = a.seen || seen
 	switch {
-	case lost && done: // the reply is durable and no client could receive it
-		j.h.stats.unseen.Add(1)
-		j.h.markSeen(j.h.ctx, j.s, j.asked.calls, false)
-	case lost && j.h.opts.AbortUnseen:
-		j.cancel()
+	case a.clients > 0 || a.seen:
+	case a.job != nil:
+		if h.opts.AbortUnseen {
+			a.job.cancel()
+		}
+	case a.calls != nil: // the reply is durable and no client could receive it
+		h.stats.unseen.Add(1)
+		ctx, cancel := context.WithCancel(h.ctx)
+		cancel() // a retry waits for the lock, not for the disk
+		h.markSeen(ctx, s, a.calls, false)
 	}
+}
+
+// leave removes a client.
+func (j *job) leave(r *reader) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.readers, r)
 }
 
 // markSeen records whether a client gets the replies of calls. An incomplete call stays incomplete.
@@ -122,20 +132,15 @@ func (j *job) run() {
 		calls = append(calls, c.ID())
 	}
 	j.s.mu.Lock()
-	j.mu.Lock()
-	for p == nil && j.unseen == (len(j.readers) > 0) { // clients came or left while the end became durable
+	for p == nil && j.unseen == (j.asked.clients > 0) { // clients came or left while the end became durable
 		j.unseen = !j.unseen
-		j.mu.Unlock()
 		j.s.mu.Unlock()
 		if j.unseen {
 			j.h.stats.unseen.Add(1)
 		}
 		j.h.markSeen(j.h.ctx, j.s, calls, !j.unseen)
 		j.s.mu.Lock()
-		j.mu.Lock()
 	}
-	defer j.mu.Unlock()
-	defer j.s.mu.Unlock()
 	switch {
 	case p == nil:
 		j.asked.calls = calls
@@ -147,6 +152,10 @@ func (j *job) run() {
 		}
 	}
 	j.asked.job = nil
+	j.s.mu.Unlock()
+
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if p == nil {
 		j.chunks = append(j.chunks, j.held...)
 	}
@@ -310,9 +319,9 @@ func atOnce(n int, do func(i int) error) error {
 // end records the replies durably.
 func (j *job) end() error {
 	r := &j.reply
-	j.mu.Lock()
-	j.unseen = len(j.readers) == 0
-	j.mu.Unlock()
+	j.s.mu.Lock()
+	j.unseen = j.asked.clients == 0
+	j.s.mu.Unlock()
 	why := j.why
 	if len(j.calls) > 1 && r.Usage.Completion > 0 && j.sampled != r.Usage.Completion {
 		why = "usage counts " + strconv.Itoa(r.Usage.Completion) + " completion tokens of all choices, " + strconv.Itoa(j.sampled) + " ids are recorded"

@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -19,23 +20,21 @@ import (
 // client is a client of a handler that acts as soon as it has the end of the reply.
 type client struct {
 	*httptest.ResponseRecorder
-	act func()
+	act func() error
 }
 
 func (c client) Write(b []byte) (int, error) {
 	n, err := c.ResponseRecorder.Write(b)
 	if s := c.Body.String(); strings.HasSuffix(s, "[DONE]\n\n") || strings.HasPrefix(s, "{") {
-		c.act()
+		err = c.act()
 	}
 	return n, err
 }
 
-// serve sends a request to the handler and returns what the client got.
-func (w *world) serve(ctx context.Context, id, body string, act func()) string {
+// serve sends a request to the handler.
+func (w *world) serve(ctx context.Context, id, body string, act func() error) {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/rollouts/"+id+requests["chat"].path, strings.NewReader(body))
-	c := client{httptest.NewRecorder(), act}
-	w.handler.ServeHTTP(c, r)
-	return c.Body.String()
+	w.handler.ServeHTTP(client{httptest.NewRecorder(), act}, r)
 }
 
 // slowWorld has a journal in which the end of a reply waits for its fsync.
@@ -55,7 +54,7 @@ func TestSeenByAClientThatCloses(t *testing.T) {
 	for way, body := range waysToAsk {
 		w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}})
 		ctx, cancel := context.WithCancel(t.Context())
-		w.serve(ctx, "r", body, cancel)
+		w.serve(ctx, "r", body, func() error { cancel(); return nil })
 		require.Equal(t, live.StateOK, w.session("r").Calls()[0].State, way)
 	}
 }
@@ -68,16 +67,28 @@ func TestSeenByARetry(t *testing.T) {
 		for i := range 60 {
 			id := fmt.Sprint(way, i)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*200*time.Microsecond)
-			w.serve(ctx, id, body, func() {})
+			w.serve(ctx, id, body, func() error { return nil })
 			cancel()
-			w.serve(t.Context(), id, body, func() {
+			w.serve(t.Context(), id, body, func() error {
 				_, err := w.session(id).End(t.Context(), live.Ending{Group: "g"})
-				require.NoError(t, err)
+				return err
 			})
 			calls := w.session(id).Calls()
 			require.Len(t, calls, 1)
 			require.Equal(t, live.StateOK, calls[0].State, id)
 		}
+	}
+}
+
+// That a client is gone may become known only when its retry has the reply.
+func TestSeenBeforeTheClientIsMissed(t *testing.T) {
+	for way, body := range waysToAsk {
+		w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}})
+		w.serve(t.Context(), "r", body, func() error {
+			w.serve(t.Context(), "r", body, func() error { return nil })
+			return io.ErrClosedPipe
+		})
+		require.Equal(t, live.StateOK, w.session("r").Calls()[0].State, way)
 	}
 }
 
@@ -89,7 +100,7 @@ func TestUnseenWhileItsEndIsRecorded(t *testing.T) {
 			id := fmt.Sprint(way, i)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*200*time.Microsecond)
 			ended := false
-			w.serve(ctx, id, body, func() { ended = true })
+			w.serve(ctx, id, body, func() error { ended = true; return nil })
 			cancel()
 			require.NoError(t, w.handler.Drain(t.Context()))
 			if s, begun := w.recorder.Session(id); begun && !ended && len(s.Calls()) > 0 {

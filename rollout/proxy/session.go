@@ -123,10 +123,12 @@ type key [16]byte
 
 // asked is a request that was received.
 type asked struct {
-	body  key      // of the request
-	job   *job     // while it is running
-	calls []string // the calls that answered it, one for each choice; nil = it failed
-	old   string   // the latest failed call
+	body    key      // of the request
+	job     *job     // while it is running
+	calls   []string // the calls that answered it, one for each choice; nil = it failed
+	old     string   // the latest failed call
+	clients int      // that wait for the reply, or are being sent it
+	seen    bool     // a client received all of it
 }
 
 // mark is what the proxy stores in the settings of a recorded call.
@@ -198,6 +200,7 @@ func (s *session) load() {
 			a.calls = make([]string, n)
 		}
 		a.calls[min(m.Choice, len(a.calls)-1)] = c.ID
+		a.seen = c.State != live.StateUnseen
 	}
 	for _, a := range s.asked {
 		if slices.Contains(a.calls, "") { // a choice is missing

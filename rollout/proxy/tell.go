@@ -21,7 +21,7 @@ func (h *Handler) sendReply(w http.ResponseWriter, r *http.Request, d wire.Diale
 	for {
 		chunks, done, p, meta := j.after(0)
 		if done && p != nil {
-			return p, true
+			return p, false
 		}
 		if done {
 			w.Header().Set("X-Request-Id", meta.ID)
@@ -55,7 +55,7 @@ func (h *Handler) sendStream(w http.ResponseWriter, r *http.Request, d wire.Dial
 	for late := false; ; {
 		chunks, done, p, meta := j.after(told)
 		if done && p != nil && !headed {
-			return p, true
+			return p, false
 		}
 		here := ctx.Err() == nil
 		out = out[:0]
@@ -94,7 +94,7 @@ func (h *Handler) sendStream(w http.ResponseWriter, r *http.Request, d wire.Dial
 			alive.Reset(h.opts.KeepAlive)
 		}
 		if done {
-			return nil, here
+			return nil, here && p == nil
 		}
 		select {
 		case <-ctx.Done():
