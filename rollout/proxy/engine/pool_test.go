@@ -101,6 +101,26 @@ func TestPool(t *testing.T) {
 	require.Equal(t, "", p.Route("x"))
 }
 
+// A server whose router knows no /health is up, and one that fails there is not.
+func TestWatchWithoutHealth(t *testing.T) {
+	for status, up := range map[int]bool{404: true, 401: false, 503: false} {
+		var asked atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked.Add(1)
+			w.WriteHeader(status)
+		}))
+		defer server.Close()
+		p, err := engine.NewPool(engine.Options{URL: server.URL})
+		require.NoError(t, err)
+		defer p.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go engine.Watch(ctx, p, time.Millisecond)
+		require.Eventually(t, func() bool { return asked.Load() > 2 }, time.Minute, time.Millisecond)
+		require.Equal(t, up, p.Status()[0].Down.IsZero(), status)
+	}
+}
+
 // TestNoSecondSample: a reply that has begun is not requested again.
 func TestNoSecondSample(t *testing.T) {
 	var asked atomic.Int64

@@ -305,7 +305,7 @@ func (s *server) send(ctx context.Context, method, path string, body []byte, str
 	case c == http.StatusUnauthorized || c == http.StatusForbidden || c < 400:
 		// The client cannot fix that.
 		out.Status, out.Message = http.StatusBadGateway, fmt.Sprintf("it answers %d to the proxy's own request", c)
-	case c == http.StatusNotFound && path != "/tokenize" && out.Type == "":
+	case c == http.StatusNotFound && path != "/tokenize" && path != healthPath && out.Type == "":
 		out.Status = http.StatusBadGateway
 	}
 	if n, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && n >= 0 {
@@ -422,14 +422,17 @@ func (s *server) probe(ctx context.Context) error {
 	}, func(*Chunk) error { return nil })
 }
 
-// health checks whether the server is up.
+const healthPath = "/health"
+
+// health checks whether the server is up. One without /health, behind a router for example, is known by its calls
+// alone.
 func (s *server) health(ctx context.Context) error {
-	_, err := s.ask(ctx, http.MethodGet, "/health", nil)
+	_, err := s.ask(ctx, http.MethodGet, healthPath, nil)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
 		s.fails, s.status.Down = 0, time.Time{}
-	} else if ctx.Err() == nil {
+	} else if e, ok := errors.AsType[*Error](err); ctx.Err() == nil && !(ok && e.Status == http.StatusNotFound) {
 		s.status.Down, s.status.Why = time.Now().Add(10*time.Second), "it does not answer /health"
 	}
 	return err
