@@ -159,6 +159,17 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// A repository that the commands of the policy broke gives no patch, which is no failure of the infrastructure.
+func TestNoRepositoryIsNoPatch(t *testing.T) {
+	broken := rollout.Errorf(rollout.KindInput, rollout.Where{}, "git gives no patch")
+	b := box{fails: map[string]error{"diff": broken}}
+	out := attempt(t, Options{Model: &script{replies: says(submit)}}, &b)
+	require.NoError(t, out.Grade(t.Context(), &b, swebench.Instance{}, GradeOptions{}))
+	require.Nil(t, out.Patch)
+	require.Nil(t, out.Rollout.Failure)
+	require.Equal(t, submitted, out.Rollout.ExitStatus)
+}
+
 func TestInfrastructure(t *testing.T) {
 	lost := rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "the node is gone")
 	for name, c := range map[string]struct {

@@ -252,8 +252,8 @@ func (x *run) takePatch(text, source string) {
 func (x *run) fallback(ctx context.Context) error {
 	text, err := x.task.Sandbox.Diff(ctx, x.o.Config.Dir)
 	var e *rollout.Error
-	if errors.As(err, &e) && e.Kind == rollout.KindLimit {
-		return nil // too large for a patch
+	if errors.As(err, &e) && (e.Kind == rollout.KindLimit || e.Kind == rollout.KindInput) {
+		return nil // the changes are too large for a patch, or the commands left nothing that git can compare
 	}
 	if err != nil {
 		x.r.ExitStatus = ""

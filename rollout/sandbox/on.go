@@ -141,7 +141,9 @@ func (b *box) Diff(ctx context.Context, dir string) (string, error) {
 	case r.LeftOut > 0:
 		err = rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the patch of %s is larger than %d bytes", b.at.ID, MaxPatch).
 			WithFix("have git ignore what the agent's commands make")
-	case r.ExitCode != 0 || r.End != EndExited:
+	case r.End != EndExited:
+		err = rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "git diff in %s was ended: %s", dir, r.End)
+	case r.ExitCode != 0:
 		err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "git gives no patch of %s: %w", dir, noPatch(r))
 	}
 	return r.Stdout, err
@@ -159,7 +161,7 @@ func (n noPatch) Result() Result { return Result(n) }
 // agent changed, nor anything outside the repository: for a reliable verdict evaluate in a sandbox that no
 // agent used.
 func (b *box) Evaluate(ctx context.Context, e Evaluation) (Verdict, error) {
-	if !validPatch(e.Patch) {
+	if !strings.Contains(e.Patch, "diff --git ") {
 		return Verdict{Reason: "patch validation failed: expected unified git diff with diff --git headers"}, nil
 	}
 	if b.ignored == nil && b.commit == "" {
@@ -225,12 +227,6 @@ func (b *box) reset(ctx context.Context, e Evaluation) (Result, error) {
 		}
 	}
 	return b.git(ctx, e.Dir, "git apply -", []byte(strings.TrimSuffix(e.Patch, "\n")+"\n"))
-}
-
-// validPatch reports whether p has the headers of a git patch.
-func validPatch(p string) bool {
-	has := func(s string) bool { return strings.Contains(p, s) }
-	return has("diff --git ") && (has("+++ b/") && (has("--- a/") || has("--- /dev/null")) || has("\nGIT binary patch\n"))
 }
 
 // random returns n random bytes in hexadecimal.

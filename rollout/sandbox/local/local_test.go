@@ -232,6 +232,19 @@ git log --format=%s; wc -l < a.py`})
 	require.Equal(t, "Evaluation timed out after 0.200s", v.Reason)
 }
 
+// A patch that only removes, renames or makes executable is applied as any other.
+func TestPatchesWithoutNewLines(t *testing.T) {
+	for _, change := range []string{"rm a.py", "git mv a.py c.py", "chmod +x a.py"} {
+		b := box(t, local.Options{})
+		require.Zero(t, run(t, b, sandbox.Command{Text: change}).ExitCode)
+		patch, err := b.Diff(t.Context(), "")
+		require.NoError(t, err)
+		v, err := b.Evaluate(t.Context(), sandbox.Evaluation{Patch: patch, Script: "test ! -f a.py -o -x a.py"})
+		require.NoError(t, err)
+		require.True(t, v.Resolved, "%s: %s", change, v.Reason)
+	}
+}
+
 func TestContainersOfADriverBefore(t *testing.T) {
 	root := repository(t)
 	d, err := local.New(local.Options{Root: root})
