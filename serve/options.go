@@ -4,28 +4,26 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
 // validate reports the required fields that are missing. The parts check their own options.
 func (o Options) validate() error {
-	var errs []error
-	missing := func(field, what string) {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, "is missing, expected %s", what))
-	}
+	var l faults.List
 	if len(o.Engines) == 0 {
-		missing("Engines", "at least one engine")
+		l.Add("Engines", "is missing, expected at least one engine")
 	}
 	if o.Journal == "" {
-		missing("Journal", "a folder")
+		l.Add("Journal", "is missing, expected a folder")
 	}
 	if o.Out == "" {
-		missing("Out", "a folder")
+		l.Add("Out", "is missing, expected a folder")
 	}
 	if o.Exact && o.Model == nil {
-		missing("Model", "the model that makes the exact prompts")
+		l.Add("Model", "is missing, expected the model that makes the exact prompts")
 	}
-	return errors.Join(errs...)
+	return l.Err()
 }
 
 // inOptions returns the error of a part with the fields that it names as fields of Options, where they have the

@@ -6,11 +6,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/stream"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 )
@@ -42,38 +42,28 @@ type Settings struct {
 
 // Validate reports all invalid fields at once.
 func (o Options) Validate() error {
-	var errs []error
-	bad := func(field, format string, args ...any) {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + field}, format, args...))
-	}
+	l := faults.List{Of: "Options."}
 	if o.Recorder == nil {
-		bad("Recorder", "is nil, expected one")
+		l.Add("Recorder", "is nil, expected one")
 	}
 	if o.Rows == nil {
-		bad("Rows", "is nil, expected a function")
+		l.Add("Rows", "is nil, expected a function")
 	}
 	if o.Stream == nil {
-		bad("Stream", "is nil, expected one")
+		l.Add("Stream", "is nil, expected one")
 	}
-	for _, f := range []struct {
-		name string
-		n    int
-	}{{"Size", o.Size}, {"Least", o.Least}, {"MaxUndelivered", o.MaxUndelivered}, {"StepGroups", o.StepGroups}, {"Deadline", int(o.Deadline)}} {
-		if f.n < 0 {
-			bad(f.name, "is %d, expected 0 for the default or more", f.n)
-		}
+	l.Count("Size", o.Size)
+	l.Count("Least", o.Least)
+	l.Count("MaxUndelivered", o.MaxUndelivered)
+	l.Count("StepGroups", o.StepGroups)
+	l.Count("Deadline", int(o.Deadline))
+	if o.MaxAge != nil {
+		l.Count("MaxAge", int(*o.MaxAge))
 	}
-	if o.MaxAge != nil && *o.MaxAge < 0 {
-		bad("MaxAge", "is %d, expected 0 or more", *o.MaxAge)
+	if size := cmp.Or(max(0, o.Size), 8); o.Least > size {
+		l.Add("Least", "is %d, a group has %d", o.Least, size)
 	}
-	size := o.Size
-	if size <= 0 {
-		size = 8
-	}
-	if o.Least > size {
-		bad("Least", "is %d, a group has %d", o.Least, size)
-	}
-	return errors.Join(errs...)
+	return l.Err()
 }
 
 func (o Options) withDefaults() Options {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
 	"github.com/turnpack/turnpack/rollout/live/internal/record"
@@ -34,14 +35,16 @@ type JournalOptions struct {
 
 // validate reports all invalid fields at once.
 func (o JournalOptions) validate() error {
-	err := notNegative(map[string]int64{"SegmentBytes": o.SegmentBytes, "MaxQueued": o.MaxQueued})
+	var l faults.List
+	l.Count("SegmentBytes", int(o.SegmentBytes))
+	l.Count("MaxQueued", int(o.MaxQueued))
 	if o.MaxDelay < 0 || o.MaxDelay > 5*time.Millisecond {
-		err = errors.Join(err, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "MaxDelay"}, "is %s, expected 0 to 5 ms", o.MaxDelay))
+		l.Add("MaxDelay", "is %s, expected 0 to 5 ms", o.MaxDelay)
 	}
 	if !(o.MaxDelivered >= 0 && o.MaxDelivered <= 1) {
-		err = errors.Join(err, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "MaxDelivered"}, "is %g, expected 0 to 1", o.MaxDelivered))
+		l.Add("MaxDelivered", "is %g, expected 0 to 1", o.MaxDelivered)
 	}
-	return err
+	return l.Err()
 }
 
 // withDefaults returns o with the defaults filled in.

@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"crypto/rand"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
 )
@@ -53,8 +52,16 @@ type Options struct {
 
 // validate reports all invalid fields at once.
 func (o Options) validate() error {
-	return notNegative(map[string]int{"Vocab": o.Vocab, "MaxSessions": o.MaxSessions, "MaxCalls": o.MaxCalls, "MaxInFlight": o.MaxInFlight,
-		"MaxTokens": o.MaxTokens, "MaxBytes": o.MaxBytes, "MaxMemory": o.MaxMemory, "MaxBlob": o.MaxBlob})
+	var l faults.List
+	l.Count("Vocab", o.Vocab)
+	l.Count("MaxSessions", o.MaxSessions)
+	l.Count("MaxCalls", o.MaxCalls)
+	l.Count("MaxInFlight", o.MaxInFlight)
+	l.Count("MaxTokens", o.MaxTokens)
+	l.Count("MaxBytes", o.MaxBytes)
+	l.Count("MaxBlob", o.MaxBlob)
+	l.Count("MaxMemory", o.MaxMemory)
+	return l.Err()
 }
 
 func (o Options) withDefaults() Options {
@@ -86,15 +93,4 @@ func limit(field string, format string, args ...any) *rollout.Error {
 
 func zeroValue(typ, maker string) error {
 	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: typ}, "is used as its zero value").WithFix("make it with %s", maker)
-}
-
-// notNegative returns an error for each negative field.
-func notNegative[T int | int64](fields map[string]T) error {
-	var errs []error
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		if n := fields[name]; n < 0 {
-			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "is %d, expected 0 for the default or more", n))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/live/gate"
@@ -49,26 +49,17 @@ type Options struct {
 
 // validate reports all invalid fields at once.
 func (o Options) validate() error {
-	var errs []error
-	fault := func(field, format string, args ...any) {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
-	}
+	var l faults.List
 	if o.Recorder == nil {
-		fault("Recorder", "is nil: make one with live.New")
+		l.Add("Recorder", "is nil: make one with live.New")
 	}
 	if o.Engine == nil {
-		fault("Engine", "is nil: make one with engine.New")
+		l.Add("Engine", "is nil: make one with engine.New")
 	}
-	if o.KeepAlive < 0 {
-		fault("KeepAlive", "is %s, expected 0 for the default or more", o.KeepAlive)
-	}
-	if o.MaxBody < 0 {
-		fault("MaxBody", "is %d, expected 0 for the default or more", o.MaxBody)
-	}
-	if o.MaxCalls < 0 {
-		fault("MaxCalls", "is %d, expected 0 for the default or more", o.MaxCalls)
-	}
-	return errors.Join(errs...)
+	l.Count("KeepAlive", int(o.KeepAlive))
+	l.Count("MaxBody", int(o.MaxBody))
+	l.Count("MaxCalls", o.MaxCalls)
+	return l.Err()
 }
 
 func (o Options) withDefaults() Options {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 )
@@ -47,15 +48,14 @@ type Caps struct {
 
 // validate reports all invalid fields at once.
 func (o Options) validate() error {
-	var errs []error
-	for name, n := range map[string]int64{"MaxCalls": int64(o.MaxCalls), "MaxPerSession": int64(o.MaxPerSession), "MaxWaiting": int64(o.MaxWaiting),
-		"Caps.Turns": int64(o.Caps.Turns), "Caps.Tokens": int64(o.Caps.Tokens), "Caps.Time": int64(o.Caps.Time)} {
-		if n < 0 {
-			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: name}, "is %d, expected 0 for the default or more", n))
-		}
-	}
-	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(errs...)
+	var l faults.List
+	l.Count("MaxCalls", o.MaxCalls)
+	l.Count("MaxPerSession", o.MaxPerSession)
+	l.Count("MaxWaiting", o.MaxWaiting)
+	l.Count("Caps.Turns", o.Caps.Turns)
+	l.Count("Caps.Tokens", o.Caps.Tokens)
+	l.Count("Caps.Time", int(o.Caps.Time))
+	return l.Err()
 }
 
 // refusal is the error of a call or a session that is refused.

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -26,21 +27,18 @@ type pool struct {
 // prefix; while that server is ejected, the session's calls go to the next server in the session's own order. A
 // call that fails before its first chunk is retried at the next server.
 func NewPool(servers ...Options) (Engine, error) {
-	if len(servers) == 0 {
-		return nil, optionError("servers", "there are none")
-	}
 	p := &pool{retries: max(2, min(len(servers), 4))}
-	var errs []error
+	var l faults.List
+	if len(servers) == 0 {
+		l.Add("servers", "there are none")
+	}
 	for i, o := range servers {
 		s, err := newServer(o, "servers["+strconv.Itoa(i)+"].")
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
+		l.Join(err)
 		p.servers = append(p.servers, s)
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if err := l.Err(); err != nil {
+		return nil, err
 	}
 	return p, nil
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/proxy/internal/sse"
@@ -45,28 +46,18 @@ type Options struct {
 
 // validate reports all invalid fields at once, their names after the prefix in.
 func (o Options) validate(in string) error {
-	var errs []error
+	l := faults.List{Of: in}
 	u, err := url.Parse(o.URL)
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
-		errs = append(errs, optionError(in+"URL", "an http or https address of the engine is expected"))
+		l.Add("URL", "an http or https address of the engine is expected")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		errs = append(errs, optionError(in+"URL", "it has credentials, a query or a fragment").WithFix("set Options.Key"))
+		l.Add("URL", "it has credentials, a query or a fragment (set Options.Key)")
 	}
-	if o.Kind != "" && o.Kind != kindVLLM && o.Kind != kindVLLMTokens && o.Kind != kindSGLang {
-		errs = append(errs, optionError(in+"Kind", "is %q, expected vllm, vllm-tokens or sglang", o.Kind))
-	}
-	if o.MaxReply < 0 {
-		errs = append(errs, optionError(in+"MaxReply", "is %d, expected 0 for the default or more", o.MaxReply))
-	}
-	if o.Silence < 0 {
-		errs = append(errs, optionError(in+"Silence", "is %s, expected 0 for the default or more", o.Silence))
-	}
-	return errors.Join(errs...)
-}
-
-func optionError(field, format string, args ...any) *rollout.Error {
-	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...)
+	faults.Word(&l, "Kind", o.Kind, kindVLLM, kindVLLMTokens, kindSGLang)
+	l.Count("MaxReply", o.MaxReply)
+	l.Count("Silence", int(o.Silence))
+	return l.Err()
 }
 
 // server is one vLLM or SGLang server.
@@ -264,7 +255,7 @@ func number(raw json.RawMessage) (int, bool) {
 // send sends a request and returns the response if its status is 200.
 func (s *server) send(ctx context.Context, method, path string, body []byte, stream bool) (*http.Response, error) {
 	if s.http == nil {
-		return nil, optionError("engine", "is used as its zero value").WithFix("make it with New")
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "engine"}, "is used as its zero value").WithFix("make it with New")
 	}
 	req, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(body))
 	if err != nil {

@@ -13,31 +13,34 @@ import (
 	"github.com/turnpack/turnpack/rollout/sandbox/swerl"
 )
 
-// A negative limit is an error and does not select the default.
+// A negative limit is an error, told under its own field, and does not select the default.
 func TestNegativeBoundsAreRefused(t *testing.T) {
 	driver, err := local.New(local.Options{Root: t.TempDir()})
 	require.NoError(t, err)
-	for _, make := range []func() error{
-		func() error { _, err := swerl.NewClient(swerl.ClientOptions{URL: "http://x", Retries: -1}); return err },
-		func() error {
+	for field, make := range map[string]func() error{
+		"EvaluateRetries": func() error {
+			_, err := swerl.NewClient(swerl.ClientOptions{URL: "http://x", EvaluateRetries: -1})
+			return err
+		},
+		"TTL": func() error {
 			_, err := swerl.NewPool(context.Background(), swerl.PoolOptions{Nodes: []string{"http://127.0.0.1:1"}, TTL: -1})
 			return err
 		},
-		func() error {
+		"Idle": func() error {
 			_, err := swerl.NewExecServer(context.Background(), swerl.ExecOptions{Driver: driver, Idle: -1})
 			return err
 		},
-		func() error {
+		"Limits.Processes": func() error {
 			_, err := local.New(local.Options{Root: t.TempDir(), Limits: sandbox.Limits{Processes: -1}})
 			return err
 		},
-		func() error {
+		"Limits.Memory": func() error {
 			_, err := container.New(container.Options{Limits: sandbox.Limits{Memory: -1}})
 			return err
 		},
 	} {
 		err := make()
 		require.ErrorIs(t, err, rollout.KindInput)
-		require.ErrorContains(t, err, "a bound is negative")
+		require.ErrorContains(t, err, field+": found -1")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
@@ -59,11 +60,15 @@ type client struct{ options ClientOptions }
 
 // NewClient makes a client, without sending a request.
 func NewClient(o ClientOptions) (sandbox.Provider, error) {
+	var l faults.List
 	if !strings.HasPrefix(o.URL, "http://") && !strings.HasPrefix(o.URL, "https://") {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "URL"}, "expected http:// or https://, found %q", o.URL)
+		l.Add("URL", "expected http:// or https://, found %q", o.URL)
 	}
-	if o.Retries < 0 || o.EvaluateRetries < 0 || o.Pause < 0 || o.Wait < 0 {
-		return nil, input("Retries, EvaluateRetries, Pause, Wait: a bound is negative, expected 0 for the default or more")
+	l.Count("Retries", o.Retries)
+	l.Count("EvaluateRetries", o.EvaluateRetries)
+	l.Count("Pause", int(o.Pause))
+	if l.Count("Wait", int(o.Wait)); l.Err() != nil {
+		return nil, l.Err()
 	}
 	o.URL = strings.TrimRight(o.URL, "/")
 	o.Retries, o.EvaluateRetries = cmp.Or(o.Retries, 10), cmp.Or(o.EvaluateRetries, 3)

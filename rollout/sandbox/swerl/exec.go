@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
@@ -52,11 +53,12 @@ type held struct {
 // NewExecServer serves the containers of one machine, by default on port 5000, including its driver's existing
 // containers. Its Run frees idle containers.
 func NewExecServer(ctx context.Context, o ExecOptions) (Server, error) {
+	var l faults.List
 	if o.Driver == nil {
-		return nil, input("there is no driver")
+		l.Add("Driver", "there is none")
 	}
-	if o.Idle < 0 {
-		return nil, input("Idle: a bound is negative, expected 0 for the default or more")
+	if l.Count("Idle", int(o.Idle)); l.Err() != nil {
+		return nil, l.Err()
 	}
 	o.Idle = cmp.Or(o.Idle, 12*time.Hour)
 	s := &execServer{ServeMux: http.NewServeMux(), options: o, boxes: map[string]*held{}}

@@ -10,10 +10,12 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
@@ -32,19 +34,19 @@ type PoolOptions struct {
 
 // validate reports all invalid fields at once.
 func (o PoolOptions) validate() error {
-	var errs []error
+	var l faults.List
 	if len(o.Nodes) == 0 {
-		errs = append(errs, input("there is no node"))
+		l.Add("Nodes", "there is none")
 	}
 	for i, n := range o.Nodes {
 		if !strings.HasPrefix(n, "http://") && !strings.HasPrefix(n, "https://") {
-			errs = append(errs, input("node %d: expected a URL, found %q", i, n))
+			l.Add("Nodes["+strconv.Itoa(i)+"]", "expected a URL, found %q", n)
 		}
 	}
-	if o.PerNode < 0 || o.TTL < 0 || o.Health < 0 {
-		errs = append(errs, input("PerNode, TTL, Health: a bound is negative, expected 0 for the default or more"))
-	}
-	return errors.Join(errs...)
+	l.Count("PerNode", o.PerNode)
+	l.Count("TTL", int(o.TTL))
+	l.Count("Health", int(o.Health))
+	return l.Err()
 }
 
 // pool leases containers of exec servers.

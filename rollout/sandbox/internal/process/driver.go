@@ -3,16 +3,16 @@ package process
 import (
 	"cmp"
 
-	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout/sandbox"
 )
 
 // Limits returns l with defaults for its zero fields.
 func Limits(l sandbox.Limits) (sandbox.Limits, error) {
-	if l.Memory < 0 || l.Processes < 0 {
-		return l, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Limits"}, "a bound is negative, expected 0 for the default or more")
-	}
-	return sandbox.Limits{Memory: cmp.Or(l.Memory, 4<<30), Processes: cmp.Or(l.Processes, 256)}, nil
+	f := faults.List{Of: "Limits."}
+	f.Count("Memory", int(l.Memory))
+	f.Count("Processes", l.Processes)
+	return sandbox.Limits{Memory: cmp.Or(l.Memory, 4<<30), Processes: cmp.Or(l.Processes, 256)}, f.Err()
 }
 
 // Shell returns the arguments and the input with which drivers run a text: the text is an argument of bash, or
