@@ -389,7 +389,8 @@ func (t *Target) fillVersions(s *rollout.Sample) error {
 // fillWeights puts the loss weights into the form that the trainer reads.
 func (t *Target) fillWeights(s *rollout.Sample) error {
 	if !t.weights && export.ColumnsOf(s).Weights {
-		return t.refuse(s, col.Weights, "leave the weights at 0 and 1, or set MeanOverRollouts (convert --weights rollout-mean)", "it reads a mask of 0 and 1 and no weights")
+		return t.refuse(s, col.Weights, "of the means take that over rollouts (MeanOverRollouts, convert --weights rollout-mean), leave importance weights to the trainer (convert --importance-weights none), or use a target that reads weights (prime-rl)",
+			"it reads a mask of 0 and 1 and no weights")
 	}
 	if t.opts.MeanOverRollouts == nil || t.mean == meanNative {
 		return nil

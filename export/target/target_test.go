@@ -57,6 +57,19 @@ func TestOrdersTrimsAndNumbers(t *testing.T) {
 	require.NoError(t, w.Close())
 }
 
+// Weights that are no mean over rollouts are refused however the target is made: the remedy must not be what is set.
+func TestRemedyForWeights(t *testing.T) {
+	tg, err := target.New("nemo-rl", target.Options{MeanOverRollouts: func(string) target.Totals { return target.Totals{Trained: 7, Rollouts: 2} }})
+	require.NoError(t, err)
+	rows := group()
+	rows[0].Weight = []float32{0, 0, 0, .5, .5}
+	_, err = tg.Group(rows)
+	var e *rollout.Error
+	require.ErrorAs(t, err, &e)
+	require.Contains(t, e.Fix, "--importance-weights none")
+	require.Contains(t, e.Fix, "prime-rl")
+}
+
 func TestRefusals(t *testing.T) {
 	var v int32 = 4
 	for _, c := range []struct {
