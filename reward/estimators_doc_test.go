@@ -37,7 +37,7 @@ An estimator is a record of independent choices (package ` + "`reward`, type `Es
 
 Presets are named after system and revision, because formulas change between revisions. ` + "`grpo`" + ` is this module's default; the others reproduce a system, its shortcomings included. In every preset a rollout without a usable reward leaves the statistics.
 
-` + "`convert --estimator` and `Pipeline` take all but those that go by position or by order: STREAMLESS (`NAME:key` groups by key where NAME goes by position). One that compares steps, `openclaw_step_wise@0d034dd5e`, takes their scores from the rollouts. Package `reward` has them all." + `
+` + "`convert --estimator` and `Pipeline` take all but those that go by position or by order: STREAMLESS (`NAME:key` groups by key where NAME goes by position, but for TWICE, which looks at all advantages a second time). One that compares steps, `openclaw_step_wise@0d034dd5e`, takes their scores from the rollouts. Package `reward` has them all." + `
 
 ## Choices
 
@@ -92,8 +92,11 @@ const docWeights = `
 
 func estimatorsDoc(t *testing.T) string {
 	var b strings.Builder
-	var whole []string
+	var whole, twice []string
 	for _, e := range Presets() {
+		if _, err := ByKey(e).Statistics(nil); err != nil && e.Grouping == groupByPosition {
+			twice = append(twice, "`"+e.Name+"`")
+		}
 		if e.Grouping == groupByPosition {
 			e.Size = 1
 		}
@@ -101,7 +104,7 @@ func estimatorsDoc(t *testing.T) string {
 			whole = append(whole, "`"+e.Name+"`")
 		}
 	}
-	b.WriteString(strings.ReplaceAll(docHead, "STREAMLESS", strings.Join(whole, ", ")))
+	b.WriteString(strings.NewReplacer("STREAMLESS", strings.Join(whole, ", "), "TWICE", strings.Join(twice, ", ")).Replace(docHead))
 	for _, e := range Presets() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", e.Name, word(e.Grouping, "key"), word(e.Unit, "rollout"), word(e.Masked, "stay"),
 			over(word(e.Center, "mean"), e.CenterOver), over(word(e.Divisor, "σ₁"), e.ScaleOver), docEpsilon(e), word(e.Singleton, "zero"), docConstant(e), docAlso(e))
