@@ -193,7 +193,7 @@ func (r *Reader) describe(kv []pqread.KV) error {
 	}
 	if v := info.SchemaVersion; v != SchemaVersion {
 		return rollout.Errorf(rollout.KindFormat, r.at(metaSchemaVersion), "the schema version is %q, expected %q", v, SchemaVersion).
-			WithFix("read it with the release that wrote it; audit reads files by anyone")
+			WithFix("read it with the release that wrote it; of other tools, audit reads Parquet")
 	}
 	on := strings.Split(names, ",")
 	info.Columns = ColumnsNamed(names)
