@@ -145,6 +145,7 @@ def test_slime(tmp_path):
     """slime's own loader of functions, Sample and schedule take every step of a batch whose last is short."""
     slime = checkout("TURNPACK_SLIME", "slime")
     need("torch")
+    need("httpx")
     batch(tmp_path, "--target", "slime", "--rollouts-per-step", "12")
     steps = len(list((tmp_path / "batch" / "data").iterdir()))
     (tmp_path / "train.py").write_text(SLIME_MAIN.replace("STEPS", str(steps)))
