@@ -48,15 +48,10 @@ func (x *run) scoreOf(r *rollout.Rollout, at rolloutAt) (got rollout.Reward, app
 
 // excludes returns why a rollout is left out of the statistics, "" if it is not.
 func (x *run) excludes(r reward.RolloutReward) string {
-	e, ours := x.record()
-	if !ours {
-		return r.Excluded
+	if e, ours := x.record(); ours {
+		return e.Excludes(r)
 	}
-	why := e.Excludes(r)
-	if why == r.Excluded && e.Population == "all" {
-		return ""
-	}
-	return why
+	return r.Excluded
 }
 
 // estimate computes what advantageOf and partsOf read, from the rewards of the first pass.

@@ -210,7 +210,6 @@ func (p Pipeline) Validate() error {
 			_, err := e.Statistics(nil)
 			errs = append(errs, err)
 		}
-		fix(e.Center == "baseline", "Estimator", "the centre baseline is a number for each rollout, which no record holds", "use reward.Advantages")
 	}
 	if p.Window != nil {
 		errs = append(errs, p.Window.Validate())

@@ -19,7 +19,7 @@ type RolloutReward struct {
 	// MaskedRows counts those of Rows that the loss mask leaves out as a whole; see Estimator.Masked.
 	MaskedRows int
 	Length     int     // trained tokens, including those of masked rows; the weight with the centre "length_weighted"
-	Baseline   float64 // used with the centre "baseline"
+	Baseline   float64 // for a TokenEstimator with the centre "baseline"
 }
 
 // GroupRewards holds the rewards of one group. Several entries with the same key form one group.
@@ -214,7 +214,7 @@ func (s *Statistics) normalize(groups []GroupRewards, assigned [][]int, out [][]
 	compared := func(i, j int, r RolloutReward) bool {
 		at := assigned[i][j]
 		alone := at != bare && s.groups[at].N == 1 && s.e.Singleton == singletonZero
-		return s.e.takesPart(r) && out[i][j].Dropped == "" && !alone
+		return s.e.Excludes(r) == "" && out[i][j].Dropped == "" && !alone
 	}
 	var m stats.Moments
 	for i, g := range groups {

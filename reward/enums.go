@@ -20,7 +20,6 @@ const (
 
 	populationValid Choice = ""
 	populationZero  Choice = "zero"
-	populationAll   Choice = "all"
 
 	maskedStay  Choice = ""
 	maskedLeave Choice = "leave"
@@ -45,11 +44,9 @@ const (
 	divideMean      Choice = "mean"
 	divideOthersStd Choice = "others_std"
 
-	epsilonAdded     Choice = ""
-	epsilonNone      Choice = "none"
-	epsilonUnderRoot Choice = "under_root"
-	epsilonFloor     Choice = "floor"
-	epsilonIfSpread  Choice = "if_spread"
+	epsilonAdded    Choice = ""
+	epsilonNone     Choice = "none"
+	epsilonIfSpread Choice = "if_spread"
 )
 
 // Values of Singleton, Constant, ToleranceOf, Factor and Arithmetic.

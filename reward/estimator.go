@@ -40,8 +40,7 @@ type Estimator struct {
 	// each of its rows; "step", an agent step, as StepAdvantages compares them.
 	Unit Choice
 	// Population selects the treatment of excluded rollouts: "", they leave the statistics and are
-	// dropped; "zero", they leave the statistics and get advantage 0; "all", they count with the
-	// reward they carry.
+	// dropped; "zero", they leave the statistics and get advantage 0.
 	Population Choice
 	// Masked selects the treatment of rollouts whose rows are all removed by the loss mask, such as
 	// rollouts cut off by a limit under overlong filtering: "", they count with their reward and with
@@ -50,8 +49,8 @@ type Estimator struct {
 
 	// Center selects what is subtracted: "", the mean; "none", nothing; "leave_one_out", the mean of
 	// the other rewards; "length_weighted", Σ length·r / Σ length; "ema", a running mean of the key's
-	// earlier rewards in input order; "baseline", the rollout's own Baseline; "second_best", the
-	// second best reward for the best row, while the others get advantage 0.
+	// earlier rewards in input order; "second_best", the second best reward for the best row, while
+	// the others get advantage 0.
 	Center     Choice
 	CenterOver Choice  // "", over the group; "batch"
 	Decay      float64 // for "ema": baseline ← Decay·baseline + (1 − Decay)·reward, in (0, 1)
@@ -66,8 +65,8 @@ type Estimator struct {
 	ScaleAboutCenter bool
 
 	Epsilon float64 // 0 = 1e-6
-	// Place selects where the epsilon is added: "", x / (s + ε); "none", x / s; "under_root", x / √(s²
-	// + ε); "floor", x / max(s, ε); "if_spread", x / (s + ε) where s > 0, else x unscaled.
+	// Place selects where the epsilon is added: "", x / (s + ε); "none", x / s; "if_spread", x / (s +
+	// ε) where s > 0, else x unscaled.
 	Place Choice
 
 	// Singleton selects the advantage of a group of one observation: "", 0; "reward", the reward
@@ -140,13 +139,13 @@ func (e Estimator) Validate() error {
 	faults.Word(&f, "Grouping", e.Grouping, groupByPosition, groupWholeBatch)
 	faults.Word(&f, "Remainder", e.Remainder, remainderOneGroup, remainderBare)
 	faults.Word(&f, "Unit", e.Unit, unitRow, unitStep)
-	faults.Word(&f, "Population", e.Population, populationZero, populationAll)
+	faults.Word(&f, "Population", e.Population, populationZero)
 	faults.Word(&f, "Masked", e.Masked, maskedLeave)
-	faults.Word(&f, "Center", e.Center, centerNone, centerLeaveOneOut, centerLengthWeighted, centerEMA, centerBaseline, centerSecondBest)
+	faults.Word(&f, "Center", e.Center, centerNone, centerLeaveOneOut, centerLengthWeighted, centerEMA, centerSecondBest)
 	faults.Word(&f, "CenterOver", e.CenterOver, levelBatch)
 	faults.Word(&f, "Divisor", e.Divisor, divideStd0, divideNone, divideMean, divideOthersStd)
 	faults.Word(&f, "ScaleOver", e.ScaleOver, levelBatch)
-	faults.Word(&f, "Place", e.Place, epsilonNone, epsilonUnderRoot, epsilonFloor, epsilonIfSpread)
+	faults.Word(&f, "Place", e.Place, epsilonNone, epsilonIfSpread)
 	faults.Word(&f, "Singleton", e.Singleton, singletonReward, singletonUnit, singletonDrop, singletonError, singletonAsIs)
 	faults.Word(&f, "Constant", e.Constant, constantDrop, constantDropPlural, constantAsIs)
 	faults.Word(&f, "ToleranceOf", e.ToleranceOf, toleranceVariance)
@@ -177,7 +176,7 @@ func (e Estimator) Validate() error {
 	if e.Center == centerEMA && (e.Divisor != divideNone || e.Normalize) {
 		f.Add("Divisor", "the centre ema looks at one reward after the other and has no set to scale by: use the divisor none")
 	}
-	if e.CenterOver == levelBatch && (e.Center == centerEMA || e.Center == centerSecondBest || e.Center == centerBaseline) {
+	if e.CenterOver == levelBatch && (e.Center == centerEMA || e.Center == centerSecondBest) {
 		f.Add("CenterOver", "the centre %s is defined per group or row only", e.Center)
 	}
 	if e.Divisor == divideOthersStd && e.ScaleOver == levelBatch {
@@ -228,11 +227,6 @@ func (e Estimator) Excludes(r RolloutReward) string {
 		return excludedMasked
 	}
 	return r.Excluded
-}
-
-func (e *Estimator) takesPart(r RolloutReward) bool {
-	why := e.Excludes(r)
-	return why == "" || why == r.Excluded && e.Population == populationAll
 }
 
 func (e *Estimator) count(r RolloutReward) int {

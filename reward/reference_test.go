@@ -92,13 +92,8 @@ func (p plain) value(r float64) float64 {
 		s = spreadAbout(over, constantly(mean(over), len(over)), ddof)
 	}
 	const eps = 0.25 // large, so that the results depend on its place
-	switch p.e.Place {
-	case epsilonNone:
+	if p.e.Place == epsilonNone {
 		return x / s
-	case epsilonUnderRoot:
-		return x / math.Sqrt(s*s+eps)
-	case epsilonFloor:
-		return x / math.Max(s, eps)
 	}
 	return x / (s + eps)
 }
@@ -113,7 +108,7 @@ func TestAgainstPlainDefinition(t *testing.T) {
 			Unit: one(unitRollout, unitRow), Center: one(centerMean, centerNone, centerLeaveOneOut),
 			CenterOver: one(levelGroup, levelBatch), Divisor: one(divisors...), ScaleOver: one(levelGroup, levelBatch),
 			ScaleAboutCenter: rnd.IntN(2) == 0, Constant: constantAsIs,
-			Place: one(epsilonAdded, epsilonNone, epsilonUnderRoot, epsilonFloor, epsilonIfSpread),
+			Place: one(epsilonAdded, epsilonNone, epsilonIfSpread),
 		}
 		if e.Place != epsilonNone {
 			e.Epsilon = 0.25

@@ -89,8 +89,6 @@ func (s *Statistics) add(key string, g int, r RolloutReward) error {
 	s.report.Rollouts++
 	if why := s.e.Excludes(r); why != "" {
 		increment(&s.report.Excluded, why)
-	}
-	if !s.e.takesPart(r) {
 		return nil
 	}
 	if err := checkReward(key, r); err != nil {
@@ -284,11 +282,11 @@ func (s *Statistics) clipped(a Advantage, group string, r RolloutReward) (Advant
 
 // advantage returns the advantage before normalisation and clipping.
 func (s *Statistics) advantage(key string, at int, r RolloutReward) (Advantage, error) {
-	if !s.e.takesPart(r) {
+	if why := s.e.Excludes(r); why != "" {
 		if s.e.Population == populationZero {
 			return Advantage{}, nil
 		}
-		return excluded(s.e.Excludes(r)), nil
+		return excluded(why), nil
 	}
 	if err := checkReward(key, r); err != nil {
 		return Advantage{}, err
@@ -363,8 +361,6 @@ func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
 		return m.DeviationFromOthers(r.Reward)
 	case centerLengthWeighted:
 		return m.LengthDeviation(r.Reward)
-	case centerBaseline:
-		return r.Reward - r.Baseline
 	case centerSecondBest:
 		if r.Reward < m.Max || m.Second == m.Max {
 			return 0
@@ -407,10 +403,6 @@ func (e *Estimator) divide(x, scale float64) float64 {
 			return 0
 		}
 		return x / scale
-	case epsilonUnderRoot:
-		return x / math.Sqrt(scale*scale+eps)
-	case epsilonFloor:
-		return x / math.Max(scale, eps)
 	case epsilonIfSpread:
 		if scale <= 0 {
 			return x
