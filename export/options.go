@@ -119,17 +119,18 @@ type Options struct {
 	// ZstdLevel is 1 to 22 for every column; -1 writes uncompressed pages. 0 means level 1 for
 	// ids and log probabilities, which compress little, and 3 for every other column.
 	ZstdLevel int
-	// GroupTokens and GroupRows are the size from which a row group ends at the next GRPO
-	// group; 0 means 524288 tokens and 64 rows. Both double after every 1024 row groups of a
-	// file, at most to 16 times, which keeps its footer small. A row group ends at a row once
-	// it has four times either size, or, in Arrow, before a column has 2 GiB of text.
-	GroupTokens, GroupRows int
+	// GroupRows is the number of rows from which a row group ends at the next GRPO group, as it
+	// does from 524288 tokens on; 0 means 64. Both double after every 1024 row groups of a file,
+	// at most to 16 times, which keeps its footer small. A row group ends at a rollout once it
+	// has twice either size, at a row once it has four times, or, in Arrow, before a column has
+	// 2 GiB of text.
+	GroupRows int
 }
 
 const (
-	defaultGroupTokens = 1 << 19
-	defaultGroupRows   = 64
-	reservedPrefix     = "turnpack."
+	groupTokens      = 1 << 19
+	defaultGroupRows = 64
+	reservedPrefix   = "turnpack."
 )
 
 // Validate returns all faults of o, joined.
@@ -141,7 +142,7 @@ func (o Options) Validate() error {
 	if o.ZstdLevel < -1 || o.ZstdLevel > 22 {
 		bad("ZstdLevel", "found %d, expected -1 (none), 0 (default) or 1 to 22", o.ZstdLevel)
 	}
-	for name, v := range map[string]int{"GroupSeq": o.GroupSeq, "GroupTokens": o.GroupTokens, "GroupRows": o.GroupRows} {
+	for name, v := range map[string]int{"GroupSeq": o.GroupSeq, "GroupRows": o.GroupRows} {
 		if v < 0 {
 			bad(name, "found %d, expected 0 (default) or more", v)
 		}
@@ -173,12 +174,7 @@ func (o *Options) InUse(c Columns) string {
 
 func (o *Options) defaults() {
 	o.Format = cmp.Or(o.Format, parquet)
-	if o.GroupTokens == 0 {
-		o.GroupTokens = defaultGroupTokens
-	}
-	if o.GroupRows == 0 {
-		o.GroupRows = defaultGroupRows
-	}
+	o.GroupRows = cmp.Or(o.GroupRows, defaultGroupRows)
 }
 
 // The rules of the row schema, by their names in docs/format.md. Errors give the name and the

@@ -197,7 +197,7 @@ func (w *Writer) take(s *rollout.Sample, t *tokens, trained int, newGroup, newRo
 // full reports whether the buffered rows must be written before the next row, which may start a
 // group or a rollout.
 func (w *Writer) full(newGroup, newRollout bool) bool {
-	tokens, rows := w.check.opts.GroupTokens*w.growth(), w.check.opts.GroupRows*w.growth()
+	tokens, rows := groupTokens*w.growth(), w.check.opts.GroupRows*w.growth()
 	reached := func(times int) bool { return w.buf.tokens >= times*tokens || w.buf.rows >= times*rows }
 	return newGroup && reached(1) || newRollout && reached(2) || reached(4)
 }

@@ -20,6 +20,9 @@ import (
 // Suffix ends the names of packed files; the trainer recognises them by it.
 const Suffix = ".idx.parquet"
 
+// packsPerGroup is the number of packs in a Parquet row group, which the reader holds at a time.
+const packsPerGroup = 32
+
 // Options says how rows are packed. PackSize is required.
 type Options struct {
 	// PackSize is the number of positions in a pack, the trainer's packed_sequence_size.
@@ -29,11 +32,8 @@ type Options struct {
 	// parallelism TP it is lcm(2·CP, CP·TP).
 	PadMultiple int
 	// EOS is the tokenizer's eos_id, the only id that the reader treats as padding.
-	EOS rollout.TokenID
-	// PacksPerGroup is the number of packs in a Parquet row group; 0 means 32. The reader holds
-	// one row group at a time.
-	PacksPerGroup int
-	Force         bool
+	EOS   rollout.TokenID
+	Force bool
 }
 
 // Validate returns all faults of o, joined.
@@ -55,9 +55,6 @@ func (o Options) Validate() error {
 	}
 	if o.EOS < 0 {
 		bad("EOS", "token id %d is negative", o.EOS)
-	}
-	if o.PacksPerGroup < 0 {
-		bad("PacksPerGroup", "found %d, expected 0 (default) or more", o.PacksPerGroup)
 	}
 	return errors.Join(faults...)
 }
@@ -187,11 +184,7 @@ func Write(path, about string, rows []rollout.Sample, o Options) error {
 		if err != nil {
 			return err
 		}
-		per := o.PacksPerGroup
-		if per == 0 {
-			per = 32
-		}
-		for group := range slices.Chunk(bins, per) {
+		for group := range slices.Chunk(bins, packsPerGroup) {
 			v := make([]pq.Values, 4)
 			for _, b := range group {
 				at := int32(0)

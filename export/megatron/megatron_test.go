@@ -88,7 +88,7 @@ func TestPacks(t *testing.T) {
 			}
 			rows = append(rows, s)
 		}
-		o := megatron.Options{PackSize: 192, EOS: 2, PadMultiple: []int{0, 4, 24}[seed%3], PacksPerGroup: 2}
+		o := megatron.Options{PackSize: 192, EOS: 2, PadMultiple: []int{0, 4, 24}[seed%3]}
 		if o.PadMultiple == 24 {
 			o.PackSize = 48 * 4
 		}

@@ -25,9 +25,7 @@ type Options struct {
 	Ranks int
 	// PadMultiple is the trainer's pad_to_multiple_of; 0 and 1 mean no padding.
 	PadMultiple int
-	// EnvName is the environment name of every token; "" means "turnpack", "all" is reserved.
-	EnvName string
-	Force   bool
+	Force       bool
 }
 
 // Validate returns all faults of o, joined.
@@ -45,14 +43,13 @@ func (o Options) Validate() error {
 	if o.PadMultiple < 0 || o.PadMultiple > 1 && o.SeqLen%o.PadMultiple != 0 {
 		bad("PadMultiple", "found %d, expected a divisor of SeqLen %d", o.PadMultiple, o.SeqLen)
 	}
-	if o.EnvName == "all" {
-		bad("EnvName", `"all" is reserved by the trainer`)
-	}
 	return errors.Join(faults...)
 }
 
-// padID is the id of padding tokens.
-const padID = 1
+const (
+	padID   = 1          // id of padding tokens
+	envName = "turnpack" // environment of the other tokens; the trainer reserves "all"
+)
 
 // WriteStep packs rows and writes the files of one step under dir/rollouts. Steps are numbered
 // from 1. Each file appears complete under its name, as the trainer expects.
@@ -62,9 +59,6 @@ func WriteStep(dir string, step int, rows []rollout.Sample, o Options) error {
 	}
 	if o.Ranks == 0 {
 		o.Ranks = 1
-	}
-	if o.EnvName == "" {
-		o.EnvName = "turnpack"
 	}
 	if step < 1 {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "step"}, "found %d, the trainer counts from 1", step)
@@ -215,7 +209,7 @@ func (e *encoder) batch(b pack.Bin, train bool) {
 	each(func(_ *rollout.Sample, t int) { e.int(t) }, e.int)
 	e.lengths(b, pads)
 	each(func(s *rollout.Sample, _ int) { float(s.Temperature) }, func(int) { float(1) })
-	each(func(*rollout.Sample, int) { e.keep(e.e.EncodeString(e.o.EnvName)) }, func(int) { e.keep(e.e.EncodeString("")) })
+	each(func(*rollout.Sample, int) { e.keep(e.e.EncodeString(envName)) }, func(int) { e.keep(e.e.EncodeString("")) })
 	e.lengths(b, pads)
 	for range 4 { // ref_logprobs, routed_experts, mm_kwargs, mm_token_type_ids
 		e.null()

@@ -184,8 +184,8 @@ func TestRefusals(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, left)
 	}
-	o := primerl.Options{SeqLen: 0, Ranks: -1, PadMultiple: -1, EnvName: "all"}
-	for _, want := range []string{"SeqLen", "Ranks", "PadMultiple", "EnvName"} {
+	o := primerl.Options{SeqLen: 0, Ranks: -1, PadMultiple: -1}
+	for _, want := range []string{"SeqLen", "Ranks", "PadMultiple"} {
 		require.ErrorContains(t, o.Validate(), want)
 	}
 	err := primerl.WriteStep(t.TempDir(), 0, rows(1, 1), primerl.Options{SeqLen: 128})

@@ -11,8 +11,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// MicroBatch is one micro-batch as the trainer decodes it, without the routed experts and the
-// multimodal arguments, which Read skips.
+// MicroBatch is one micro-batch as the trainer decodes it, without the fields that WriteStep
+// leaves empty, which Read skips.
 type MicroBatch struct {
 	InputIDs          []int32
 	LossMask          []bool
@@ -23,11 +23,7 @@ type MicroBatch struct {
 	Temperatures      []float32
 	EnvNames          []string
 	SeqLens           []int32
-	RefLogprobs       []float32
-	MMTokenTypeIDs    []int32
 	RLWeights         []float32
-	CEWeights         []float32
-	RefKLWeights      []float32
 }
 
 // Read decodes a rank file. Memory is bounded by the size of r's content, not by the lengths it
@@ -55,8 +51,7 @@ func (d decoder) microBatch(b *MicroBatch) error {
 	fields := [...]func() error{
 		list(&b.InputIDs, d, d.int32), list(&b.LossMask, d, d.DecodeBool), list(&b.Advantages, d, d.float32), list(&b.InferenceLogprobs, d, d.float32),
 		list(&b.PositionIDs, d, d.int32), list(&b.SequenceLengths, d, d.int32), list(&b.Temperatures, d, d.float32), list(&b.EnvNames, d, d.DecodeString),
-		list(&b.SeqLens, d, d.int32), list(&b.RefLogprobs, d, d.float32), d.skip, d.skip,
-		list(&b.MMTokenTypeIDs, d, d.int32), list(&b.RLWeights, d, d.float32), list(&b.CEWeights, d, d.float32), list(&b.RefKLWeights, d, d.float32),
+		list(&b.SeqLens, d, d.int32), d.skip, d.skip, d.skip, d.skip, list(&b.RLWeights, d, d.float32), d.skip, d.skip,
 	}
 	n, err := d.DecodeArrayLen()
 	if err != nil {

@@ -105,8 +105,8 @@ func (o *Options) digest() string {
 		trace += "|" + o.Maker.ID
 	}
 	format := max(0, slices.Index([]string{"parquet", "arrow", "arrow-stream"}, e.Format)) // numbering of earlier versions
-	text := fmt.Sprintf("1|%d|%s|%v|%v|%v|%q|%q|%q|%q|%d|%d|%d|0|%d|%d|%d|%s", format, columns, e.KeepTail, e.KeepUntrained, e.UnknownStatus,
-		e.Tokenizer, e.Template, e.Estimator, keys, e.ZstdLevel, e.GroupTokens, e.GroupRows, o.RowsPerShard, o.BytesPerShard, o.GroupsPerShard, o.name(0)) + trace
+	text := fmt.Sprintf("1|%d|%s|%v|%v|%v|%q|%q|%q|%q|%d|0|%d|0|%d|%d|%d|%s", format, columns, e.KeepTail, e.KeepUntrained, e.UnknownStatus,
+		e.Tokenizer, e.Template, e.Estimator, keys, e.ZstdLevel, e.GroupRows, o.RowsPerShard, o.BytesPerShard, o.GroupsPerShard, o.name(0)) + trace
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
