@@ -2,6 +2,7 @@ package pickle
 
 import (
 	"errors"
+	"math/big"
 	"slices"
 	"strconv"
 
@@ -32,6 +33,8 @@ func appendJSON(b []byte, v any, end, depth int) ([]byte, error) {
 		return strconv.AppendBool(b, x), nil
 	case int64:
 		return strconv.AppendInt(b, x, 10), nil
+	case *big.Int:
+		return x.Append(b, 10), nil
 	case float64:
 		return jsonscan.AppendFloat(b, x, 64), nil
 	case string:

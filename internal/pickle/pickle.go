@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/big"
+	"slices"
 )
 
 // Object represents an object of a class, such as a tensor; its state is not read.
@@ -16,8 +18,8 @@ const (
 	maxName   = 1 << 10
 )
 
-// unpickler builds plain values (nil, bool, int64, float64, string, []byte, *[]any,
-// map[any]any, []any for tuples) from a pickle; it never instantiates a class.
+// unpickler builds plain values (nil, bool, int64, *big.Int beyond it, float64, string, []byte,
+// *[]any, map[any]any, []any for tuples) from a pickle; it never instantiates a class.
 type unpickler struct {
 	data  []byte
 	at    int
@@ -202,10 +204,17 @@ func (u *unpickler) step() bool {
 }
 
 func (u *unpickler) long(n int) {
-	if n > 8 {
-		u.fail("an integer of %d bytes", n)
-	}
 	b := u.take(n)
+	if n > 8 {
+		b = slices.Clone(b)
+		slices.Reverse(b)
+		v := new(big.Int).SetBytes(b)
+		if b[0]&0x80 != 0 { // two's complement
+			v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*n)))
+		}
+		u.push(v)
+		return
+	}
 	var v uint64
 	for i, x := range b {
 		v |= uint64(x) << (8 * i)
