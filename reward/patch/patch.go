@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
@@ -139,8 +138,10 @@ func (p *Patch) changes() []change {
 // the patch. The source of a copy is not included.
 func (p *Patch) Touched() []string {
 	var paths []string
+	seen := map[string]bool{"": true}
 	add := func(name string) {
-		if name != "" && !slices.Contains(paths, name) {
+		if !seen[name] {
+			seen[name] = true
 			paths = append(paths, name)
 		}
 	}

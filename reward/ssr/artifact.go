@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -112,13 +111,15 @@ func (a Artifact) Validate() error {
 	if len(a.TestFiles) == 0 {
 		fault("test_files.txt", "no test file is listed")
 	}
-	for i, name := range a.TestFiles {
+	listed := map[string]bool{}
+	for _, name := range a.TestFiles {
 		switch {
-		case slices.Contains(a.TestFiles[:i], name):
+		case listed[name]:
 			fault("test_files.txt", "%s is listed twice", name)
 		case path.Clean(name) != name || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../"):
 			fault("test_files.txt", "expected a path inside the repository, found %q", name)
 		}
+		listed[name] = true
 	}
 	for i, p := range append([]string{a.Bug}, a.Attempts...) {
 		file := "bug_inject.diff"
@@ -137,7 +138,7 @@ func (a Artifact) Validate() error {
 			continue // restoring test files removes the attempts' changes to them
 		}
 		for _, name := range bug.Touched() {
-			if slices.Contains(a.TestFiles, name) {
+			if listed[name] {
 				fault(file, "the bug touches the test file %s, which is restored before grading", name)
 			}
 		}
@@ -174,18 +175,28 @@ func (a Artifact) Facts(original patch.Tree) (Facts, error) {
 		after, is := buggy[name]
 		return buggy != nil && was == is && before == after
 	}
+	seen := setOf(a.TestFiles)
 	for _, text := range append([]string{a.Bug}, a.Attempts...) {
 		p, err := patch.Parse(text)
 		if err != nil {
 			return Facts{}, err
 		}
 		for _, name := range p.Touched() {
-			if !slices.Contains(f.ChangedFiles, name) && !slices.Contains(a.TestFiles, name) && !unchanged(name) {
+			if !seen[name] && !unchanged(name) {
 				f.ChangedFiles = append(f.ChangedFiles, name)
 			}
+			seen[name] = true
 		}
 	}
 	return f, nil
+}
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 // Spec returns the solver's specification: the reversed weakening patch. It shows, as a patch to the

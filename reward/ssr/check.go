@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
@@ -177,8 +176,9 @@ func (c *checker) files() error {
 			c.fail("test_file_missing")
 		}
 	}
+	listed := setOf(c.facts.TestFiles)
 	for _, name := range c.facts.WeakenFiles {
-		if !slices.Contains(c.facts.TestFiles, name) {
+		if !listed[name] {
 			c.addEvidence("the weakening patch touches %s, which is not listed", name)
 			c.fail("weaken_touches_other_file")
 		}

@@ -29,7 +29,8 @@ func (a Artifact) Harder(failedPatch string) (Artifact, error) {
 	if err != nil {
 		return Artifact{}, err
 	}
-	if p.Only(func(path string) bool { return !slices.Contains(a.TestFiles, path) }) == nil {
+	listed := setOf(a.TestFiles)
+	if p.Only(func(path string) bool { return !listed[path] }) == nil {
 		return Artifact{}, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the attempt touches test files only, which are restored: it leaves the same bug")
 	}
 	a.Attempts = append(slices.Clone(a.Attempts), failedPatch)
@@ -41,6 +42,7 @@ func (a Artifact) Harder(failedPatch string) (Artifact, error) {
 // files are ignored. Artifacts with equal fingerprints pose the same task.
 func (a Artifact) Fingerprint() (string, error) {
 	h := sha256.New()
+	listed := setOf(a.TestFiles)
 	for _, text := range append([]string{a.Bug}, a.Attempts...) {
 		p, err := patch.Parse(text)
 		if err != nil {
@@ -48,7 +50,7 @@ func (a Artifact) Fingerprint() (string, error) {
 		}
 		var parts []string
 		for _, e := range p.Edits() {
-			if !slices.Contains(a.TestFiles, e.Path) {
+			if !listed[e.Path] {
 				part := e.Path + "\x00" + strings.Join(e.Deleted, "\n") + "\x00" + strings.Join(e.Added, "\n")
 				if e.Mode != "" {
 					part += "\x00" + e.Mode

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -498,4 +500,23 @@ func TestFaultsNameTheirPatch(t *testing.T) {
 		require.ErrorIs(t, err, rollout.KindFormat)
 		require.ErrorContains(t, err, c.file)
 	}
+}
+
+// An injector that adds a folder of a package manager to its bug makes a patch of very many files, each
+// of which is looked at once.
+func TestManyFiles(t *testing.T) {
+	var many strings.Builder
+	for i := range 40_000 {
+		fmt.Fprintf(&many, "diff --git a/modules/%05d b/modules/%05[1]d\nnew file mode 100644\n", i)
+	}
+	a := artifact()
+	a.Bug += many.String()
+	began := time.Now()
+	require.NoError(t, a.Validate())
+	facts, err := a.Facts(repo)
+	require.NoError(t, err)
+	require.Greater(t, len(facts.ChangedFiles), 40_000)
+	_, err = a.Harder(many.String())
+	require.NoError(t, err)
+	require.Less(t, time.Since(began), 20*time.Second, "the time grows with the square of the files")
 }
