@@ -235,6 +235,8 @@ func reverseFragment(t *gitdiff.TextFragment) *gitdiff.TextFragment {
 
 // Edit holds the lines that a patch deletes from and adds to one file, without context.
 type Edit struct {
+	Kind    string // "modify", "add", "delete", "rename" or "copy"
+	From    string // path of the file that is renamed or copied, else ""
 	Path    string // after the change, or before it for a deletion
 	Deleted []string
 	Added   []string // lines, white space trimmed at both ends
@@ -248,7 +250,10 @@ type Edit struct {
 func (p *Patch) Edits() []Edit {
 	edits := make([]Edit, len(p.files))
 	for i, c := range p.changes() {
-		e := Edit{Path: c.path()}
+		e := Edit{Kind: c.Kind, Path: c.path()}
+		if c.Old != e.Path {
+			e.From = c.Old
+		}
 		for _, t := range p.files[i].TextFragments {
 			for _, l := range t.Lines {
 				switch l.Op {

@@ -3,6 +3,7 @@ package ssr
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,9 +38,9 @@ func (a Artifact) Harder(failedPatch string) (Artifact, error) {
 	return a, nil
 }
 
-// Fingerprint returns a hash of the change that a bug makes: the paths, the modes and the added and
-// removed lines of its patches, without positions, context and white space around lines. Listed test
-// files are ignored. Artifacts with equal fingerprints pose the same task.
+// Fingerprint returns a hash of the change that a bug makes: the kind, the paths, the modes and the
+// added and removed lines of each file, without positions, context and white space around lines. Listed
+// test files are ignored. Artifacts with equal fingerprints pose the same task.
 func (a Artifact) Fingerprint() (string, error) {
 	h := sha256.New()
 	listed := setOf(a.TestFiles)
@@ -51,15 +52,11 @@ func (a Artifact) Fingerprint() (string, error) {
 		var parts []string
 		for _, e := range p.Edits() {
 			if !listed[e.Path] {
-				part := e.Path + "\x00" + strings.Join(e.Deleted, "\n") + "\x00" + strings.Join(e.Added, "\n")
-				if e.Mode != "" {
-					part += "\x00" + e.Mode
-				}
-				parts = append(parts, part)
+				parts = append(parts, fmt.Sprintf("%q", e))
 			}
 		}
 		slices.Sort(parts)
-		h.Write([]byte(strings.Join(parts, "\x01") + "\x02"))
+		fmt.Fprintln(h, parts)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16]), nil
 }

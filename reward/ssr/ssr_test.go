@@ -502,6 +502,25 @@ func TestFaultsNameTheirPatch(t *testing.T) {
 	}
 }
 
+// Changes that leave no line of text to tell them apart are different bugs.
+func TestFingerprintsOfChangesWithoutText(t *testing.T) {
+	prints := map[string]string{}
+	for _, bug := range []string{
+		"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,2 +1,3 @@\n a\n+\n b\n",
+		"diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1,3 +1,2 @@\n a\n-\n b\n",
+		"diff --git a/f b/f\nnew file mode 100644\n",
+		"diff --git a/f b/f\ndeleted file mode 100644\n",
+		"diff --git a/g b/f\nsimilarity index 100%\nrename from g\nrename to f\n",
+		"diff --git a/h b/f\nsimilarity index 100%\nrename from h\nrename to f\n",
+		"diff --git a/g b/f\nsimilarity index 100%\ncopy from g\ncopy to f\n",
+	} {
+		print, err := ssr.Artifact{Bug: bug}.Fingerprint()
+		require.NoError(t, err)
+		require.Empty(t, prints[print], bug)
+		prints[print] = bug
+	}
+}
+
 // An injector that adds a folder of a package manager to its bug makes a patch of very many files, each
 // of which is looked at once.
 func TestManyFiles(t *testing.T) {
