@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -175,4 +176,27 @@ func TestNullsInMochasReportAreNoResults(t *testing.T) {
 		_, err := parse("$ ./node_modules/.bin/mocha tests/run.js --reporter json\n"+report, logparse.Context{})
 		require.ErrorIs(t, err, rollout.KindScorer, report)
 	}
+}
+
+// A test can print what it likes: the time of a parser grows with the length of the log alone.
+func TestTimeIsLinear(t *testing.T) {
+	for parser, text := range map[string]string{
+		"parse_log_django": "a ... System check identified no issues (0 silenced)|b ... Internal Server Error: /|c ... Testing against Django installed in ",
+		"parse_log_p5js":   "1) a\n|  2) b\n",
+	} {
+		for part := range strings.SplitSeq(text, "|") {
+			parse, ok := logparse.Lookup(parser)
+			require.True(t, ok)
+			log := strings.Repeat(part, 8<<20/len(part))
+			began := time.Now()
+			_, err := parse(log, logparse.Context{})
+			require.NoError(t, err)
+			require.Less(t, time.Since(began), 20*time.Second, "%s %q", parser, part)
+		}
+	}
+	parse, _ := logparse.Lookup("parse_log_django")
+	got, err := parse("x\na\n...\nInternal Server Error: /p/\nok\nb ... Internal Server Error: /p ... Internal Server Error: /q/\nok\n"+
+		"c ... d ... System check identified no issues (0 silenced)\nok\n", logparse.Context{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"b", "c", "a", "c ... d"}, got.Order(), "as the reference")
 }

@@ -36,7 +36,7 @@ func parseP5(log string, _ Context) (Statuses, error) {
 const maxTitle = 1000
 
 func untilColon(s string) (string, bool) {
-	i := strings.IndexByte(s, ':')
+	i := strings.IndexByte(s[:min(len(s), utf8.UTFMax*maxTitle+1)], ':')
 	if i < 0 || utf8.RuneCountInString(s[:i]) > maxTitle {
 		return "", false
 	}

@@ -273,8 +273,11 @@ func djangoInterrupted(log string, m *Statuses) {
 		}
 		return -1
 	})
+	eol := 0 // the end of the line looked at
 	interrupted(log, server, m, func(after int) int {
-		eol := endOfLine(log, after)
+		if eol < after {
+			eol = endOfLine(log, after)
+		}
 		if eol == after || log[eol-1] != '/' {
 			return -1
 		}
@@ -298,7 +301,7 @@ func okLine(log string, i int) int {
 // accepts the text after it: tail gets the offset after message and returns the end of the whole
 // construct, or -1. Matches do not overlap.
 func interrupted(log, message string, m *Statuses, tail func(after int) int) {
-	done := 0
+	done, start, seen := 0, 0, 0 // start is that of the last line of log[:seen]
 	for pos := 0; ; {
 		i := strings.Index(log[pos:], message)
 		if i < 0 {
@@ -314,8 +317,10 @@ func interrupted(log, message string, m *Statuses, tail func(after int) int) {
 		if !ok {
 			continue
 		}
-		start := strings.LastIndexByte(head, '\n') + 1
-		if start < done {
+		if eol := strings.LastIndexByte(head[seen:], '\n'); eol >= 0 {
+			start = seen + eol + 1
+		}
+		if seen = len(head); start < done {
 			continue
 		}
 		if end := tail(at + len(message)); end >= 0 {
