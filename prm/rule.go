@@ -3,7 +3,6 @@ package prm
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"math"
 	"regexp"
 	"slices"
@@ -237,35 +236,21 @@ func strip(s string) string {
 	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f })
 }
 
+var plainDecimal = regexp.MustCompile(`\A[-+]?\p{Nd}+(?:\.\p{Nd}+)?\z`)
+
 // plainNumber parses an optional sign, digits of any script and an optional fraction, without an
 // exponent or a bare point.
 func plainNumber(s string) (float64, bool) {
-	buf := make([]byte, 0, len(s))
-	digits, point := 0, false
-	for i, r := range s {
-		switch {
-		case (r == '+' || r == '-') && i == 0:
-			buf = append(buf, byte(r))
-			continue
-		case r == '.' && digits > 0 && !point:
-			buf = append(buf, '.')
-			point, digits = true, 0
-			continue
-		}
-		d := decimal.Digit(r)
-		if d < 0 {
-			return 0, false
-		}
-		buf = append(buf, byte('0'+d))
-		digits++
-	}
-	if digits == 0 {
+	if !plainDecimal.MatchString(s) {
 		return 0, false
 	}
-	v, err := strconv.ParseFloat(string(buf), 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, false
-	}
+	ascii := strings.Map(func(r rune) rune {
+		if d := decimal.Digit(r); d >= 0 {
+			return '0' + rune(d)
+		}
+		return r
+	}, s)
+	v, _ := strconv.ParseFloat(ascii, 64) // a number out of range is infinite
 	return v, true
 }
 

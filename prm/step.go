@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/prm/internal/command"
@@ -130,19 +131,9 @@ func (s *Step) add(r *rollout.Rollout, turn, message int) {
 	}
 }
 
-// joinLines joins the non-empty parts with line breaks.
+// joinLines joins the non-empty parts with line breaks. It changes parts.
 func joinLines(parts ...string) string {
-	out := parts[0]
-	for _, p := range parts[1:] {
-		switch {
-		case p == "":
-		case out == "":
-			out = p
-		default:
-			out += "\n" + p
-		}
-	}
-	return out
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), "\n")
 }
 
 var returnCodeTag = regexp.MustCompile(`<returncode>\s*(-?\d{1,9})\s*</returncode>`)
