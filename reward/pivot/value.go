@@ -1,6 +1,7 @@
 package pivot
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"strconv"
@@ -121,7 +122,6 @@ func appendQuoted(b []byte, s string) []byte {
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		quote = '"'
 	}
-	const hex = "0123456789abcdef"
 	b = append(b, quote)
 	for _, r := range s {
 		switch {
@@ -136,14 +136,11 @@ func appendQuoted(b []byte, s string) []byte {
 		case unicode.IsPrint(r):
 			b = utf8.AppendRune(b, r)
 		case r < 0x100:
-			b = append(b, '\\', 'x', hex[r>>4], hex[r&15])
+			b = fmt.Appendf(b, `\x%02x`, r)
 		case r < 0x10000:
-			b = append(b, '\\', 'u', hex[r>>12], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+			b = fmt.Appendf(b, `\u%04x`, r)
 		default:
-			b = append(b, '\\', 'U')
-			for shift := 28; shift >= 0; shift -= 4 {
-				b = append(b, hex[r>>shift&15])
-			}
+			b = fmt.Appendf(b, `\U%08x`, r)
 		}
 	}
 	return append(b, quote)
