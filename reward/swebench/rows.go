@@ -258,14 +258,11 @@ func readKeyed[T any](body []byte) (rows []T, ok bool, err error) {
 	var values []json.RawMessage
 	for dec.More() {
 		key, err := dec.Token()
-		if err != nil {
-			return nil, false, nil
-		}
 		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, false, nil
+		if err == nil {
+			err = dec.Decode(&value)
 		}
-		if len(value) == 0 || value[0] != '{' {
+		if err != nil || value[0] != '{' {
 			return nil, false, nil
 		}
 		name, _ := key.(string)

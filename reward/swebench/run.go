@@ -113,7 +113,7 @@ func (s Spec) readLog(log string) (Run, error) {
 			return Run{Cause: causeNoResults}, nil
 		}
 	}
-	if marks.exitCode != nil && *marks.exitCode != 0 && run.Statuses.Len() > 0 && !anyFailure(&run.Statuses) {
+	if strings.ContainsFunc(marks.exitCode, func(r rune) bool { return decimal.Digit(r) > 0 }) && run.Statuses.Len() > 0 && !anyFailure(&run.Statuses) {
 		return Run{Cause: causeExitCode}, nil
 	}
 	return run, nil
@@ -134,7 +134,7 @@ type markers struct {
 	start     int    // offset after the first start marker, -1 if there is none
 	end       int    // offset of the first end marker anywhere, -1 if there is none
 	regionEnd int    // where the first region ends: an end or a start marker, or the log's end
-	exitCode  *int
+	exitCode  string // "", or the number that the exit code marker tells, in digits of any script
 }
 
 // failureMarkers holds the failure codes in the order of the causes.
@@ -178,7 +178,7 @@ func findMarkers(log string) markers {
 				m.regionEnd = pos
 			}
 		case strings.HasPrefix(rest, markerExitCode):
-			if m.exitCode == nil {
+			if m.exitCode == "" {
 				m.exitCode = exitCode(rest[len(markerExitCode):])
 			}
 		}
@@ -200,28 +200,9 @@ func anyFailure(s *logparse.Statuses) bool {
 	return false
 }
 
-// maxExitCode bounds a recorded exit code, so that long digit strings do not overflow.
-const maxExitCode = 1 << 31
-
-// exitCode returns the number at the beginning of s, after the exit code marker; nil if there is none.
-func exitCode(s string) *int {
-	digits, negative := strings.CutPrefix(strings.TrimLeftFunc(s, isSpace), "-")
-	code, n := 0, 0
-	for _, r := range digits {
-		d := decimal.Digit(r)
-		if d < 0 {
-			break
-		}
-		code = min(code*10+d, maxExitCode)
-		n++
-	}
-	if n == 0 {
-		return nil
-	}
-	if negative {
-		code = -code
-	}
-	return &code
+// exitCode returns the digits of the number at the beginning of s, after the exit code marker; "" if
+// there is none.
+func exitCode(s string) string {
+	s = strings.TrimPrefix(strings.TrimLeftFunc(s, logparse.IsSpace), "-")
+	return s[:len(s)-len(strings.TrimLeftFunc(s, unicode.IsDigit))]
 }
-
-func isSpace(r rune) bool { return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r) }
