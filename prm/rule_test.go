@@ -56,6 +56,7 @@ func TestRules(t *testing.T) {
 		{"named group", prm.Rule{Kind: "regex", Pattern: `(a|b)=(?P<score>-?\d)`}, "a=1 b=-1", -1},
 		{"out of range", prm.Rule{Kind: "regex", Pattern: `(\d+)`, Scale: prm.ScoreRange{Min: 0, Max: 5}}, "7", none},
 		{"json", json, `{"score": 7.5}`, 7.5},
+		{"json after code with braces", json, strings.Repeat("if a { return b }\n", 2000) + `{"score": 7.5}`, 7.5},
 		{"json in a fence after prose with braces", json, "set {x} is fine\n```json\n{\"why\": \"a {b}\", \"score\": 3}\n```", 3},
 		{"the last object that has it", json, `{"score": 1} {"score": 2} {"other": 5}`, 2},
 		{"a number in a string", json, `{"score": " 4 "}`, 4},

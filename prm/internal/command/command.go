@@ -3,6 +3,7 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
 
@@ -117,8 +118,9 @@ func Submits(command string) bool { return submitCommand.MatchString(command) }
 
 // Limits of the search for JSON objects in a text that is mostly prose.
 const (
-	jsonTail     = 64 << 10 // bytes from the end
-	jsonAttempts = 256      // opening braces that begin no object
+	jsonTail  = 64 << 10 // bytes from the end
+	jsonSpent = 16 << 20 // bytes read after opening braces that begin no object
+	jsonLeast = 512      // bytes that each of them counts for at least
 )
 
 // EachObject calls visit with the outermost JSON objects of a text, in order.
@@ -126,7 +128,7 @@ func EachObject(text string, visit func(map[string]any)) {
 	if len(text) > jsonTail {
 		text = text[len(text)-jsonTail:]
 	}
-	for attempts := 0; attempts < jsonAttempts; {
+	for spent := 0; spent < jsonSpent; {
 		i := strings.IndexByte(text, '{')
 		if i < 0 {
 			return
@@ -135,8 +137,12 @@ func EachObject(text string, visit func(map[string]any)) {
 		dec := json.NewDecoder(strings.NewReader(text))
 		dec.UseNumber()
 		var obj map[string]any
-		if dec.Decode(&obj) != nil {
-			attempts++
+		if err := dec.Decode(&obj); err != nil {
+			read := len(text)
+			if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+				read = int(syntax.Offset)
+			}
+			spent += max(read, jsonLeast)
 			text = text[1:]
 			continue
 		}
