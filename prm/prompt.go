@@ -68,9 +68,9 @@ type Prompt struct {
 	Issue, Rubric func(r *rollout.Rollout) string
 }
 
-// SWERL returns the prompt with the limits and cuts of the swe-rl judge (OpenClaw-RL@0d034dd5e) and
-// with this package's own wording.
-func SWERL() Prompt { return Prompt{Limits: Limits{SWERL: true}} }
+// SWERL returns the prompt with the limits and cuts of the swe-rl judge (OpenClaw-RL@0d034dd5e), which
+// shows responses and actions whole, and with this package's own wording.
+func SWERL() Prompt { return Prompt{Limits: Limits{SWERL: true, HistoryAction: -1, Action: -1}} }
 
 // View holds the data of one step for the judge's prompt, each part cut to its budget.
 type View struct {

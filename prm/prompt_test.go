@@ -342,6 +342,18 @@ func TestHistoryBudget(t *testing.T) {
 	}
 }
 
+// The swe-rl judge sees what the policy wrote whole, however long, and cuts outputs only.
+func TestSWERLShowsActionsWhole(t *testing.T) {
+	b, err := prm.SWERL().Compile()
+	require.NoError(t, err)
+	step := prm.Step{Action: "cat > f <<E" + strings.Repeat("x", 9000), Response: "THOUGHT " + strings.Repeat("y", 9000), Result: strings.Repeat("z", 9000)}
+	v := b.View("", "", []prm.Step{step}, &step, 2)
+	require.Equal(t, step.Action, v.History[0].Action)
+	require.Equal(t, step.Response, v.Current.Action)
+	require.Less(t, len(v.History[0].Result), 1100)
+	require.Less(t, len(v.Current.Result), 4100)
+}
+
 func TestPromptFaultsAllAtOnce(t *testing.T) {
 	_, err := prm.Prompt{System: "{{.Nonsense}}", User: "{{", Escapes: []string{"x"}}.Compile()
 	require.ErrorContains(t, err, "Prompt.System")

@@ -93,7 +93,7 @@ def shown(output, limit):
 
 
 def prompt_case():
-    steps = [{"action": f"do {i}", "returncode": rand.choice([0, 1, 124, -1, None]), "output": filled([0, 50, 1000, 2000, 4000, 6000])} for i in range(rand.randint(0, 12))]
+    steps = [{"action": f"do {i}" + rand.choice(["", "", "x" * 1500]), "returncode": rand.choice([0, 1, 124, -1, None]), "output": filled([0, 50, 1000, 2000, 4000, 6000])} for i in range(rand.randint(0, 12))]
     at, problem = rand.randint(0, len(steps)), filled([20, 8000, 9000])
     history = [{"step": i + 1, "action": steps[i]["action"], "returncode": steps[i]["returncode"], "output": shown(steps[i]["output"], 1000)} for i in range(max(0, at - 8), at)]
     text = problem if len(problem) <= 8000 else problem[:8000] + "\n... (truncated)"
