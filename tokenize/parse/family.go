@@ -20,11 +20,12 @@ const (
 	kimiK2        Family = "kimi_k2"      // <|tool_calls_section_begin|>…
 	deepSeek      Family = "deepseek"     // <｜tool▁calls▁begin｜>…: V3, V3.1, R1
 	deepSeekV32   Family = "deepseek_v32" // <｜DSML｜function_calls>…
+	deepSeekV4    Family = "deepseek_v4"  // <｜DSML｜tool_calls>…
 	gptOSS        Family = "gpt_oss"      // harmony channels
 	llama         Family = "llama"        // {"name": …, "parameters": {…}}, <|python_tag|>…: Llama 3.1 and later 3.x
 	pythonic      Family = "pythonic"     // [f(k=1)], or objects as of Llama: Llama 4
 	lfm2          Family = "lfm2"         // <|tool_call_start|>[f(k=1)]<|tool_call_end|>
-	miniMaxM1     Family = "minimax_m1"   // <tool_calls>{…}\n{…}</tool_calls>
+	miniMaxM1     Family = "minimax_m1"   // <tool_calls>{…}\n{…}</tool_calls>, or a list of them: Jamba, Apriel
 	miniMaxM2     Family = "minimax_m2"   // <minimax:tool_call><invoke name="f"><parameter name="k">…
 	nemotron      Family = "nemotron"     // <TOOLCALL>[{…}]</TOOLCALL>: Nemotron Nano 2 and the Llama Nemotrons
 	mistralFamily Family = "mistral"      // [TOOL_CALLS]…, [THINK]…[/THINK]
@@ -79,12 +80,13 @@ var formats = map[Family]*format{
 	glm:           parameterFormat(glmParameters),
 	kimiK2:        headerFormat(kimiHeader),
 	deepSeek:      headerFormat(deepseekHeader),
-	deepSeekV32:   parameterFormat(deepseekV32Parameters),
+	deepSeekV32:   parameterFormat(dsmlParameters("function_calls")),
+	deepSeekV4:    parameterFormat(dsmlParameters("tool_calls")),
 	gptOSS:        {first: harmonyFirst},
 	llama:         {marks: []string{"<|python_tag|>", "{"}, body: llamaTag, many: true},
 	pythonic:      {marks: []string{"<|python_start|>", "[", "{"}, body: pythonHead, end: "<|python_end|>", many: true, loose: true},
 	lfm2:          {think: thinkMarks, marks: []string{"<|tool_call_start|>"}, body: pythonHead, end: "<|tool_call_end|>"},
-	miniMaxM1:     {think: thinkMarks, marks: []string{"<tool_calls>"}, body: taggedBody, end: "</tool_calls>", many: true},
+	miniMaxM1:     {think: thinkMarks, marks: []string{"<tool_calls>"}, body: taggedBody, end: "</tool_calls>", list: true, many: true},
 	miniMaxM2:     parameterFormat(minimaxM2Parameters),
 	nemotron:      {think: thinkMarks, marks: []string{"<TOOLCALL>"}, body: taggedBody, end: "</TOOLCALL>", list: true},
 	mistralFamily: {think: [2]string{"[THINK]", "[/THINK]"}, marks: []string{mistralCalls}, body: mistral, list: true},
@@ -133,7 +135,8 @@ var detections = []struct {
 }{
 	{gptOSS, []string{"<|channel|>", "functions."}},
 	{kimiK2, []string{"<|tool_calls_section_begin|>"}},
-	{deepSeekV32, []string{"｜DSML｜"}},
+	{deepSeekV32, []string{"｜DSML｜", "function_calls>"}},
+	{deepSeekV4, []string{"｜DSML｜", "tool_calls>"}},
 	{deepSeek, []string{"<｜tool▁calls▁begin｜>"}},
 	{miniMaxM2, []string{"<minimax:tool_call>"}},
 	{miniMaxM1, []string{"<tool_calls>", "</tool_calls>"}},

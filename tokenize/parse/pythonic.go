@@ -39,9 +39,26 @@ func pythonHead(p *Parser, in string, end bool) (int, state) {
 			p.text(in[:1])
 			return 1, p.home()
 		}
+		if p.format.loose {
+			return 0, markedText
+		}
 		return p.fail("the text begins no call in Python")
 	}
 	return 0, nil
+}
+
+// markedText reads the text that Llama 4 writes between the marks, before calls in JSON.
+func markedText(p *Parser, in string, end bool) (int, state) {
+	i, mark := find(in, end, p.format.marks, p.format.end)
+	switch {
+	case i > 0 || mark == "":
+		return i, nil
+	case mark != p.format.end:
+		return p.fail("the text begins no call in Python")
+	}
+	p.trying = false
+	p.text(p.tried.String()[p.from:])
+	return len(mark), p.home()
 }
 
 func pythonBody(p *Parser, in string, _ bool) (int, state) { return p.pythonUpTo(in, pythonDone) }

@@ -8,7 +8,7 @@ import (
 )
 
 // Families that write each parameter of a call between marks: Qwen3-Coder and Nemotron 3, GLM,
-// MiniMax M2, DeepSeek V3.2.
+// MiniMax M2, DeepSeek V3.2 and V4.
 
 // parameters holds the marks of such a family.
 type parameters struct {
@@ -37,9 +37,12 @@ var minimaxM2Parameters = &parameters{
 	key: "<parameter name=", keyEnd: ">", valueEnd: "</parameter>", quoted: true, lenient: true,
 }
 
-var deepseekV32Parameters = &parameters{
-	outer: "<｜DSML｜function_calls>", outerEnd: "</｜DSML｜function_calls>", name: "<｜DSML｜invoke name=", nameEnd: ">", callEnd: "</｜DSML｜invoke>",
-	key: "<｜DSML｜parameter name=", keyEnd: ">", valueEnd: "</｜DSML｜parameter>", quoted: true, lenient: true,
+// dsmlParameters are those of DeepSeek, whose versions name the block of calls differently.
+func dsmlParameters(block string) *parameters {
+	return &parameters{
+		outer: "<｜DSML｜" + block + ">", outerEnd: "</｜DSML｜" + block + ">", name: "<｜DSML｜invoke name=", nameEnd: ">", callEnd: "</｜DSML｜invoke>",
+		key: "<｜DSML｜parameter name=", keyEnd: ">", valueEnd: "</｜DSML｜parameter>", quoted: true, lenient: true,
+	}
 }
 
 // maxName bounds names and keys, which are held back until they end.
