@@ -25,7 +25,7 @@ type certifyCmd struct {
 
 // Help returns the long help text.
 func (c *certifyCmd) Help() string {
-	return "A folder whose rollouts with tools take a template of their own (tool_use) gets a table for each. Exit code 0: what the mode needs holds. 1: it does not. 2: there is nothing to certify (a folder, tokenizer or template that cannot be read)."
+	return "A folder whose rollouts with tools take a template of their own (tool_use) gets a table for each. Exit code 0: what the mode needs holds. 1: it does not, or the template refuses what would show it. 2: there is nothing to certify (a folder, tokenizer or template that cannot be read)."
 }
 
 // Run certifies a model's chat template. It returns an error if a property that the mode
@@ -54,7 +54,7 @@ func (c *certifyCmd) Run(p *cli.Program) error {
 		return err
 	}
 	if missing := cert.Missing(mode); len(missing) > 0 {
-		return rollout.Errorf(rollout.KindTemplate, rollout.Where{File: c.Model}, "%s rows need what the template lacks: %s", mode, propertyNames(missing))
+		return rollout.Errorf(rollout.KindTemplate, rollout.Where{File: c.Model}, "%s rows need what the template lacks or refuses to show: %s", mode, propertyNames(missing))
 	}
 	return nil
 }

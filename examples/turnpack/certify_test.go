@@ -47,6 +47,7 @@ func TestCertifyExitCodes(t *testing.T) {
 			toolUse(prompted)(dir)
 			require.NoError(t, os.Remove(filepath.Join(dir, "chat_template.jinja")))
 		}, 0, "no template default: the text of rollouts without tools is refused\n\ntemplate tool_use, for rollouts with tools\n"},
+		{"a template that refuses all messages", "merged", template("{{ raise_exception('no') }}"), 1, "lacks or refuses to show: stop_token, generation_prompt"},
 		{"no template", "merged", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "chat_template.jinja"))) }, 2, "no chat template"},
 		{"a template that is none", "merged", template("{% for %}"), 2, "chat_template.jinja"},
 		{"no tokenizer", "merged", func(dir string) { require.NoError(t, os.Remove(filepath.Join(dir, "tokenizer.json"))) }, 2, "no tokenizer.json"},
@@ -75,7 +76,7 @@ func TestCertifyJSON(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "chat_template.jinja"), []byte("{% for m in messages %}{{ m.role }}: {{ m.content }}{% endfor %}"), 0o644))
 	}))
 	require.Equal(t, 1, code)
-	require.Contains(t, stderr, "merged rows need what the template lacks: stop_token, generation_prompt")
+	require.Contains(t, stderr, "merged rows need what the template lacks or refuses to show: stop_token, generation_prompt")
 	var cert certify.Certificate
 	require.NoError(t, json.Unmarshal([]byte(stdout), &cert))
 	for _, f := range cert.Findings {

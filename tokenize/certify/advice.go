@@ -1,6 +1,10 @@
 package certify
 
-import "github.com/turnpack/turnpack/tokenize"
+import (
+	"slices"
+
+	"github.com/turnpack/turnpack/tokenize"
+)
 
 // Needed returns the properties without which rows of a mode are wrong, rather than just more: the
 // end of a reply and, in modes that render each reply after its own prompt, its beginning.
@@ -11,11 +15,16 @@ func Needed(m tokenize.Mode) []Property {
 	return []Property{stopToken, generationPrompt}
 }
 
-// Missing returns the needed properties of a mode that fail, for rollouts with tools or without.
+// Missing returns the needed properties of a mode that fail, for rollouts with tools or without, or
+// that cannot be seen since the template refuses the probe.
 func (c *Certificate) Missing(m tokenize.Mode) []Property {
 	var out []Property
 	for _, p := range Needed(m) {
-		if c.Verdict(p) == Fails || c.ToolUse != nil && c.ToolUse.Verdict(p) == Fails {
+		seen := []Verdict{c.Verdict(p)}
+		if c.ToolUse != nil {
+			seen = append(seen, c.ToolUse.Verdict(p))
+		}
+		if slices.Contains(seen, Fails) || slices.Contains(seen, NotApplicable) {
 			out = append(out, p)
 		}
 	}
