@@ -275,8 +275,8 @@ func (l *loader) decoder(field string, raw json.RawMessage) (chain, error) {
 	case "Sequence":
 		all, err := each(field+"/decoders", c.Decoders, l.decoder)
 		steps := slices.Concat(all...)
-		if len(steps) == 0 {
-			steps = chain{fuse} // an empty sequence joins without spaces
+		if len(steps) == 0 && field == "/decoder" {
+			steps = chain{fuse} // tokens without a decoder are joined with spaces, these are not
 		}
 		return steps, err
 	case "ByteLevel":

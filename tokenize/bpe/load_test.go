@@ -167,6 +167,20 @@ func TestRules(t *testing.T) {
 	require.True(t, tok.Vocab().Added()[0].Special, "what was special once stays so")
 }
 
+// TestDecodersOfNothing compares with PyPI tokenizers 0.23.3: a sequence of no decoders leaves the tokens as they are,
+// and only their absence joins them with spaces.
+func TestDecodersOfNothing(t *testing.T) {
+	sequence := func(of ...any) any { return map[string]any{"type": "Sequence", "decoders": of} }
+	strip := map[string]any{"type": "Strip", "content": "c", "start": 1, "stop": 0}
+	for want, decoder := range map[string]any{"c a c ab": nil, "cacab": sequence(sequence()), "aab": sequence(sequence(), strip)} {
+		tok, err := bpe.Parse("t.json", small(func(d map[string]any) { d["decoder"] = decoder }))
+		require.NoError(t, err)
+		text, err := tok.Decode([]rollout.TokenID{3, 0, 3, 2})
+		require.NoError(t, err)
+		require.Equal(t, want, text)
+	}
+}
+
 func TestMergeForms(t *testing.T) {
 	pairs, err := bpe.Parse("pairs", small(nil))
 	require.NoError(t, err)
