@@ -3,7 +3,7 @@
 memory.py TURNPACK MODEL [--mb 30] [--contents NAME ...] [--outputs NAME ...] [--dir FOLDER]
 
 Makes dumps of one record each (text, base64 and digits as one observation, digits in 300 or 30 observations
-or replies, digits in a SWE-agent trajectory, and captured ids of replies with log probabilities and policy versions) and converts each into each kind of output. Prints the peak resident
+or replies, letters with accents of their own, digits in a SWE-agent trajectory, and captured ids of replies with log probabilities and policy versions) and converts each into each kind of output. Prints the peak resident
 memory of the command in bytes for a byte of the record, less that of the same command over a record of
 a few bytes, which is the command and the model; "refused" with the error where the output takes no such
 row. MODEL is a folder with a tokenizer.json and a chat template. The folder is removed at the end.
@@ -64,6 +64,7 @@ CONTENTS = {
     "replies-300": lambda n: chat(["go on"] * 300, [digits(n // 300) for _ in range(300)]),
     "digits-30": lambda n: chat([digits(n // 30) for _ in range(30)], ["next"] * 30),
     "replies-30": lambda n: chat(["go on"] * 30, [digits(n // 30) for _ in range(30)]),
+    "decomposed": lambda n: chat(["e\u0301te\u0301s " * (n // 9)], ["next"]),
     "captured": captured,
     "swe-agent": lambda n: swe_agent(300, digits, n // 2),
 }
@@ -122,7 +123,7 @@ def main():
             child = os.fork()  # what this process holds would count as the command's
             if not child:
                 with open(dumps[c], "w") as f:
-                    json.dump(CONTENTS[c](int(args.mb * 2**20)), f)
+                    json.dump(CONTENTS[c](int(args.mb * 2**20)), f, ensure_ascii=False)
                 os._exit(0)
             os.waitpid(child, 0)
         rewards = os.path.join(folder, "rewards.jsonl")

@@ -149,8 +149,10 @@ func (t *Text) transform(chars []uni.Char, skip int) error {
 	if err := t.fits(len(chars)); err != nil {
 		return err
 	}
-	t.align()
-	at := 0
+	size, at := 0, 0
+	for _, c := range chars {
+		size += utf8.RuneLen(c.R)
+	}
 	next := func() int {
 		if at >= len(t.Buf) {
 			return 0
@@ -161,15 +163,14 @@ func (t *Text) transform(chars []uni.Char, skip int) error {
 	for range skip {
 		at += next()
 	}
-	buf := make([]byte, 0, len(t.Buf))
-	al := make([]int32, 0, len(t.Al))
+	buf, al := make([]byte, 0, size), make([]int32, 0, 2*size)
 	for _, c := range chars {
-		b, e := int32(t.Base), int32(t.Base)
+		b, e := t.Base, t.Base
 		switch {
 		case c.Change > 0 && at > 0:
-			b, e = t.Al[2*at-2], t.Al[2*at-1]
+			b, e = t.Range(at-1, at)
 		case c.Change <= 0 && at < len(t.Buf):
-			b, e = t.Al[2*at], t.Al[2*at+1]
+			b, e = t.Range(at, at+1)
 		}
 		if c.Change <= 0 {
 			at += next()
@@ -180,10 +181,10 @@ func (t *Text) transform(chars []uni.Char, skip int) error {
 		n := len(buf)
 		buf = utf8.AppendRune(buf, c.R)
 		for range buf[n:] {
-			al = append(al, b, e)
+			al = append(al, int32(b), int32(e))
 		}
 	}
-	t.Buf, t.Al = buf, al
+	t.Buf, t.Al, t.patches = buf, al, nil
 	return t.fits(len(buf))
 }
 
