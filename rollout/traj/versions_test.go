@@ -149,7 +149,16 @@ var versions = []struct {
 	{"tool definitions as JSON text each", `{"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a"}],"tools":["{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":{}}}"]}`,
 		[]string{"openai-chat  unknown: user=q assistant=a | sampled |"}, functionTool},
 	{"inspect-ai: an error of a tool beside an empty content", `{"version":2,"status":"success","eval":{"task":"t"},"samples":[{"id":1,"epoch":1,"input":"q","target":"x","messages":[{"role":"user","content":"q"},{"role":"assistant","content":"a","tool_calls":[{"id":"c","function":"f","arguments":{}}]},{"role":"tool","content":"","tool_call_id":"c","error":{"type":"timeout","message":"m"}},{"role":"assistant","content":"b"}],"scores":{"s":{"value":{"a":1}}}}]}`,
-		[]string{"inspect-ai 1 unknown: user=q assistant=a tool= assistant=b | sampled sampled | error_beside_content outcome_unreadable"}, nil},
+		[]string{"inspect-ai 1 unknown: user=q assistant=a tool= assistant=b | sampled sampled | error_beside_content outcome_unreadable"}, func(t *testing.T, out []*rollout.Rollout) {
+			require.False(t, out[0].Turns[0].Context.Unknown)
+			require.True(t, out[0].Turns[1].Context.Unknown, "a provider chooses the words of an error")
+		}},
+	{"inspect-ai: an error of a tool beside what it printed", `{"version":2,"status":"success","eval":{"task":"t"},"samples":[{"id":1,"epoch":1,"input":"q","target":"x","messages":[{"id":"1","role":"user","content":"q"},{"id":"2","role":"assistant","content":"a","tool_calls":[{"id":"c","function":"f","arguments":{}}]},{"id":"3","role":"tool","content":"half","tool_call_id":"c","error":{"type":"timeout","message":"m"}},{"id":"4","role":"assistant","content":"b"},{"id":"5","role":"assistant","content":"c"}],"scores":{},` +
+		`"events":[{"event":"model","input":[{"id":"1","role":"user","content":"q"}],"output":{"choices":[{"message":{"id":"5","role":"assistant","content":"c"}}]}}]}]}`,
+		[]string{"inspect-ai 1 unknown: user=q assistant=a tool=half assistant=b assistant=c | sampled sampled sampled | error_beside_content"}, func(t *testing.T, out []*rollout.Rollout) {
+			require.True(t, out[0].Turns[1].Context.Unknown)
+			require.False(t, out[0].Turns[2].Context.Unknown, "its call was not shown the result")
+		}},
 	{"OpenHands: images of a message", `[{"source":"user","action":"message","args":{"content":"q","image_urls":["data:x"]}},{"source":"agent","action":"message","args":{"content":"a","image_urls":[]}}]`,
 		[]string{"openhands-events  unknown: user=q assistant=a | sampled | images reply_not_recorded context_not_recorded"}, nil},
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/maphash"
 	"iter"
+	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
@@ -201,6 +202,33 @@ func (x *sampleRun) message(v format.Value, i int) (*rollout.Message, error) {
 	}
 	x.shown[h.Sum64()] = &m
 	return &m, nil
+}
+
+// failed reports whether a result has an error, which a model is shown instead of the
+// content.
+func failed(m *rollout.Message) bool {
+	return m.Role == rollout.RoleTool && strings.HasPrefix(string(m.Extra["error"]), "{")
+}
+
+// loseErrors leaves the contexts unknown that hold a failed result.
+func (x *sampleRun) loseErrors() {
+	before := make([]int, len(x.r.Messages)+1) // failed results before a message
+	for i := range x.r.Messages {
+		before[i+1] = before[i]
+		if failed(&x.r.Messages[i]) {
+			before[i+1]++
+		}
+	}
+	for i := range x.r.Turns {
+		c := &x.r.Turns[i].Context
+		lost := c.Parts == nil && before[x.r.Turns[i].Message] > 0
+		for _, p := range c.Parts {
+			lost = lost || p.Message != nil && failed(p.Message) || p.Message == nil && before[p.To] > before[p.From]
+		}
+		if lost {
+			*c = rollout.Context{Unknown: true}
+		}
+	}
 }
 
 // messages reads the messages of a sample.

@@ -75,6 +75,7 @@ func readSample(in *format.File, v format.Value) error {
 	if err := x.events(v); err != nil {
 		return err
 	}
+	x.loseErrors()
 	if err := in.ObjectOrNull(v.Get("scores"), 0, "/scores"); err != nil {
 		return err
 	}
@@ -153,8 +154,8 @@ func readMessage(in *format.File, x format.Value, i int) (rollout.Message, error
 	if m.Reasoning == "" {
 		m.Reasoning = strings.Join(thinking, "\n")
 	}
-	if m.Role == rollout.RoleTool && m.Content == "" && x.Get("error").Kind() == jsonscan.Object {
-		in.Note("error_beside_content", rollout.At(i), "the content is empty and the error that the model was shown stands beside it; it is kept aside, not rendered")
+	if failed(&m) {
+		in.Note("error_beside_content", rollout.At(i), "the model was shown the error that stands beside the content, in words that depend on its provider; it is kept aside, not rendered")
 	}
 	if f, ok := x.Get("function").Text(); ok && m.Role == rollout.RoleTool {
 		m.Name = f
