@@ -43,6 +43,11 @@ var frameworks = []struct {
 		`{"parts":[{"tool_name":"ls","content":{"a":1.0},"tool_call_id":"c","metadata":null,"part_kind":"tool-return"}],"kind":"request"},{"parts":[{"content":"done","part_kind":"text"}],"kind":"response"},` +
 		`{"parts":[{"content":"wrong","tool_name":null,"tool_call_id":"z","part_kind":"retry-prompt"}],"kind":"request"},{"parts":[{"content":"done 2","part_kind":"text"}],"kind":"response"}]`,
 		"pydantic-ai", "system:sys\nuser:q\nassistant:look <hm> c=ls({\"p\": 1})\ntool:{\"a\":1.0} @c\nassistant:done\nuser:wrong\nassistant:done 2", "0 1; 0 1 2 3; ?", "context_lost"},
+	// Since version 2 a retry is a result with an outcome, or a part of its own.
+	{"x.json", `[{"parts":[{"content":"q","part_kind":"user-prompt"}],"kind":"request"},{"parts":[{"tool_name":"f","args":"{}","tool_call_id":"c","part_kind":"tool-call"}],"kind":"response"},` +
+		`{"parts":[{"tool_name":"f","content":"no","tool_call_id":"c","outcome":"retried","retry":{"cause":"model_retry","attempt":1},"part_kind":"tool-return"}],"kind":"request"},{"parts":[{"content":"a","part_kind":"text"}],"kind":"response"},` +
+		`{"parts":[{"content":"again","retry":{"cause":"model_retry"},"part_kind":"retry-feedback"}],"kind":"request"},{"parts":[{"content":"b","part_kind":"text"}],"kind":"response"}]`,
+		"pydantic-ai", "user:q\nassistant: c=f({})\ntool:no @c\nassistant:a\nuser:again\nassistant:b", "0; ?; ?", "context_lost"},
 	{"x.jsonl", `{"id":"r1","reward":1,"messages":[{"parts":[{"content":["a","b"],"part_kind":"user-prompt"}],"instructions":"be brief","kind":"request"},{"parts":[{"content":"c","part_kind":"text"}],"kind":"response"}]}`,
 		"pydantic-ai", "system:be brief\nuser:ab\nassistant:c", "0 1", ""},
 	{"x.json", `[{"type":"system","data":{"content":"s","additional_kwargs":{},"type":"system"}},{"type":"human","data":{"content":"q","type":"human"}},{"type":"ai","data":{"content":"","tool_calls":[{"name":"f","args":{"a":1},"id":"c","type":"tool_call"}],"additional_kwargs":{"reasoning_content":"hm"},"response_metadata":{"finish_reason":"tool_calls"}}},{"type":"tool","data":{"content":"r","tool_call_id":"c","name":"f"}},{"type":"ai","data":{"content":[{"type":"text","text":"d"}]}}]`,

@@ -83,7 +83,10 @@ func addPydantic(t *thread.Thread, v format.Value) error {
 				}
 			}
 			t.Result(p.Get("tool_call_id").String(), body)
-		case "retry-prompt":
+			if o := p.Get("outcome"); o.Is("failed") || o.Is("retried") {
+				t.Lose("an error of a tool was shown in words that depend on the provider")
+			}
+		case "retry-prompt", "retry-feedback":
 			// The library adds words around this text, which differ by version.
 			if p.Get("tool_name").IsNull() {
 				t.Text(rollout.RoleUser, format.PlainText(body))
