@@ -175,8 +175,10 @@ func (fr *fileReader) addGivenSystem(r *rollout.Rollout) error {
 	if text == "" || fr.OfCall() || len(r.Messages) == 0 {
 		return nil
 	}
+	hidden := slices.IndexFunc(r.Notes, func(n rollout.Note) bool { return n.Code == format.SystemHidden })
 	for i := range r.Messages {
-		if role := r.Messages[i].Role; role == rollout.RoleSystem || role == rollout.RoleDeveloper {
+		// Where the format hides the system prompt, what a developer says comes after it.
+		if role := r.Messages[i].Role; role == rollout.RoleSystem || role == rollout.RoleDeveloper && hidden < 0 {
 			return nil
 		}
 	}
@@ -202,6 +204,9 @@ func (fr *fileReader) addGivenSystem(r *rollout.Rollout) error {
 			parts = append(parts, p)
 		}
 		t.Context.Parts = parts
+	}
+	if hidden >= 0 {
+		r.Notes = slices.Delete(r.Notes, hidden, hidden+1)
 	}
 	for i := range r.Notes {
 		if k, ok := r.Notes[i].Message.Get(); ok {

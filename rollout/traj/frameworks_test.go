@@ -54,6 +54,8 @@ var frameworks = []struct {
 		"langchain", "system:s\nuser:q\nassistant: <hm> c=f({\"a\":1})\ntool:r @c\nassistant:d", "0 1; 0 1 2 3", ""},
 	{"x.json", `{"messages":[{"lc":1,"type":"constructor","id":["langchain","schema","messages","HumanMessage"],"kwargs":{"content":["q","!"],"type":"human"}},{"lc":1,"type":"constructor","id":["langchain","schema","messages","AIMessage"],"kwargs":{"content":[{"type":"thinking","thinking":"t"},{"type":"text","text":"a"},{"type":"tool_use","id":"c","name":"f","input":{}}],"tool_calls":[{"name":"f","args":{},"id":"c"}]}}]}`,
 		"langchain", "user:q!\nassistant:a <t> c=f({})", "0", ""},
+	{"x.json", `{"values":{"messages":[{"type":"human","content":"q","additional_kwargs":{}},{"type":"ai","content":"a","additional_kwargs":{}}]},"next":[]}`,
+		"langchain", "user:q\nassistant:a", "0", "system_not_recorded tools_not_recorded"},
 	{"x.json", `{"id":"g","systemInstruction":{"parts":[{"text":"s"}]},"tools":[{"functionDeclarations":[{"name":"f","description":"d","parameters":{"type":"OBJECT"}}]}],"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"text":"why","thought":true},{"text":"a"},{"functionCall":{"name":"f","args":{"x":1}},"thoughtSignature":"z"}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"o"}}}]},{"role":"model","parts":[{"text":"b"}]}]}`,
 		"gemini-contents", "system:s\nuser:q\nassistant:a <why> =f({\"x\":1})\ntool:o\nassistant:b", "0 1; 0 1 2 3", "result_without_call"},
 	{"x.json", `{"sessionId":"s1","projectHash":"h","startTime":"t","lastUpdated":"t","messages":[{"id":"1","timestamp":"t","type":"user","content":[{"text":"q"}]},{"id":"2","timestamp":"t","type":"info","content":"updated"},{"id":"3","timestamp":"t","type":"gemini","content":"look","thoughts":[{"subject":"s","description":"d"}],"toolCalls":[{"id":"c","name":"ls","args":{"p":"."},"result":[{"functionResponse":{"id":"c","name":"ls","response":{"output":"a.go"}}}],"status":"success"}],"model":"m"},{"id":"4","timestamp":"t","type":"gemini","content":"done"}]}`,
@@ -142,7 +144,7 @@ var frameworks = []struct {
 	{"x.jsonl", `{"id":"resp_2","object":"response","status":"completed","instructions":"s","output":[{"type":"message","role":"assistant","content":[{"type":"output_text","text":"done"}]}]}`,
 		"stored-response", "system:s\nassistant:done", "?", "request_not_read"},
 	{"x.json", `[{"role":"user","content":"q"},{"id":"rs","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},{"id":"fc_1","type":"function_call","call_id":"c","name":"f","arguments":"{}","status":"completed"},{"type":"function_call_output","call_id":"c","output":"r"},{"id":"msg_1","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"done","annotations":[]}]},{"role":"user","content":"more"},{"id":"msg_2","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"end"}]}]`,
-		"openai-agents", "user:q\nassistant: <hm> c=f({})\ntool:r @c\nassistant:done\nuser:more\nassistant:end", "0; 0 1 2; 0 1 2 3 4", ""},
+		"openai-agents", "user:q\nassistant: <hm> c=f({})\ntool:r @c\nassistant:done\nuser:more\nassistant:end", "0; 0 1 2; 0 1 2 3 4", "system_not_recorded tools_not_recorded"},
 }
 
 func TestFrameworks(t *testing.T) {

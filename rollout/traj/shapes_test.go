@@ -223,6 +223,13 @@ func TestSystemGiven(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "<p>", r.Messages[0].Content)
 	require.False(t, r.Turns[0].Context.Unknown)
+	codex := lines(codexLine(0, "session_meta", `"id":"c"`), codexSaid(1, "developer", "d"), codexSaid(1, "user", "q"), codexSaid(2, "assistant", "a"))
+	r, err = given("", codex)
+	require.NoError(t, err)
+	require.Contains(t, told(r), "system_not_recorded")
+	r, err = given("s", codex)
+	require.NoError(t, err)
+	require.Equal(t, "codex  unknown: system=s developer=d user=q assistant=a | sampled | tools_not_recorded system_given", told(r))
 }
 
 // Files in a folder from which nothing was read are listed; files read beside a dump are

@@ -65,6 +65,19 @@ func IsImage(p rollout.Part) bool {
 	return p.Type == "image" || p.Type == "image_url" || p.Type == "input_image"
 }
 
+// SystemHidden is the code of the note that the system prompt is not recorded, which one
+// that is given takes away.
+const SystemHidden = "system_not_recorded"
+
+// NoteHidden notes what a session does not record: its system prompt, unless one is among
+// the messages, and its tools.
+func (in *File) NoteHidden(r *rollout.Rollout) {
+	if !slices.ContainsFunc(r.Messages, func(m rollout.Message) bool { return m.Role == rollout.RoleSystem }) {
+		in.Note(SystemHidden, 0, "no session holds the system prompt; give it where it is known")
+	}
+	in.Note("tools_not_recorded", 0, "no session holds the definitions of tools")
+}
+
 // NoteParts notes which message parts are not text: they are kept, not rendered.
 func (in *File) NoteParts(r *rollout.Rollout) {
 	for i := range r.Messages {

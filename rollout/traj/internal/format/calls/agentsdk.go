@@ -49,10 +49,7 @@ func readRunState(in *format.File, v format.Value) error {
 	for i := range r.Turns {
 		r.Turns[i].Context.Unknown = lost
 	}
-	if in.Settings.System == "" {
-		in.Note("system_not_recorded", 0, "the state of a run does not hold the instructions of its agents; give them where they are known")
-	}
-	in.Note("tools_not_recorded", 0, "the state of a run does not hold the definitions of tools")
+	in.NoteHidden(r)
 	in.Leftover(r, v, "$schemaVersion", "original_input", "model_responses", "generated_items", "session_items", "last_processed_response", "last_model_response", "context", "reward", "resolved")
 	in.NoteParts(r)
 	in.UnlinkResults(r)

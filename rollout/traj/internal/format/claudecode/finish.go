@@ -35,10 +35,7 @@ func (x *run) Finish() error {
 			}
 			continue
 		}
-		if x.in.Settings.System == "" {
-			x.in.Note("system_not_recorded", 0, "no session holds the system prompt; give it where it is known")
-		}
-		x.in.Note("tools_not_recorded", 0, "no session holds the definitions of tools")
+		x.in.NoteHidden(r)
 		if t.attachments > 0 {
 			x.in.Note("attachments_not_shown", 0, "%d attachments (reminders, edited files, lists of skills) were shown to the model in words that the session does not hold", t.attachments)
 		}

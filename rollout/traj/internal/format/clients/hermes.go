@@ -64,9 +64,7 @@ func readHermes(in *format.File, v format.Value) error {
 	if v.Get("completed").True() {
 		r.Status = rollout.StatusCompleted
 	}
-	if in.Settings.System == "" {
-		in.Note("system_not_recorded", 0, "the recorded system prompt is not what the model saw; give that where it is known")
-	}
+	in.Note(format.SystemHidden, 0, "the recorded system prompt is not what the model saw; give that where it is known")
 	r.Outcome = in.Outcome(v)
 	in.Leftover(r, v, "conversations", "prompt_index", "completed", "reward", "resolved")
 	return t.Emit(false)

@@ -196,10 +196,7 @@ func (x *run) Finish() error {
 	for i := range r.Turns {
 		r.Turns[i].Step = i
 	}
-	if r.Messages[0].Role != rollout.RoleSystem && x.in.Settings.System == "" {
-		x.in.Note("system_not_recorded", 0, "the session does not hold the base instructions; give them where they are known")
-	}
-	x.in.Note("tools_not_recorded", 0, "no session holds the definitions of tools")
+	x.in.NoteHidden(r)
 	x.in.NoteParts(r)
 	x.in.UnlinkResults(r)
 	return x.in.Emit(r)

@@ -137,7 +137,7 @@ func readMessage(in *format.File, x format.Value, i int) (rollout.Message, error
 	}
 	for _, p := range x.Get("content").Items() {
 		if s, ok := p.Get("reasoning").Text(); ok && p.Get("type").Is("reasoning") {
-			if p.Get("redacted").True() {
+			if p.Get("redacted").True() || s == "" { // at most a summary is recorded
 				in.NoteRedacted(i)
 				continue
 			}

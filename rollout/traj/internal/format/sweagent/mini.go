@@ -85,6 +85,7 @@ func (f *miniList) Finish() error {
 			return f.in.Fail(0, "/type", "%d items of kinds that are not understood (the last is %q)", f.items.Left, f.items.Kind)
 		}
 		r.Origin.Format = "openai-agents"
+		f.in.NoteHidden(r)
 		f.in.NoteParts(r)
 		f.in.UnlinkResults(r)
 	}

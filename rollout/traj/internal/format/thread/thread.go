@@ -151,7 +151,7 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 		taken = append(taken, "request", "response", "input", "output", "candidates", "values", "channel_values", "checkpoint", "kwargs")
 	}
 	in.Leftover(r, v, append(taken, d.List, "id", "traj_id", "instance_id", "tools", "toolConfig", "functions", "chat_template_kwargs", "template_kwargs", "reward", "resolved")...)
-	return t.Emit(d.Session)
+	return t.Emit(d.Session || call.Plain)
 }
 
 // reply adds the reply of a call, the only sampled message in it.
@@ -382,10 +382,7 @@ func (t *Thread) EmitWith(session bool, contexts map[int][]rollout.ContextPart) 
 		}
 	}
 	if session {
-		if t.In.Settings.System == "" && !slices.ContainsFunc(r.Messages, func(m rollout.Message) bool { return m.Role == rollout.RoleSystem }) {
-			t.In.Note("system_not_recorded", 0, "no session holds the system prompt; give it where it is known")
-		}
-		t.In.Note("tools_not_recorded", 0, "no session holds the definitions of tools")
+		t.In.NoteHidden(r)
 	}
 	t.In.NoteParts(r)
 	t.In.UnlinkResults(r)
