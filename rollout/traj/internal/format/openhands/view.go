@@ -24,8 +24,8 @@ type eventView struct {
 	said map[int]*rollout.Message
 	// batched is true for V0 records: a reply waits for the results of all its calls.
 	batched bool
-	// rooted is true for V0 records with a system message: the first user message is put
-	// back after it if it was forgotten.
+	// rooted is true for V0 records with a system message: it and the first user message
+	// are put back if they were forgotten.
 	rooted    bool
 	condensed bool
 	branched  bool             // events before this one are on another branch
@@ -149,8 +149,8 @@ func (x *eventView) context() rollout.Context {
 	if x.summary != nil {
 		entries = slices.Insert(slices.Clone(entries), min(x.at, len(entries)), viewEntry{message: unseen, summary: x.summary})
 	}
-	if k := x.task(); x.rooted && k >= 0 && x.misses(entries, k) {
-		entries = slices.Insert(slices.Clone(entries), 1, viewEntry{message: k})
+	if x.rooted {
+		entries = x.putBack(entries)
 	}
 	left := make([]int, len(x.loops)) // shown events per loop
 	kept := map[int]int{}             // message → remaining events
@@ -212,19 +212,20 @@ func (x *eventView) task() int {
 	return slices.IndexFunc(x.r.Messages, func(m rollout.Message) bool { return m.Role == rollout.RoleUser })
 }
 
-// misses reports whether message task is put back: it was forgotten, and no user message
-// follows the first entry.
-func (x *eventView) misses(entries []viewEntry, task int) bool {
-	is := func(e viewEntry, role rollout.Role) bool {
-		return e.message >= 0 && x.r.Messages[e.message].Role == role
+// putBack returns the entries with the system message first, and with the first user
+// message after it where no user message is second.
+func (x *eventView) putBack(entries []viewEntry) []viewEntry {
+	holds := func(k int) bool {
+		return slices.ContainsFunc(entries, func(e viewEntry) bool { return e.message == k })
 	}
-	switch {
-	case slices.ContainsFunc(entries, func(e viewEntry) bool { return e.message == task }):
-		return false
-	case len(entries) > 1:
-		return !is(entries[1], rollout.RoleUser)
+	if !holds(0) {
+		entries = slices.Insert(slices.Clone(entries), 0, viewEntry{message: 0})
 	}
-	return len(entries) == 1 && is(entries[0], rollout.RoleSystem)
+	user := len(entries) > 1 && entries[1].message >= 0 && x.r.Messages[entries[1].message].Role == rollout.RoleUser
+	if k := x.task(); k >= 0 && !holds(k) && !user {
+		entries = slices.Insert(slices.Clone(entries), 1, viewEntry{message: k})
+	}
+	return entries
 }
 
 // paired reports whether a message is shown as a whole: a result without its call, and a
