@@ -67,6 +67,9 @@ func otherFile(name string, head []byte) error {
 		{0, "\xff\xff\xff\xff", "an Arrow stream", "save it as a file by itself, not compressed, and name that"},
 		{0, "SQLite format 3\x00", "a SQLite database", "export what it holds and name that: opencode export ID, goose session export --session-id ID --format json; docs/formats.md has the command for each store"},
 		{257, "ustar", "a tar archive", "unpack it, and name the folder"},
+		{0, "\xfd7zXZ\x00", "an xz file", "decompress it, or compress it as gzip or zstd"},
+		{0, "BZh", "a bzip2 file", "decompress it, or compress it as gzip or zstd"},
+		{0, "\xff\xfe", "text in UTF-16", "save it as UTF-8"},
 	} {
 		if len(head) > k.at && bytes.HasPrefix(head[k.at:], []byte(k.magic)) {
 			return rollout.Errorf(rollout.KindFormat, rollout.Where{File: name}, "found %s, expected JSON", k.what).WithFix("%s", k.fix)
