@@ -221,6 +221,7 @@ var codexSession = lines(
 	codexSaid(3, "assistant", "I look."),
 	item(3, `"type":"function_call","name":"shell","arguments":"{\"command\":[\"ls\"]}","call_id":"f1"`),
 	item(3, `"type":"custom_tool_call","name":"apply_patch","input":"*** Begin","call_id":"f2"`),
+	codexLine(4, "token_usage_record", `"response_id":"resp_1","usage":{}`),
 	codexLine(4, "event_msg", codexCount),
 	item(4, `"type":"function_call_output","call_id":"f1","output":"a.go"`),
 	item(4, `"type":"custom_tool_call_output","call_id":"f2","output":[{"type":"input_text","text":"Done"}]`),

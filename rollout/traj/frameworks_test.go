@@ -109,7 +109,7 @@ var frameworks = []struct {
 		`{"uuid":"7","parentUuid":"6","sessionId":"s","timestamp":"t","type":"user","message":{"role":"user","parts":[{"text":"go"}]}}`,
 		`{"uuid":"8","parentUuid":"7","sessionId":"s","timestamp":"t","type":"assistant","message":{"role":"model","parts":[{"text":"e"}]}}`,
 		`{"uuid":"9","parentUuid":"2","sessionId":"s","timestamp":"t","type":"assistant","message":{"role":"model","parts":[{"text":"f"}]}}`),
-		"qwen-code", "user:q\nassistant:a <hm> c=ls({\"p\":\".\"})\ntool:x @c\nassistant:b\nuser:sum\nassistant:ok\nuser:go\nassistant:e\nassistant:f", "0; 0 1 2; 4 5 6; 0", "system_not_recorded tools_not_recorded"},
+		"qwen-code", "user:q\nassistant:a <hm> c=ls({\"p\":\".\"})\ntool:x @c\nassistant:b\nuser:sum\nassistant:ok\nuser:go\nassistant:e\nassistant:f", "0; 0 1 2; 4 5 6; 0", "startup_not_recorded system_not_recorded tools_not_recorded"},
 	{"context.jsonl", lines(`{"role": "_system_prompt", "content": "sys"}`, `{"role": "_checkpoint", "id": 0}`, `{"role":"user","content":"q"}`, `{"role":"user","content":"<system-reminder>\nx\n</system-reminder>"}`, `{"role": "_usage", "token_count": 5}`,
 		`{"role":"assistant","content":[{"type":"think","think":"hm","encrypted":null},{"type":"text","text":"a"}],"tool_calls":[{"type":"function","id":"c","function":{"name":"f","arguments":"{\"x\": 1}"}}]}`, `{"role": "_usage", "token_count": 9}`,
 		`{"role":"tool","content":[{"type":"text","text":"<system>ok</system>"},{"type":"text","text":"r"}],"tool_call_id":"c"}`, `{"role":"assistant","content":"b"}`),

@@ -113,4 +113,7 @@ func (s *qwenSession) system(v format.Value, l *link) error {
 	}
 }
 
-func (s *qwenSession) Finish() error { return s.finish() }
+func (s *qwenSession) Finish() error {
+	s.t.In.Note("startup_not_recorded", 0, "the first messages that the model saw, which tell its environment, are in no session")
+	return s.finish()
+}

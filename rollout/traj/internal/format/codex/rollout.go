@@ -16,7 +16,7 @@ func Importer() format.Importer {
 }
 
 // lineKinds are the types of lines.
-var lineKinds = []string{"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state", "inter_agent_communication", "inter_agent_communication_metadata"}
+var lineKinds = []string{"session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state", "inter_agent_communication", "inter_agent_communication_metadata", "token_usage_record"}
 
 func match(v format.Value, _ *format.File) bool {
 	if v.Get("payload").Kind() == jsonscan.Object && slices.Contains(lineKinds, v.Get("type").Word()) {
@@ -108,7 +108,7 @@ func (x *run) line(kind string, p format.Value) error {
 		return x.compacted(p)
 	case "event_msg":
 		x.event(p)
-	case "world_state", "inter_agent_communication_metadata":
+	case "world_state", "inter_agent_communication_metadata", "token_usage_record":
 	default:
 		x.notUnderstood("lines", kind)
 		x.lost = true
