@@ -211,6 +211,17 @@ var fixtures = []struct {
 			require.NoError(t, r.Validate())
 		}},
 	{"adp: a trajectory without any item", "x.jsonl", `{"id":"a","content":[],"details":{}}`, "adp", "", "", nil},
+	{"swe-agent: what the harness says at the end is not trained", "x.traj", `{"environment":"repo__x-1","info":{"exit_status":"submitted (exit_context)","submission":"d"},"history":[{"role":"user","content":"t","agent":"main"},{"role":"assistant","content":"Exit due to haste","agent":"main"},{"role":"user","content":"o","agent":"main"},{"role":"assistant","content":"Exit due to context window","thought":"Exit due to context window","action":"","agent":"main"},{"role":"user","content":"o","agent":"main"}],` +
+		`"trajectory":[{"response":"Exit due to haste","query":[{"role":"user","content":"t"}]},{"response":"Exit due to context window","query":[{}]}]}`,
+		"swe-agent", "user assistant user assistant user", "sampled sampled", func(t *testing.T, r *rollout.Rollout) {
+			require.Empty(t, r.Turns[0].Incomplete)
+			require.NotEmpty(t, r.Turns[1].Incomplete)
+			require.Equal(t, "incomplete", codes(r))
+		}},
+	{"nebius: what the harness says at the end is not trained", "x.jsonl", `{"instance_id":"i","target":false,"exit_status":"submitted (exit_cost)","generated_patch":"","trajectory":[{"role":"system","text":null,"system_prompt":"s","mask":false},{"role":"ai","text":"a","mask":true},{"role":"user","text":"o"},{"role":"ai","text":"Exit due to cost limit","mask":true}]}`,
+		"swe-agent-nebius", "system assistant user assistant", "sampled sampled", func(t *testing.T, r *rollout.Rollout) {
+			require.NotEmpty(t, r.Turns[1].Incomplete)
+		}},
 	{"nebius: a reply masked out is unknown, not trained in silence", "x.jsonl", `{"instance_id":"i","target":false,"exit_status":"submitted (exit_context)","generated_patch":"","trajectory":[{"role":"system","text":null,"system_prompt":"s","mask":false},{"role":"ai","text":"a","system_prompt":null,"mask":false},{"role":"ai","text":"b","system_prompt":null,"mask":true}]}`,
 		"swe-agent-nebius", "system assistant assistant", "unknown sampled", func(t *testing.T, r *rollout.Rollout) {
 			require.Equal(t, "s", r.Messages[0].Content)

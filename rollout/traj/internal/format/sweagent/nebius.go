@@ -65,6 +65,7 @@ func readNebius(in *format.File, v format.Value) error {
 		r.Messages = append(r.Messages, m)
 	}
 	r.Turns = format.TurnsOf(r.Messages)
+	leaveClosing(in, r)
 	in.Leftover(r, v, "instance_id", "exit_status", "target", "generated_patch", "trajectory")
 	return in.Emit(r)
 }

@@ -170,7 +170,21 @@ func (s *run) messages(history format.Value) (demos int, err error) {
 			s.r.Turns = append(s.r.Turns, rollout.Turn{Message: i, Step: len(s.r.Turns), Context: s.plainContext(i)})
 		}
 	}
+	leaveClosing(s.in, s.r)
 	return demos, nil
+}
+
+// leaveClosing leaves the last reply untrained if it is the harness's word on why it ended the
+// run, such as "Exit due to context window".
+func leaveClosing(in *format.File, r *rollout.Rollout) {
+	if len(r.Turns) == 0 || !strings.Contains(r.ExitStatus, "exit_") {
+		return
+	}
+	t := &r.Turns[len(r.Turns)-1]
+	if text := strings.ToLower(r.Messages[t.Message].Content); strings.HasPrefix(text, "exit due to ") || strings.HasPrefix(text, "exiting due to ") {
+		t.Incomplete = "SWE-agent wrote it in place of a reply, when it ended the run"
+		in.Note("incomplete", rollout.At(t.Message), "%s: it is context and never trained", t.Incomplete)
+	}
 }
 
 func mainAgent(agents []string) string {
