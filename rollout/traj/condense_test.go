@@ -221,6 +221,53 @@ func TestCondensationsOfTheSDK(t *testing.T) {
 	}
 }
 
+// TestUserMessagesOfTheSDK: since 1.31, whose events name their parents, user messages next
+// to each other are sent as one.
+func TestUserMessagesOfTheSDK(t *testing.T) {
+	for parents, want := range map[bool]string{true: "<Q1Q2>; <Q1Q2> R A1; <Q1Q2SUM>; <Q1Q2SUM> A2 <Q3Q4>", false: "plain; plain; Q1 Q2 <SUM>; Q1 Q2 <SUM> A2 Q3 Q4"} {
+		var lines []string
+		last := "__root__"
+		add := func(id, body string) {
+			if parents {
+				body = `"parent_id":"` + last + `",` + body
+			}
+			lines, last = append(lines, `{"id":"`+id+`","source":"agent",`+body+`}`), id
+		}
+		say := func(role, text string) {
+			add(text, `"kind":"MessageEvent","llm_message":{"role":"`+role+`","content":[{"type":"text","text":"`+text+`"}]}`)
+		}
+		say("user", "Q1")
+		say("user", "Q2")
+		say("assistant", "R")
+		say("user", "A1")
+		say("assistant", "X")
+		add("c", `"kind":"Condensation","forgotten_event_ids":["R","A1","X"],"summary":"SUM","summary_offset":2`)
+		say("assistant", "A2")
+		say("user", "Q3")
+		say("user", "Q4")
+		say("assistant", "Z")
+		r := one(t, "x.jsonl", strings.Join(lines, "\n"))
+		require.NoError(t, r.Validate())
+		var got []string
+		for _, turn := range r.Turns {
+			got = append(got, shown(r, turn))
+		}
+		require.Equal(t, want, strings.Join(got, "; "))
+	}
+}
+
+// TestMalformedCallsOfTheSDK: arguments that the SDK put in the place of the model's are
+// not trained.
+func TestMalformedCallsOfTheSDK(t *testing.T) {
+	r := one(t, "x.jsonl", `{"id":"q","source":"user","kind":"MessageEvent","llm_message":{"role":"user","content":"Q"}}
+{"id":"a","source":"agent","kind":"ActionEvent","thought":[],"tool_name":"f","tool_call_id":"c","tool_call":{"name":"f","arguments":"{\"_openhands_malformed_tool_call\": true, \"error\": \"bad\"}"},"llm_response_id":"r1"}
+{"id":"o","source":"environment","kind":"ObservationEvent","tool_call_id":"c","observation":{"content":[{"type":"text","text":"bad"}],"metadata":{"exit_code":1}}}
+{"id":"m","source":"agent","kind":"MessageEvent","llm_message":{"role":"assistant","content":"bye"}}`)
+	require.NotEmpty(t, r.Turns[0].Incomplete)
+	require.Empty(t, r.Turns[1].Incomplete)
+	require.Equal(t, "incomplete additions_not_shown", codes(r))
+}
+
 // TestEventsThatAreNotTheModels: actions of the user or the harness are not trained.
 func TestEventsThatAreNotTheModels(t *testing.T) {
 	r := one(t, "x.json", `[{"id":1,"source":"user","action":"message","args":{"content":"Q"}},{"id":2,"source":"user","action":"run","args":{"command":"ls"}},{"id":3,"source":"agent","action":"condensation_request","args":{}},{"id":4,"source":"environment","action":"message","args":{"content":"hint"}},{"id":5,"source":"agent","action":"message","args":{"content":"A"}}]`)

@@ -56,6 +56,14 @@ type conversation struct {
 	view      *eventView
 	responses map[string]int // response id → message
 	known     bool           // at least one event was read
+	added     int            // results of commands, to which their tool adds when they are shown
+}
+
+// noteAdded notes the results whose additions are not shown.
+func (x *conversation) noteAdded() {
+	if x.added > 0 {
+		x.in.Note("additions_not_shown", 0, "%d results of commands were shown to the model with lines of their tool's own (the exit code, the directory), which are no part of the recorded text", x.added)
+	}
 }
 
 func newConversation(in *format.File) conversation {
@@ -318,6 +326,9 @@ func (x *eventRun) observation(kind string, v format.Value) (int, error) {
 	if err := x.text(rollout.RoleUser, v.Get("content")); err != nil {
 		return i, err
 	}
+	if v.Path("extras", "metadata").Len() > 0 {
+		x.added++
+	}
 	if id, ok := v.Path("tool_call_metadata", "tool_call_id").Text(); ok {
 		m := &x.r.Messages[i]
 		m.Role, m.ToolCallID = rollout.RoleTool, id
@@ -329,6 +340,7 @@ func (x *eventRun) observation(kind string, v format.Value) (int, error) {
 // done returns the rollout.
 func (x *eventRun) done() *rollout.Rollout {
 	x.in.UnlinkResults(x.r)
+	x.noteAdded()
 	if x.theirs > 0 {
 		x.in.Note("other_agents", 0, "%d events of sub-agents were left in the dump: the agent sees only what they returned", x.theirs)
 	}

@@ -126,6 +126,7 @@ const sdkRoot = "__root__"
 // excerpt.
 func (x *sdkRun) follow(v format.Value) {
 	id, parent := v.Get("id").String(), v.Get("parent_id").String()
+	x.view.merges = x.view.merges || parent != ""
 	if x.last != "" && parent != "" && parent != x.last && (x.seen[parent] || parent == sdkRoot) && !x.view.branched {
 		x.view.branched = true
 		x.in.Note("branched", rollout.At(len(x.r.Messages)), "the conversation goes on from an earlier place here: what the model saw from here on is not known")
@@ -316,10 +317,17 @@ func (x *sdkRun) action(v format.Value) (int, error) {
 		x.turn(m, rollout.Turn{ID: v.Get("llm_response_id").String()})
 	}
 	x.r.Messages[i].ToolCalls = append(x.r.Messages[i].ToolCalls, c)
+	if t := &x.r.Turns[len(x.r.Turns)-1]; strings.Contains(c.Arguments, `"_openhands_malformed_tool_call"`) && t.Incomplete == "" {
+		t.Incomplete = "the arguments of a call could not be read, and the SDK recorded its own in their place"
+		x.in.Note("incomplete", rollout.At(i), "%s: the reply is context and never trained", t.Incomplete)
+	}
 	return i, nil
 }
 
 func (x *sdkRun) observation(v format.Value) error {
+	if v.Path("observation", "metadata").Len() > 0 {
+		x.added++
+	}
 	i := len(x.r.Messages)
 	m := rollout.Message{Role: rollout.RoleTool, ToolCallID: format.Identifier(v.Get("tool_call_id")), Name: v.Get("tool_name").String()}
 	if err := x.in.Content(&m, x.result(v), i); err != nil {
@@ -363,6 +371,7 @@ func (x *sdkRun) Finish() error {
 func (x *sdkRun) done() *rollout.Rollout {
 	x.in.NoteParts(x.r)
 	x.in.UnlinkResults(x.r)
+	x.noteAdded()
 	if x.finished && x.r.Status == rollout.StatusUnknown {
 		x.r.Status = rollout.StatusCompleted
 	}

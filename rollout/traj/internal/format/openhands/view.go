@@ -24,6 +24,10 @@ type eventView struct {
 	said map[int]*rollout.Message
 	// batched is true for V0 records: a reply waits for the results of all its calls.
 	batched bool
+	// merges is true for records of the agent SDK since 1.31, whose events name their
+	// parents: user messages next to each other are shown as one.
+	merges   bool
+	adjacent bool // there are such messages
 	// rooted is true for V0 records with a system message: it and the first user message
 	// are put back if they were forgotten.
 	rooted    bool
@@ -62,6 +66,7 @@ func (x *eventView) add(id format.Value, message int) {
 	}
 	x.events[message]++
 	m := &x.r.Messages[message]
+	x.adjacent = x.adjacent || x.merges && message > 0 && m.Role == rollout.RoleUser && x.r.Messages[message-1].Role == rollout.RoleUser
 	if m.Role == rollout.RoleTool {
 		x.results[m.ToolCallID] = append(x.results[m.ToolCallID], message)
 		if call, made := x.calls[m.ToolCallID]; made {
@@ -139,7 +144,7 @@ func (x *eventView) noteCondensed(in *format.File) {
 
 // context returns the context of the next call.
 func (x *eventView) context() rollout.Context {
-	if !x.condensed && !x.branched && len(x.open) == 0 {
+	if !x.condensed && !x.branched && !x.adjacent && len(x.open) == 0 {
 		return rollout.Context{}
 	}
 	if x.lost || x.branched {
@@ -204,7 +209,53 @@ func (x *eventView) context() rollout.Context {
 	if parts == nil {
 		return rollout.Context{Unknown: true}
 	}
+	if x.merges {
+		parts = x.merged(parts)
+	}
 	return rollout.Context{Parts: parts}
+}
+
+// merged returns the parts with user messages next to each other as one.
+func (x *eventView) merged(parts []rollout.ContextPart) []rollout.ContextPart {
+	var out []rollout.ContextPart
+	var last *rollout.Message // the last message shown
+	show := func(p rollout.ContextPart, m *rollout.Message) {
+		n := len(out) - 1
+		if last == nil || last.Role != rollout.RoleUser || m.Role != rollout.RoleUser {
+			if last = m; p.Message == nil {
+				out = format.AppendRange(out, p.From)
+			} else {
+				out = append(out, p)
+			}
+			return
+		}
+		both := rollout.Message{Role: rollout.RoleUser}
+		for _, u := range []*rollout.Message{last, m} {
+			if u.Parts == nil {
+				format.AddText(&both, u.Content)
+			}
+			format.AddParts(&both, u.Parts...)
+		}
+		if last = &both; out[n].Message == nil {
+			k := out[n].To - 1
+			if out[n].To = k; out[n].From == k {
+				out = out[:n]
+			}
+			out = append(out, rollout.ContextPart{From: k, To: k + 1})
+			n = len(out) - 1
+		}
+		out[n].Message, out[n].To = last, max(out[n].To, p.To)
+	}
+	for _, p := range parts {
+		if p.Message != nil {
+			show(p, p.Message)
+			continue
+		}
+		for k := p.From; k < p.To; k++ {
+			show(rollout.ContextPart{From: k, To: k + 1}, &x.r.Messages[k])
+		}
+	}
+	return out
 }
 
 // task returns the index of the first user message, −1 if there is none.
