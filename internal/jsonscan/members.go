@@ -65,7 +65,7 @@ func (v Value) Items() iter.Seq2[int, Value] {
 		switch {
 		case v.n.kind != Array:
 		case v.n.flags&flagPacked != 0:
-			v.numbers().packedItems(yield)
+			v.packedItems(yield)
 		default:
 			n := 0
 			for i := v.i + 1; i < v.n.next; n++ {
@@ -100,9 +100,6 @@ func (v Value) Pair() (a, b Value, ok bool) {
 }
 
 func (v Value) packedItems(yield func(int, Value) bool) {
-	if v.d == nil {
-		return
-	}
 	n := 0
 	for i, src := v.n.start+1, v.d.src; ; n++ {
 		for src[i] <= ' ' {
@@ -192,7 +189,6 @@ func (v Value) DuplicateKey() (Value, bool) {
 // bits, it returns that element and false.
 func (v Value) AppendInt32(dst []int32) ([]int32, Value, bool) {
 	if v.n.kind == Array && v.n.flags&flagPacked != 0 {
-		v = v.numbers()
 		dst = slices.Grow(dst, v.Len())
 		if out, ok := v.appendPlain(dst); ok {
 			return out, Value{}, true
@@ -212,7 +208,7 @@ func (v Value) AppendInt32(dst []int32) ([]int32, Value, bool) {
 // list ok is false and dst is unchanged.
 func (v Value) appendPlain(dst []int32) (out []int32, ok bool) {
 	before := len(dst)
-	text := bytes.TrimSuffix(bytes.TrimPrefix(v.parsed(), []byte{'['}), []byte{']'})
+	text := bytes.TrimSuffix(bytes.TrimPrefix(v.Raw(), []byte{'['}), []byte{']'})
 	for number := range bytes.SplitSeq(text, []byte{','}) {
 		n, err := strconv.ParseInt(view(bytes.TrimSpace(number)), 10, 32)
 		if err != nil { // a fraction or an exponent
@@ -227,7 +223,6 @@ func (v Value) appendPlain(dst []int32) (out []int32, ok bool) {
 // returns that element and false.
 func (v Value) AppendFloat32(dst []float32) ([]float32, Value, bool) {
 	if v.n.kind == Array && v.n.flags&flagPacked != 0 {
-		v = v.numbers()
 		dst = slices.Grow(dst, v.Len())
 	}
 	for _, m := range v.Items() {

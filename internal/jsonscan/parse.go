@@ -3,7 +3,6 @@ package jsonscan
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
 	"math/bits"
 	"slices"
@@ -35,7 +34,6 @@ const (
 	flagTrue                 // the boolean is true
 	flagNotFinit             // the number is NaN, Infinity or -Infinity
 	flagUnicode              // the string holds a \u escape
-	flagAway                 // the text of the string or packed array is elsewhere: see Away
 )
 
 // node is one value (or object key). An object's children are key, value, key,
@@ -51,10 +49,6 @@ type Options struct {
 	Depth     int  // deepest nesting, 0 = 512
 	Values    int  // initial capacity, in values and keys
 	NonFinite bool // accept NaN, Infinity and -Infinity, as Python writes them
-	// Away lists, in order, the strings and lists of numbers whose text was left out of the
-	// parsed text; Store holds their text.
-	Away  []Away
-	Store io.ReaderAt
 }
 
 const defaultDepth = 512
@@ -85,8 +79,6 @@ type Doc struct {
 	src   []byte
 	nodes []node
 	opt   Options
-	buf   []byte            // for parts of Away strings
-	err   error             // the first error of Options.Store
 	words map[string]string // see Value.Word
 	// NonFinite is true if NaN or an infinity occurred.
 	NonFinite bool
@@ -98,7 +90,7 @@ func (d *Doc) Parse(src []byte, opt Options) (Value, error) {
 	if opt.Depth <= 0 {
 		opt.Depth = defaultDepth
 	}
-	d.src, d.nodes, d.opt, d.err, d.NonFinite = src, d.nodes[:0], opt, nil, false
+	d.src, d.nodes, d.opt, d.NonFinite = src, d.nodes[:0], opt, false
 	if len(src) >= math.MaxUint32 {
 		return Value{}, &SyntaxError{0, TooBig, "the text is longer than 4 GiB"}
 	}
@@ -116,12 +108,8 @@ func (d *Doc) Parse(src []byte, opt Options) (Value, error) {
 }
 
 func (d *Doc) fail(at int, format string, args ...any) error {
-	return fail(d.src, at, format, args...)
-}
-
-func fail(src []byte, at int, format string, args ...any) error {
 	class := Malformed
-	if at >= len(src) {
+	if at >= len(d.src) {
 		class = Truncated
 	}
 	return &SyntaxError{at, class, fmt.Sprintf(format, args...)}
@@ -206,16 +194,11 @@ func (d *Doc) nested(i, depth int, kind Kind, closing byte) (int, error) {
 	at := d.add(i, kind)
 	i = skipSpace(d.src, i+1)
 	if i < len(d.src) && d.src[i] == closing {
-		if kind == Array && len(d.opt.Away) > 0 {
-			if _, ok := d.away(d.nodes[at].start); ok {
-				d.nodes[at].flags = flagPacked | flagAway
-			}
-		}
 		d.close(at, i+1)
 		return i + 1, nil
 	}
 	if kind == Array {
-		if end, _ := d.packed(i); end > 0 {
+		if end := d.packed(i); end > 0 {
 			d.nodes[at].flags = flagPacked
 			d.close(at, end)
 			return end, nil
@@ -258,26 +241,22 @@ func (d *Doc) expected(i int, what string) error {
 	return d.fail(i, "expected %s, found %s", what, show(d.src[i]))
 }
 
-// packed returns the end of a list of finite numbers; 0 if it is another list or the text
-// is cut off, which cut reports.
-func (d *Doc) packed(i int) (end int, cut bool) {
+// packed returns the end of a list of finite numbers, 0 if it is another list.
+func (d *Doc) packed(i int) int {
 	for {
 		if i >= len(d.src) || (d.src[i] != '-' && !digit(d.src[i])) {
-			return 0, i >= len(d.src)
+			return 0
 		}
 		end, flags, err := d.number(i)
 		if err != nil || flags != 0 {
-			return 0, end >= len(d.src)
+			return 0
 		}
 		i = skipSpace(d.src, end)
-		if i >= len(d.src) {
-			return 0, true
+		if i < len(d.src) && d.src[i] == ']' {
+			return i + 1
 		}
-		if d.src[i] == ']' {
-			return i + 1, false
-		}
-		if d.src[i] != ',' {
-			return 0, false
+		if i >= len(d.src) || d.src[i] != ',' {
+			return 0
 		}
 		i = skipSpace(d.src, i+1)
 	}
@@ -354,16 +333,11 @@ func escaped(w uint64) uint64 {
 
 // str parses the string at i and adds its node.
 func (d *Doc) str(i int) (int, error) {
-	end, flags, _, err := scanString(d.src, i+1)
+	end, flags, err := d.scanString(i + 1)
 	if err != nil {
 		return end, err
 	}
 	at := d.add(i, String)
-	if end == i+2 && len(d.opt.Away) > 0 {
-		if a, ok := d.away(uint32(i)); ok {
-			flags = a.flags | flagAway
-		}
-	}
 	d.nodes[at].flags = flags
 	d.close(at, end)
 	return end, nil
@@ -371,8 +345,9 @@ func (d *Doc) str(i int) (int, error) {
 
 // scanString checks a string from i, after its opening quote, and returns the offset after
 // its closing quote or, with an error, the offset of the character that is wrong or cut
-// off. saved is a lower bound on how many bytes decoding saves.
-func scanString(src []byte, i int) (end int, flags uint8, saved int, err error) {
+// off.
+func (d *Doc) scanString(i int) (end int, flags uint8, err error) {
+	src := d.src
 	for {
 		for i+8 <= len(src) {
 			w := binary.LittleEndian.Uint64(src[i:])
@@ -383,24 +358,23 @@ func scanString(src []byte, i int) (end int, flags uint8, saved int, err error) 
 			i += 8
 		}
 		if i >= len(src) {
-			return i, flags, saved, fail(src, i, "the text ends inside a string")
+			return i, flags, d.fail(i, "the text ends inside a string")
 		}
 		switch c := src[i]; {
 		case c == '"':
-			return i + 1, flags, saved, nil
+			return i + 1, flags, nil
 		case c == '\\':
 			flags |= flagEscaped
-			n, err := escape(src, i)
+			n, err := d.escape(i)
 			if err != nil {
-				return i, flags, saved, err
+				return i, flags, err
 			}
 			if n > 2 {
 				flags |= flagUnicode
 			}
 			i += n
-			saved += n / 2 // six bytes become a character of at most three
 		case c < 0x20:
-			return i, flags, saved, fail(src, i, "control %s inside a string, expected an escape", show(c))
+			return i, flags, d.fail(i, "control %s inside a string, expected an escape", show(c))
 		case c < utf8.RuneSelf:
 			i++
 		case c >= 0xC2 && c < 0xE0 && i+1 < len(src) && src[i+1]&0xC0 == 0x80:
@@ -412,16 +386,17 @@ func scanString(src []byte, i int) (end int, flags uint8, saved int, err error) 
 				if !utf8.FullRune(src[i:]) {
 					class = Truncated
 				}
-				return i, flags, saved, &SyntaxError{i, class, fmt.Sprintf("byte 0x%02x is not valid UTF-8", c)}
+				return i, flags, &SyntaxError{i, class, fmt.Sprintf("byte 0x%02x is not valid UTF-8", c)}
 			}
 			i += n
 		}
 	}
 }
 
-func escape(src []byte, i int) (int, error) {
+func (d *Doc) escape(i int) (int, error) {
+	src := d.src
 	if i+1 >= len(src) {
-		return 0, fail(src, len(src), "the text ends inside an escape")
+		return 0, d.fail(len(src), "the text ends inside an escape")
 	}
 	switch src[i+1] {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
@@ -429,15 +404,15 @@ func escape(src []byte, i int) (int, error) {
 	case 'u':
 		for k := i + 2; k < i+6; k++ {
 			if k >= len(src) {
-				return 0, fail(src, k, "the text ends inside an escape")
+				return 0, d.fail(k, "the text ends inside an escape")
 			}
 			if hex(src[k]) < 0 {
-				return 0, fail(src, k, "expected four hexadecimal digits after \\u, found %s", show(src[k]))
+				return 0, d.fail(k, "expected four hexadecimal digits after \\u, found %s", show(src[k]))
 			}
 		}
 		return 6, nil
 	}
-	return 0, fail(src, i+1, "unknown escape \\%s", show(src[i+1]))
+	return 0, d.fail(i+1, "unknown escape \\%s", show(src[i+1]))
 }
 
 func hex(c byte) int {

@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// plain returns the text of a string without escapes that is not Away.
+// plain returns the text of a string without escapes.
 func (v Value) plain() (text []byte, ok bool) {
-	if v.n.kind != String || v.n.flags&(flagEscaped|flagAway) != 0 {
+	if v.n.kind != String || v.n.flags&flagEscaped != 0 {
 		return nil, false
 	}
 	return v.d.src[v.n.start+1 : v.n.end-1], true
@@ -24,12 +24,9 @@ func (v Value) Text() (string, bool) {
 		return string(text), true
 	case v.n.kind != String:
 		return "", false
-	case v.n.flags&flagAway != 0:
-		return v.awayText(), true
 	}
 	text = v.d.src[v.n.start+1 : v.n.end-1]
-	text, _ = appendUnescaped(make([]byte, 0, len(text)), text, true)
-	return view(text), true
+	return view(appendUnescaped(make([]byte, 0, len(text)), text)), true
 }
 
 // TextIn is Text for a caller that holds the parsed text as a string; the result shares its
@@ -95,69 +92,32 @@ func (v Value) LoneSurrogate() bool {
 	if v.n.kind != String || v.n.flags&flagUnicode == 0 {
 		return false
 	}
-	found := false
-	scan := func(b []byte, last bool) (n int, more bool) {
-		n, found = findLone(b, last)
-		return n, !found
-	}
-	if v.n.flags&flagAway != 0 {
-		v.parts(scan)
-	} else {
-		scan(v.d.src[v.n.start+1:v.n.end-1], true)
-	}
-	return found
-}
-
-// escapeBytes is the length of the longest escape, a surrogate pair.
-const escapeBytes = 12
-
-// cutOff reports whether the escape at the start of b ends early. Checked text has no such
-// escape, so the store was changed.
-func cutOff(b []byte) bool { return len(b) < 2 || b[1] == 'u' && len(b) < 6 }
-
-// findLone searches escaped text for half a surrogate pair. n is how far it got: it stops
-// before an escape that may be cut off, unless b is the last part.
-func findLone(b []byte, last bool) (n int, found bool) {
-	for n < len(b) {
-		k := bytes.IndexByte(b[n:], '\\')
+	for b := v.d.src[v.n.start+1 : v.n.end-1]; ; {
+		k := bytes.IndexByte(b, '\\')
 		if k < 0 {
-			return len(b), false
+			return false
 		}
-		if n += k; !last && len(b)-n < escapeBytes {
-			return n, false
-		}
-		if cutOff(b[n:]) {
-			return len(b), false
-		}
-		if b[n+1] != 'u' {
-			n += 2
+		if b = b[k:]; b[1] != 'u' {
+			b = b[2:]
 			continue
 		}
-		r, size := unescapeRune(b[n:])
-		if r == utf8.RuneError && !bytes.EqualFold(b[n+2:n+6], []byte("fffd")) {
-			return n, true
+		r, n := unescapeRune(b)
+		if r == utf8.RuneError && !bytes.EqualFold(b[2:6], []byte("fffd")) {
+			return true
 		}
-		n += size
+		b = b[n:]
 	}
-	return n, false
 }
 
-// appendUnescaped decodes b, up to an escape that may be cut off unless b is the last part,
-// and returns how much of b it decoded.
-func appendUnescaped(out, b []byte, last bool) ([]byte, int) {
-	whole := len(b)
+// appendUnescaped decodes b, the checked text of a string.
+func appendUnescaped(out, b []byte) []byte {
 	for {
 		k := bytes.IndexByte(b, '\\')
 		if k < 0 {
-			return append(out, b...), whole
+			return append(out, b...)
 		}
 		out = append(out, b[:k]...)
-		if b = b[k:]; !last && len(b) < escapeBytes {
-			return out, whole - len(b)
-		}
-		if cutOff(b) {
-			return append(out, b...), whole
-		}
+		b = b[k:]
 		switch c := b[1]; c {
 		case 'n':
 			out = append(out, '\n')

@@ -24,17 +24,8 @@ func (v Value) IsNull() bool { return v.n.kind <= Null }
 // Offset returns the byte offset of v in the parsed text.
 func (v Value) Offset() int { return int(v.n.start) }
 
-// Raw returns the source text, nil if absent. It is a view of the parsed text if nothing in
-// v is Away.
+// Raw returns the source text, a view of the parsed text; nil if absent.
 func (v Value) Raw() []byte {
-	if away := v.within(); len(away) > 0 {
-		return v.restore(away)
-	}
-	return v.parsed()
-}
-
-// parsed returns v's part of the parsed text.
-func (v Value) parsed() []byte {
 	if v.d == nil {
 		return nil
 	}
@@ -42,13 +33,7 @@ func (v Value) parsed() []byte {
 }
 
 // Size returns the length of the source text.
-func (v Value) Size() int {
-	n := int(v.n.end - v.n.start)
-	for _, a := range v.within() {
-		n += a.Len
-	}
-	return n
-}
+func (v Value) Size() int { return int(v.n.end - v.n.start) }
 
 // Clone returns a copy of the source text on one line: it drops the white space between
 // tokens if that contains a line break. Numbers that are not finite become null, so that
@@ -57,21 +42,11 @@ func (v Value) Clone() []byte {
 	if v.d == nil {
 		return nil
 	}
-	text, away := v.parsed(), v.within()
-	if len(away) > 0 && !broken(text) { // otherwise it is not needed
-		text = v.restore(away)
-	}
-	switch {
-	case v.d.NonFinite || broken(text):
-		return v.appendCompact(make([]byte, 0, v.Size()))
-	case len(away) > 0:
-		return text
+	text := v.Raw()
+	if v.d.NonFinite || bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 {
+		return v.appendCompact(make([]byte, 0, len(text)))
 	}
 	return bytes.Clone(text)
-}
-
-func broken(text []byte) bool {
-	return bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0
 }
 
 func (v Value) appendCompact(dst []byte) []byte {
@@ -122,7 +97,7 @@ func (v Value) Int() (int, bool) {
 	if v.n.kind != Number || v.n.flags&flagNotFinit != 0 {
 		return 0, false
 	}
-	text := view(v.parsed())
+	text := view(v.Raw())
 	if i, err := strconv.Atoi(text); err == nil {
 		return i, true
 	}

@@ -72,11 +72,10 @@ func (fr *fileReader) member(a *source.Archive, i int, use func(v format.Value) 
 	}
 	defer in.Close()
 	fr.Where = rollout.Where{File: fr.Name + "!" + a.Names()[i]}
-	values, err := source.NewValues(in, false, fr.r.opt.Limits.ValueBytes, fr.r.opt.hold)
+	values, err := source.NewValues(in, false, fr.r.opt.Limits.ValueBytes)
 	if err != nil {
 		return fr.locate(err)
 	}
-	defer values.Close()
 	text, err := values.Next()
 	if err == io.EOF {
 		return rollout.Errorf(rollout.KindFormat, fr.Where, "the member holds no object")
@@ -84,14 +83,11 @@ func (fr *fileReader) member(a *source.Archive, i int, use func(v format.Value) 
 	if err != nil {
 		return fr.locate(err)
 	}
-	v, err := fr.parse(text.Text, text)
+	v, err := fr.parse(text.Text)
 	if err != nil {
 		return fr.syntax(err, text)
 	}
 	if err := use(v); err != nil {
-		return err
-	}
-	if err := fr.reread(); err != nil {
 		return err
 	}
 	if _, err := values.Next(); err != io.EOF {

@@ -7,8 +7,7 @@
 //
 // The format is detected from the content, record by record; [Options.Format] overrides
 // detection. Files may be plain, gzip, zstd or zip; folders, globs and standard input work
-// too. JSONL and big JSON lists are streamed: one record is in memory at a time, and a
-// record longer than 16 MiB takes little more memory than its content.
+// too. JSONL and big JSON lists are streamed: one record is in memory at a time.
 //
 // For each assistant message, an importer says whether the policy sampled it and how that
 // is known ([rollout.Sampled]). It also reads the steps, what the model saw if the dump

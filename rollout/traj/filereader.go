@@ -78,11 +78,10 @@ func (fr *fileReader) run() error {
 
 func (fr *fileReader) stream(in io.Reader) error {
 	ext := fr.source.Ext()
-	values, err := source.NewValues(in, ext == ".jsonl" || ext == ".ndjson", fr.r.opt.Limits.ValueBytes, fr.r.opt.hold)
+	values, err := source.NewValues(in, ext == ".jsonl" || ext == ".ndjson", fr.r.opt.Limits.ValueBytes)
 	if err != nil {
 		return fr.locate(err)
 	}
-	defer values.Close()
 	fr.lined = values.Lined()
 	if values.Empty && !fr.source.Named {
 		fr.r.ignore(fr.Name, emptyFile)

@@ -1,7 +1,6 @@
 package traj
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -23,15 +22,15 @@ const maxUnrecognized = 1000
 // break are separate records.
 func (fr *fileReader) value(v source.Value) error {
 	for {
-		doc, err := fr.parse(v.Text, v)
+		doc, err := fr.parse(v.Text)
 		if err == nil {
-			return cmp.Or(fr.record(doc), fr.reread())
+			return fr.record(doc)
 		}
 		e, ok := errors.AsType[*jsonscan.SyntaxError](err)
-		if !ok || e.Class != jsonscan.Trailing || v.Text[e.Offset] != '{' || len(v.Away) > 0 {
+		if !ok || e.Class != jsonscan.Trailing || v.Text[e.Offset] != '{' {
 			return fr.syntax(err, v)
 		}
-		if doc, err = fr.parse(v.Text[:e.Offset], v); err != nil {
+		if doc, err = fr.parse(v.Text[:e.Offset]); err != nil {
 			return fr.syntax(err, v)
 		}
 		if err := fr.Failed(fr.record(doc)); err != nil {
@@ -41,18 +40,8 @@ func (fr *fileReader) value(v source.Value) error {
 	}
 }
 
-// parse parses text, which is v.Text or a prefix of it.
-func (fr *fileReader) parse(text []byte, v source.Value) (format.Value, error) {
-	return fr.doc.Parse(text, jsonscan.Options{Depth: fr.r.opt.Limits.Depth, NonFinite: true, Away: v.Away, Store: v.Store})
-}
-
-// reread returns an error if strings of a long value could not be read again.
-func (fr *fileReader) reread() error {
-	if err := fr.doc.Err(); err != nil {
-		return rollout.Errorf(rollout.KindInput, fr.Where, "a long value cannot be read again: %w", err).
-			WithFix("do not change the file while it is read")
-	}
-	return nil
+func (fr *fileReader) parse(text []byte) (format.Value, error) {
+	return fr.doc.Parse(text, jsonscan.Options{Depth: fr.r.opt.Limits.Depth, NonFinite: true})
 }
 
 // record passes a value to its importer.
@@ -173,7 +162,7 @@ func (fr *fileReader) syntax(err error, v source.Value) error {
 	w.Byte = rollout.At(e.Offset)
 	if !fr.lined {
 		w.Line = 0
-		w.Byte = rollout.At(int(v.At(e.Offset)))
+		w.Byte = rollout.At(int(v.Offset) + e.Offset)
 	}
 	switch {
 	case e.Class == jsonscan.TooDeep || e.Class == jsonscan.TooBig:

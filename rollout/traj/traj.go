@@ -65,8 +65,6 @@ type Options struct {
 	Importers []Importer
 	// Stdin is read for the path "-"; nil means os.Stdin.
 	Stdin io.Reader
-
-	hold int // for tests: bytes of a value in memory before its strings are left in the file
 }
 
 // groupKeys are the values of GroupBy apart from "metadata:<key>".

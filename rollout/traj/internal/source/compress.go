@@ -114,9 +114,6 @@ func (w *Walker) plain(name string, r io.ReadCloser, layer int) (io.ReadCloser, 
 			return nil, err
 		}
 		bound.r = br
-		if f, ok := r.(*os.File); ok {
-			bound.file = f
-		}
 		return bound, nil
 	}
 	if layer > 0 {
@@ -190,7 +187,6 @@ type bounded struct {
 	in     *counter
 	lim    Limits
 	packed string
-	file   io.ReaderAt // the file with these bytes; nil if decompressed or not a file
 	out    int64
 	whole  *archiveSize // of the archive that contains this member
 	close  func() error

@@ -84,7 +84,7 @@ func (v *Values) members(out Value) (Value, error) {
 // copy appends the next value of the stream to the buffer.
 func (v *Values) copy() error {
 	var s span
-	for len(v.buf) <= v.hold {
+	for {
 		if _, err := v.r.Peek(1); err != nil {
 			return err
 		}
@@ -93,7 +93,6 @@ func (v *Values) copy() error {
 			return err
 		}
 	}
-	return v.sparse(&s)
 }
 
 // take appends the bytes of b that belong to the value, and reports whether the value ends
@@ -103,11 +102,11 @@ func (v *Values) take(s *span, b []byte) (ended bool, err error) {
 	if ended = n > 0; !ended {
 		n = len(b)
 	}
-	if len(v.buf)+v.aside.bytes+n > v.max {
+	if len(v.buf)+n > v.max {
 		return false, v.tooLong()
 	}
 	if len(v.buf)+n > cap(v.buf) {
-		v.buf = slices.Grow(v.buf, max(n, min(len(v.buf), v.hold))) // append alone would grow by a quarter
+		v.buf = slices.Grow(v.buf, max(n, len(v.buf))) // append alone would grow by a quarter
 	}
 	v.buf = append(v.buf, b[:n]...)
 	v.skip(n)
@@ -135,7 +134,7 @@ func (v *Values) rest(out Value) (Value, error) {
 			break
 		}
 		b, _ := v.r.Peek(v.r.Buffered())
-		if len(v.buf)+v.aside.bytes+len(b) > v.max {
+		if len(v.buf)+len(b) > v.max {
 			return out, v.tooLong()
 		}
 		v.buf = append(v.buf, b...)

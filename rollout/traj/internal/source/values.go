@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 
-	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/internal/lines"
 )
@@ -20,22 +19,6 @@ type Value struct {
 	InList bool   // an element of the list that the stream consists of
 	Begins bool   // a list began or ended before it, so it does not continue the previous values
 	Ended  bool   // bytes follow it, so it is not cut off
-
-	// Away lists the strings and lists of numbers that were taken out of the Text of a long
-	// value; Store holds them until the next call.
-	Away  []jsonscan.Away
-	Store io.ReaderAt
-}
-
-// At returns the offset in the stream for an offset in Text.
-func (v Value) At(offset int) int64 {
-	out := v.Offset + int64(offset)
-	for _, a := range v.Away {
-		if a.At < offset {
-			out += int64(a.Len)
-		}
-	}
-	return out
 }
 
 // EndsList reports whether the stream ends inside v, a list element. An error in v is then
@@ -46,14 +29,11 @@ func (v Value) EndsList() bool {
 
 // Values splits a stream into JSON values without parsing them: the lines of JSONL, the
 // elements of one big list, or one value over many lines. One value is in memory at a time.
-// If a value that is not a line is over 16 MiB, its long strings and lists of numbers stay
-// in the file.
 type Values struct {
 	Empty bool // the stream has no bytes
 
 	r     *bufio.Reader
 	max   int
-	hold  int          // bytes of a value in memory before its strings are set aside
 	lines *lines.Lines // set in line mode
 
 	line   int
@@ -62,7 +42,6 @@ type Values struct {
 	tail   bool // the list is a member of an object whose rest follows
 	closed bool // a list has ended, so only lists and objects may follow
 	buf    []byte
-	aside  aside
 	err    error
 }
 
@@ -70,12 +49,9 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // NewValues examines the start of r and picks the mode. lined means that the name promises
 // JSONL, which is believed unless the first line shows otherwise. A value has at most max
-// bytes, of which about hold are in memory; 0 means 1 GiB and 16 MiB.
-func NewValues(r io.Reader, lined bool, max, hold int) (*Values, error) {
-	v := &Values{r: bufio.NewReaderSize(r, 256<<10), max: cmp.Or(max, lines.DefaultBytes), hold: cmp.Or(hold, holdBytes), line: 1}
-	if b, ok := r.(*bounded); ok {
-		v.aside.plain = b.file
-	}
+// bytes; 0 means 1 GiB.
+func NewValues(r io.Reader, lined bool, max int) (*Values, error) {
+	v := &Values{r: bufio.NewReaderSize(r, 256<<10), max: cmp.Or(max, lines.DefaultBytes), line: 1}
 	_, err := v.r.Peek(1)
 	v.Empty = err == io.EOF
 	if lined && !v.opensBare() || v.firstLineIsWhole() {
@@ -180,10 +156,6 @@ func (v *Values) Next() (Value, error) {
 	}
 	if v.lines == nil {
 		out, err := v.next()
-		if err == nil {
-			out.Away = v.aside.list
-			out.Store, err = v.aside.store()
-		}
 		v.err = err
 		return out, err
 	}
@@ -210,9 +182,6 @@ func (v *Values) unreadable(err error) error {
 	}
 	return v.fail(rollout.KindInput, "cannot be read: %w", err)
 }
-
-// Close removes the strings set aside.
-func (v *Values) Close() { v.aside.close() }
 
 func (v *Values) next() (Value, error) {
 	begins := false
@@ -245,7 +214,7 @@ func (v *Values) next() (Value, error) {
 		return Value{}, v.fail(rollout.KindFormat, "expected the end after the list, found %q", c)
 	}
 	out := Value{Line: v.line, Offset: v.offset, InList: v.list, Begins: begins}
-	v.begin()
+	v.buf = v.buf[:0]
 	if c == '{' && !v.list {
 		return v.object(out)
 	}
@@ -256,17 +225,10 @@ func (v *Values) next() (Value, error) {
 	return out, nil
 }
 
-// begin clears the buffer for a new value.
-func (v *Values) begin() {
-	v.buf = v.buf[:0]
-	v.aside.reset()
-}
-
 // skipTail skips the members after the samples, or returns their error.
 func (v *Values) skipTail() error {
 	v.tail = false
-	v.begin()
-	v.buf = append(v.buf, `{"samples":[]`...)
+	v.buf = append(v.buf[:0], `{"samples":[]`...)
 	rest, err := v.members(Value{})
 	if err == nil && !rest.Ended {
 		err = v.fail(rollout.KindFormat, "the object is cut off after its samples").WithFix("fetch the file again")
