@@ -1,8 +1,9 @@
 // Package lean encodes structs with mostly zero fields in few bytes: a run stores one of every rollout, and
-// reads all of them when it continues from another run.
+// reads all of them when it continues from another run. Package spool stores rows with it.
 package lean
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ func value(dst []byte, x reflect.Value) (_ []byte, err error) {
 		return append(binary.AppendUvarint(dst, uint64(x.Len())), x.String()...), nil
 	case kind == reflect.Pointer && !x.IsNil():
 		return value(dst, x.Elem())
+	case kind == reflect.Slice && x.Type().Elem().Kind() == reflect.Uint8:
+		return append(binary.AppendUvarint(dst, uint64(x.Len())), x.Bytes()...), nil
 	case kind == reflect.Slice:
 		dst = binary.AppendUvarint(dst, uint64(x.Len()))
 		for i := 0; i < x.Len() && err == nil; i++ {
@@ -48,7 +51,8 @@ func value(dst []byte, x reflect.Value) (_ []byte, err error) {
 	case kind == reflect.Struct:
 		for i := 0; i < x.NumField() && err == nil; i++ {
 			f := x.Field(i)
-			if k := f.Kind(); k == reflect.Interface || f.IsZero() || (k == reflect.Map || k == reflect.Slice) && f.Len() == 0 {
+			if k := f.Kind(); k == reflect.Interface || (k == reflect.Map || k == reflect.Slice) && f.Len() == 0 ||
+				f.IsZero() && !(f.CanFloat() && math.Signbit(f.Float())) { // IsZero is true of -0
 				continue
 			}
 			dst, err = value(binary.AppendUvarint(dst, uint64(i+1)), f)
@@ -122,6 +126,10 @@ func (r *reader) value(x reflect.Value) {
 	case kind == reflect.Pointer:
 		x.Set(reflect.New(x.Type().Elem()))
 		r.value(x.Elem())
+	case kind == reflect.Slice && x.Type().Elem().Kind() == reflect.Uint8:
+		if n := r.len(); n > 0 {
+			x.SetBytes(bytes.Clone(r.take(n)))
+		}
 	case kind == reflect.Slice:
 		for range r.len() {
 			one := reflect.New(x.Type().Elem()).Elem()

@@ -19,7 +19,6 @@ type Spool struct {
 
 	waiting map[int][]place // by group
 	rows    int             // number of rows kept
-	names   []string        // strings shared by many rows
 	last    []byte          // bytes that follow those in the file
 
 	file   *os.File
@@ -51,7 +50,7 @@ func (s *Spool) Add(group int, rows ...Row) error {
 
 func (s *Spool) keep(row *Row) (place, error) {
 	at := s.inFile + int64(len(s.last))
-	c := coder{b: s.last, names: &s.names, most: max(s.limit, leastPart), store: s.store}
+	c := coder{b: s.last, most: max(s.limit, leastPart), store: s.store}
 	c.row(row)
 	if s.last = c.b; c.err == nil && len(s.last) > s.limit {
 		s.last, c.err = s.store(s.last)
@@ -99,7 +98,7 @@ func (s *Spool) Each(group int, emit func(Row) error) error {
 }
 
 func (s *Spool) load(at place) (_ Row, err error) {
-	c := coder{reads: true, names: &s.names}
+	c := coder{reads: true}
 	if from := at.at - s.inFile; from >= 0 {
 		c.b = s.last[from : from+at.size]
 	} else {

@@ -106,35 +106,36 @@ func TestSpoolSaysWhereItFails(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 }
 
-func appendRow(dst []byte, row *Row, names *[]string) []byte {
-	c := coder{b: dst, names: names}
+func appendRow(dst []byte, row *Row) []byte {
+	c := coder{b: dst}
 	c.row(row)
 	return c.b
 }
 
-func loadRow(b []byte, names *[]string) (Row, error) {
-	c := coder{b: b, names: names, reads: true}
+func loadRow(b []byte) (Row, error) {
+	c := coder{b: b, reads: true}
 	return c.read()
 }
 
 func TestStoredRowIsReadBackOrRefused(t *testing.T) {
 	row := sampleRow(t, "r", 9, false)
-	var names []string
-	whole := appendRow(nil, &Row{Sample: row}, &names)
-	got, err := loadRow(whole, &names)
+	row.Reward = math.Copysign(0, -1)
+	whole := appendRow(nil, &Row{Sample: row})
+	got, err := loadRow(whole)
 	require.NoError(t, err)
 	require.Equal(t, Row{Sample: row}, got)
 	require.True(t, math.Signbit(float64(got.Weight[0])))
+	require.True(t, math.Signbit(got.Reward))
 	for n := range whole {
-		_, err := loadRow(whole[:n], &names)
+		_, err := loadRow(whole[:n])
 		require.Error(t, err, "the first %d of %d bytes", n, len(whole))
 	}
-	_, err = loadRow(append(whole, 0), &names)
+	_, err = loadRow(append(whole, 0))
 	require.ErrorIs(t, err, errStored, "bytes are left over")
 	for n := range whole { // damage at any byte must not cause a panic
 		damaged := bytes.Clone(whole)
 		damaged[n] ^= 0xff
-		_, _ = loadRow(damaged, &names)
+		_, _ = loadRow(damaged)
 	}
 }
 
@@ -168,11 +169,9 @@ func TestStoredRowHasEveryField(t *testing.T) {
 	fill(reflect.ValueOf(&row.Sample).Elem(), &n)
 	row.Metadata = []byte("{}")
 	row.IDs, row.Flags, row.Source, row.Turn = []int32{-1}, []rollout.Flag{1}, []int32{-1}, []int32{0}
-	for _, names := range [][]string{nil, make([]string, maxNames)} { // the second has no room for more names
-		got, err := loadRow(appendRow(nil, &row, &names), &names)
-		require.NoError(t, err)
-		require.Equal(t, row, got)
-	}
+	got, err := loadRow(appendRow(nil, &row))
+	require.NoError(t, err)
+	require.Equal(t, row, got)
 }
 
 // With run-length encoding, the other columns take no more than the ids.
@@ -182,7 +181,7 @@ func TestStoredRowIsSmall(t *testing.T) {
 	for i := range row.Source {
 		row.Source[i] = int32(i / 500)
 	}
-	b := appendRow(nil, &Row{Sample: row}, new([]string))
+	b := appendRow(nil, &Row{Sample: row})
 	require.Less(t, len(b), 7*n+1000) // four of these bytes are log probabilities
 }
 
