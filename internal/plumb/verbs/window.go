@@ -2,7 +2,6 @@ package verbs
 
 import (
 	"context"
-	"flag"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,17 +12,7 @@ import (
 )
 
 func windowVerb() pipe.Verb {
-	return pipe.Verb{Name: "window", Help: "what a context window keeps (context_manager kit cases)", Setup: func(fs *flag.FlagSet) func() (pipe.Run, error) {
-		policy := fs.String("policy", "swe-rl", "swe-rl|head_tail|tail|refill|none; all but swe-rl answer with the messages shown")
-		return func() (pipe.Run, error) {
-			switch *policy {
-			case "swe-rl", "head_tail", "tail", "refill", "none":
-			default:
-				return pipe.Run{}, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "policy"}, "unknown policy %q", *policy)
-			}
-			return pipe.Run{Lines: pipe.Cases(func(ctx context.Context, c *windowCase) (any, error) { return c.window(ctx, *policy) })}, nil
-		}
-	}}
+	return pipe.Plain("window", "what a context window keeps (context_manager kit cases)", pipe.Cases(windowLine))
 }
 
 type windowCase struct {
@@ -71,61 +60,18 @@ type windowDecision struct {
 	After       int   `json:"tokens_after"`
 }
 
-type windowFit struct {
-	Kept      []int             `json:"kept"` // -1: a message that replaces others
-	Unchanged bool              `json:"unchanged"`
-	Omitted   int               `json:"omitted_turns"`
-	Shortened int               `json:"shortened"`
-	After     int               `json:"tokens_after"`
-	Messages  []rollout.Message `json:"messages"`
-}
-
-func (c *windowCase) window(ctx context.Context, policy string) (any, error) {
+func windowLine(ctx context.Context, c *windowCase) (any, error) {
 	counter, err := newWindowCounter(c.Counter)
 	if err != nil {
 		return nil, err
 	}
-	if policy == "swe-rl" {
-		d, err := ctxwindow.SWERLPolicy{Budget: c.Budget, Head: c.HeadRatio}.Decide(ctx, c.Messages, counter)
-		if err != nil {
-			return nil, err
-		}
-		out := windowDecision{Total: d.Total, Fixed: d.Fixed, TurnLengths: d.TurnLengths, TurnCosts: d.TurnCosts, Kept: d.Kept, Unchanged: d.Unchanged, After: d.After}
-		if !d.Unchanged {
-			out.Omitted = &d.Omitted
-		}
-		return out, nil
-	}
-	var p ctxwindow.Policy = ctxwindow.None{}
-	switch policy {
-	case "head_tail":
-		head := c.HeadRatio
-		if head == 0 {
-			head = -1
-		}
-		p = ctxwindow.HeadTail{Budget: c.Budget, Head: head}
-	case "tail":
-		p = ctxwindow.Tail{Budget: c.Budget}
-	case "refill":
-		p = ctxwindow.Refill{Budget: c.Budget}
-	}
-	f, err := ctxwindow.Fit(ctx, c.Messages, p, counter)
+	d, err := ctxwindow.SWERLPolicy{Budget: c.Budget, Head: c.HeadRatio}.Decide(ctx, c.Messages, counter)
 	if err != nil {
 		return nil, err
 	}
-	out := windowFit{Kept: []int{}, Unchanged: f.Context.Parts == nil, Omitted: f.Omitted, Shortened: f.Shortened, After: f.Tokens, Messages: f.Messages}
-	parts := f.Context.Parts
-	if parts == nil {
-		parts = []rollout.ContextPart{{To: len(c.Messages)}}
-	}
-	for _, part := range parts {
-		if part.Message != nil {
-			out.Kept = append(out.Kept, -1)
-			continue
-		}
-		for i := part.From; i < part.To; i++ {
-			out.Kept = append(out.Kept, i)
-		}
+	out := windowDecision{Total: d.Total, Fixed: d.Fixed, TurnLengths: d.TurnLengths, TurnCosts: d.TurnCosts, Kept: d.Kept, Unchanged: d.Unchanged, After: d.After}
+	if !d.Unchanged {
+		out.Omitted = &d.Omitted
 	}
 	return out, nil
 }

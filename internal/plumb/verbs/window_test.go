@@ -3,6 +3,7 @@ package verbs
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -11,8 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/internal/kit"
-	"github.com/turnpack/turnpack/internal/plumb/pipe"
+	"github.com/turnpack/turnpack/rollout"
 )
 
 func TestWindowKit(t *testing.T) {
@@ -55,28 +57,22 @@ func TestWindowCountsAsTheReferenceDoes(t *testing.T) {
 }
 
 func TestWindowPoliciesStayInBudget(t *testing.T) {
-	path := kit.Dir(t, "conformance", "context_manager", "cases.jsonl")
-	for _, policy := range []string{"head_tail", "tail", "refill"} {
-		var out, errs bytes.Buffer
-		Main(context.Background(), []string{"window", "--policy", policy, path}, nil, &out, &errs)
-		cases, err := os.ReadFile(path)
-		require.NoError(t, err)
-		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for _, policy := range []func(*windowCase) ctxwindow.Policy{
+		func(c *windowCase) ctxwindow.Policy { return ctxwindow.HeadTail{Budget: c.Budget, Head: cmp.Or(c.HeadRatio, -1)} },
+		func(c *windowCase) ctxwindow.Policy { return ctxwindow.Tail{Budget: c.Budget} },
+		func(c *windowCase) ctxwindow.Policy { return ctxwindow.Refill{Budget: c.Budget} },
+	} {
 		failed := 0
-		for k, line := range strings.Split(strings.TrimSpace(string(cases)), "\n") {
-			var c windowCase
-			var answer struct {
-				Error *pipe.Detail
-				After int `json:"tokens_after"`
-			}
-			require.NoError(t, json.Unmarshal([]byte(line), &c))
-			require.NoError(t, json.Unmarshal([]byte(lines[k]), &answer))
-			if answer.Error != nil {
-				require.Equal(t, "limit", answer.Error.Kind)
+		for c := range kit.Lines[windowCase](t, kit.Dir(t, "conformance", "context_manager", "cases.jsonl")) {
+			counter, err := newWindowCounter(c.Counter)
+			require.NoError(t, err)
+			fitted, err := ctxwindow.Fit(t.Context(), c.Messages, policy(&c), counter)
+			if err != nil {
+				require.ErrorIs(t, err, rollout.KindLimit)
 				failed++
 				continue
 			}
-			require.LessOrEqual(t, answer.After, c.Budget)
+			require.LessOrEqual(t, fitted.Tokens, c.Budget)
 		}
 		require.LessOrEqual(t, failed, 2, "two budgets are smaller than empty messages")
 	}
@@ -84,7 +80,6 @@ func TestWindowPoliciesStayInBudget(t *testing.T) {
 
 func TestWindowFailures(t *testing.T) {
 	var out, errs bytes.Buffer
-	require.Equal(t, 2, Main(context.Background(), []string{"window", "--policy", "guess"}, strings.NewReader(""), &out, &errs))
 	require.Equal(t, 1, Main(context.Background(), []string{"window"}, strings.NewReader(`{"id":1,"counter":"bytes","messages":[]}`), &out, &errs))
 	require.Contains(t, out.String(), `"kind":"input"`)
 }
