@@ -21,7 +21,8 @@ type Agreement struct {
 	// The spread of a step is max − min of its votes; these are its mean over steps and its maximum.
 	MeanSpread float64 `json:"mean_spread"`
 	MaxSpread  float64 `json:"max_spread"`
-	// Failed and Unparsed count votes without a score, over all steps.
+	// Failed and Unparsed count votes without a score, over all steps: those without an answer, and
+	// answers without a verdict, of which the text is empty if the judge only reasoned or refused.
 	Failed   int `json:"failed"`
 	Unparsed int `json:"unparsed"`
 	// NotComputed counts the steps without a score, except skipped steps.
@@ -46,7 +47,7 @@ func (t *Tally) Add(scores []rollout.StepScore) {
 		for _, v := range s.Votes {
 			switch {
 			case v.Score != nil:
-			case v.Text == "":
+			case v.Text == "" && v.Tokens == 0:
 				t.a.Failed++
 			default:
 				t.a.Unparsed++

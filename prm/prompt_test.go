@@ -385,12 +385,12 @@ func TestAgreement(t *testing.T) {
 	tally = prm.Tally{}
 	tally.Add([]rollout.StepScore{
 		{Score: new(1.0), Votes: ballot("++x")}, {Score: new(0.0), Votes: ballot("+-")}, {Reason: "no votes", Votes: ballot("xx")},
-		{Reason: "skipped: submit step"}, {Score: new(1.0), Votes: append(ballot("+"), rollout.Vote{Text: "hm", Error: "no box"})},
+		{Reason: "skipped: submit step"}, {Score: new(1.0), Votes: append(ballot("+"), rollout.Vote{Text: "hm", Error: "no box"}, rollout.Vote{Tokens: 4096, Error: "no box"})},
 	})
 	a = tally.Agreement()
 	require.Equal(t, 2, a.Steps)
 	require.Equal(t, 3, a.Failed)
-	require.Equal(t, 1, a.Unparsed)
+	require.Equal(t, 2, a.Unparsed, "an answer of reasoning alone has no text, yet it is an answer")
 	require.Equal(t, 1, a.NotComputed)
 	require.Equal(t, 1.0, a.MeanSpread)
 
