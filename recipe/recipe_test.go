@@ -122,7 +122,7 @@ Rewards come from the dumps, or from other verbs: test logs of SWE-bench, the ve
 turnpack grade --instances instances.jsonl --predictions predictions.jsonl --logs logs --out graded
 turnpack convert --recipe swe-rl --rewards graded/results.jsonl --model examples/tutorial/model --in dumps --out solved
 turnpack pivot score steps.jsonl --out scored-steps.jsonl
-turnpack score --judge http://judge:8000/v1 --model judge --prompt swe-rl --votes 3 --out scored.jsonl examples/tutorial/dumps
+turnpack score --judge http://judge:8000/v1 --model judge --prompt swe-rl --submit skip --command-less skip --votes 3 --out scored.jsonl examples/tutorial/dumps
 turnpack convert --recipe swe-rl-prm --model examples/tutorial/model --in scored.jsonl --out judged
 turnpack convert --recipe swe-rl-prm --mode merged --target openclaw --pt --model examples/tutorial/model --in scored.jsonl --out pt    # rows of several steps, for the slime of OpenClaw-RL
 ` + "```" + `

@@ -298,6 +298,7 @@ func TestExactJudgedBlocked(t *testing.T) {
 		require.NotEmpty(t, r.Turns[2].Logprobs)
 		require.NotEmpty(t, r.Steps)
 		require.Equal(t, 1.0, *r.Steps[0].Score)
+		require.Equal(t, "skipped: submit step", r.Steps[2].Reason, "swe-rl does not judge the submission")
 	}
 	rows, _, err := export.ReadAll(filepath.Join(out, "rows.parquet"))
 	require.NoError(t, err)

@@ -178,7 +178,9 @@ func (c *training) prepare(o *agent.Options, model *tokenize.Model, votes *prmjo
 	if err != nil {
 		return err
 	}
-	o.Judge, err = prm.NewScorer(judge, prm.Options{Prompt: prm.SWERL(), Votes: c.votes, Journal: votes})
+	// swe-rl judges neither the submission nor replies without a command.
+	judged := prm.StepOptions{CommandLess: "skip", Submit: "skip"}
+	o.Judge, err = prm.NewScorer(judge, prm.Options{Prompt: prm.SWERL(), Steps: judged, Votes: c.votes, Journal: votes})
 	return err
 }
 
