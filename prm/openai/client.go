@@ -27,6 +27,7 @@ type Client struct {
 	pool   *pool
 	slots  chan struct{}
 	hosted bool // an endpoint is a server of OpenAI
+	secret *secret
 	mu     sync.Mutex
 	stats  Stats
 	common []byte // part common to all request bodies
@@ -52,8 +53,10 @@ func New(o Options) (*Client, error) {
 	}
 	for _, raw := range o.Endpoints {
 		raw = strings.TrimRight(raw, "/")
-		key := c.key(raw)
-		e := &endpoint{url: raw, key: key, secret: secretOf(key)}
+		e := &endpoint{url: raw, key: c.key(raw)}
+		if c.secret == nil { // all endpoints with a key have the same one
+			c.secret = secretOf(e.key)
+		}
 		e.oneByOne.Store(o.OneByOne)
 		c.pool.endpoints = append(c.pool.endpoints, e)
 	}
@@ -238,7 +241,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 		fail.err = fmt.Errorf("no whole reply within %s", c.o.Timeout)
 	}
 	if fail != nil {
-		fail.err = errors.New(c.redact(fail.err.Error()))
+		fail.err = errors.New(c.secret.redact(fail.err.Error()))
 	}
 	c.release(ctx, e, probe, fail)
 	out := Outcome{Status: status, Votes: len(replies), Duration: took}

@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,8 +14,6 @@ import (
 type endpoint struct {
 	url string
 	key string // "" = none
-
-	secret *regexp.Regexp // matches forms of the key to redact, nil = none
 
 	inFlight  int
 	failures  int           // consecutive failures

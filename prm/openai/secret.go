@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -17,31 +16,53 @@ const leastSecret = 6
 // redact replaces keys that a server may repeat: unchanged; with characters escaped as in JSON, URLs
 // or HTML, also repeatedly; and in base64 and hexadecimal digits, also after other text. Keys that are
 // split or otherwise transformed are not recognised.
-func (c *Client) redact(text string) string {
-	for _, e := range c.pool.endpoints {
-		if e.secret != nil {
-			text = e.secret.ReplaceAllLiteralString(text, "[key]")
-		}
+func (s *secret) redact(text string) string {
+	if s == nil {
+		return text
 	}
-	return text
+	for _, form := range s.base64 {
+		text = strings.ReplaceAll(text, form, "[key]")
+	}
+	var out strings.Builder
+	from := 0
+	for at := 0; ; {
+		i := strings.IndexAny(text[at:], s.starts)
+		if i < 0 {
+			return out.String() + text[from:]
+		}
+		at += i
+		if m := s.spelt.FindStringIndex(text[at:]); m != nil {
+			out.WriteString(text[from:at] + "[key]")
+			at += m[1]
+			from = at
+			continue
+		}
+		// A form that begins at a later one of several backslashes begins at the first of them too.
+		at += max(1, len(text)-at-len(strings.TrimLeft(text[at:], `\`)))
+	}
 }
 
-// secretOf returns a pattern for the readable forms of a key, nil if the key is not a secret.
-func secretOf(key string) *regexp.Regexp {
+// secret recognises the readable forms of a key.
+type secret struct {
+	base64 []string       // the longest first
+	spelt  *regexp.Regexp // other forms; anchored, since as a search it would read a megabyte a second
+	starts string         // the characters that they begin with
+}
+
+// secretOf returns nil if the key is not a secret.
+func secretOf(key string) *secret {
 	if len(key) < leastSecret {
 		return nil
 	}
-	all := base64Forms(key)
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	for i, s := range all {
-		all[i] = regexp.QuoteMeta(s)
-	}
-	all = append(all, "(?i:"+hex.EncodeToString([]byte(key))+")")
+	digits := hex.EncodeToString([]byte(key))
+	s := &secret{base64: base64Forms(key), starts: string([]rune(key)[0]) + `\&%` + digits[:1] + strings.ToUpper(digits[:1])}
+	slices.SortFunc(s.base64, func(a, b string) int { return len(b) - len(a) })
 	var spelt strings.Builder
 	for _, r := range key {
 		spelt.WriteString(anySpelling(r))
 	}
-	return regexp.MustCompile(spelt.String() + "|" + strings.Join(all, "|"))
+	s.spelt = regexp.MustCompile(`\A(?:` + spelt.String() + "|(?i:" + digits + "))")
+	return s
 }
 
 // base64Forms returns key in base64, for each of its possible alignments to groups of three bytes. Where

@@ -127,9 +127,9 @@ func (c *Client) send(ctx context.Context, e *endpoint, request []byte, n int) (
 		if ch.Message == nil {
 			continue
 		}
-		r := prm.Reply{FinishReason: c.redact(ch.FinishReason)}
+		r := prm.Reply{FinishReason: c.secret.redact(ch.FinishReason)}
 		if ch.Message.Content != nil {
-			r.Text = c.redact(*ch.Message.Content)
+			r.Text = c.secret.redact(*ch.Message.Content)
 		}
 		if replies = append(replies, r); len(replies) == n {
 			break
@@ -190,7 +190,7 @@ func (c *Client) statusError(resp *http.Response) error {
 		text = "a redirect to " + to + ", which is not followed"
 	}
 	// Redact before truncating, since half a key would not be recognised.
-	text = strings.Join(strings.Fields(c.redact(strings.ToValidUTF8(text, "\uFFFD"))), " ")
+	text = strings.Join(strings.Fields(c.secret.redact(strings.ToValidUTF8(text, "\uFFFD"))), " ")
 	if r := []rune(text); len(r) > quoted {
 		text = string(r[:quoted]) + "…"
 	}
