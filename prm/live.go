@@ -66,33 +66,20 @@ func (l *Live) Close() {
 // submit requests votes on the new steps of r. If r is whole, it also requests votes on changed steps
 // again, waits for all votes and returns the scores.
 func (l *Live) submit(r *rollout.Rollout, whole bool) ([]rollout.StepScore, error) {
-	switch {
-	case l.s == nil || l.s.judge == nil:
+	if l.s == nil || l.s.judge == nil {
 		return nil, zero.Value("prm.Live", "Scorer.Live")
-	case r == nil:
-		return nil, zero.Rollout()
 	}
-	steps := StepsOf(r)
-	scores := make([]rollout.StepScore, len(steps))
-	asked := make([]*ask, len(steps))
-	for i := range steps {
-		scores[i].Step = steps[i].Index
-		if scoreWithoutJudge(&scores[i], &steps[i], l.s.o.Steps.policy(steps[i].Class)) {
-			continue
-		}
-		var err error
-		if asked[i], err = l.ask(r, steps, i, whole); err != nil {
-			return nil, err
-		}
+	asked := map[*rollout.StepScore]*ask{}
+	scores, err := l.s.each(r, func(steps []Step, i int, out *rollout.StepScore) (err error) {
+		asked[out], err = l.ask(r, steps, i, whole)
+		return err
+	})
+	if err != nil || !whole {
+		return nil, err
 	}
-	if !whole {
-		return nil, nil
-	}
-	for i, a := range asked {
-		if a != nil {
-			<-a.done
-			scores[i] = a.out
-		}
+	for out, a := range asked {
+		<-a.done
+		*out = a.out
 	}
 	return scores, nil
 }

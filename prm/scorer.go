@@ -132,43 +132,52 @@ type pending struct {
 // start begins scoring the steps of a rollout, in order, and returns when the first votes of the last
 // step are in flight.
 func (s *Scorer) start(ctx context.Context, cancel context.CancelCauseFunc, r *rollout.Rollout) *pending {
-	switch {
-	case s.judge == nil:
+	p := &pending{r: r}
+	if s.judge == nil {
 		cancel(zero.Value("prm.Scorer", "NewScorer"))
-		return &pending{r: r}
-	case r == nil:
-		cancel(zero.Rollout())
-		return &pending{}
+		return p
 	}
-	steps := StepsOf(r)
-	p := &pending{r: r, scores: make([]rollout.StepScore, len(steps))}
-	for i := range steps {
-		out := &p.scores[i]
-		out.Step = steps[i].Index
-		if scoreWithoutJudge(out, &steps[i], s.o.Steps.policy(steps[i].Class)) {
-			continue
-		}
+	var err error
+	p.scores, err = s.each(r, func(steps []Step, i int, out *rollout.StepScore) error {
 		messages, err := s.prompt.Build(r, steps, i)
 		if err != nil {
-			cancel(err)
-			return p
+			return err
 		}
 		t := s.task(r.ID, steps[i].Index, messages, out)
 		wave, err := t.begin(ctx)
-		if err != nil {
-			cancel(err)
-			return p
+		if wave != nil && err == nil {
+			p.wait.Go(func() {
+				if err := t.run(ctx, wave); err != nil {
+					cancel(err)
+				}
+			})
 		}
-		if wave == nil {
-			continue
-		}
-		p.wait.Go(func() {
-			if err := t.run(ctx, wave); err != nil {
-				cancel(err)
-			}
-		})
+		return err
+	})
+	if err != nil {
+		cancel(err)
 	}
 	return p
+}
+
+// each returns the scores of the steps of r: those that need no judge are set, and judge is called with
+// the others, in order.
+func (s *Scorer) each(r *rollout.Rollout, judge func(steps []Step, i int, out *rollout.StepScore) error) ([]rollout.StepScore, error) {
+	if r == nil {
+		return nil, zero.Rollout()
+	}
+	steps := StepsOf(r)
+	scores := make([]rollout.StepScore, len(steps))
+	for i := range steps {
+		scores[i].Step = steps[i].Index
+		if scoreWithoutJudge(&scores[i], &steps[i], s.o.Steps.policy(steps[i].Class)) {
+			continue
+		}
+		if err := judge(steps, i, &scores[i]); err != nil {
+			return nil, err
+		}
+	}
+	return scores, nil
 }
 
 // finish waits until the votes of a rollout are complete and on stable storage, and returns the
