@@ -3,10 +3,10 @@ package detect
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -62,22 +62,19 @@ type Detector struct {
 
 // Validate reports every fault of d at once.
 func (d Detector) Validate() error {
-	var faults []error
-	add := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
-	}
+	f := faults.List{Of: "Detector."}
 	if len(d.CallMarks)%2 != 0 {
-		add("Detector.CallMarks", "found %d marks, expected pairs of a beginning and an end", len(d.CallMarks))
+		f.Add("CallMarks", "found %d marks, expected pairs of a beginning and an end", len(d.CallMarks))
 	}
 	for _, m := range d.CallMarks {
 		if m == "" {
-			add("Detector.CallMarks", "an empty mark is in every text")
+			f.Add("CallMarks", "an empty mark is in every text")
 		}
 	}
 	if m := d.ThinkingMarks; (m[0] == "") != (m[1] == "") {
-		add("Detector.ThinkingMarks", "found the marks %q and %q, expected both or none", m[0], m[1])
+		f.Add("ThinkingMarks", "found the marks %q and %q, expected both or none", m[0], m[1])
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }
 
 func (d *Detector) callMarks() []string {

@@ -1,7 +1,6 @@
 package detect
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -170,7 +169,7 @@ func (v *validation) combined(s map[string]any, value any, at string) string {
 				fit++
 			}
 		}
-		if of == nil || fit > 0 && fit <= most {
+		if len(of) == 0 || fit > 0 && fit <= most {
 			return ""
 		}
 		return fmt.Sprintf("%s fits %d of %s", at, fit, key)
@@ -345,12 +344,9 @@ func listOf(v any) []any {
 }
 
 func joined(types []any) string {
-	var b bytes.Buffer
+	words := make([]string, len(types))
 	for i, t := range types {
-		if i > 0 {
-			b.WriteString(" or ")
-		}
-		fmt.Fprint(&b, t)
+		words[i] = fmt.Sprint(t)
 	}
-	return b.String()
+	return strings.Join(words, " or ")
 }
