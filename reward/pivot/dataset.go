@@ -2,6 +2,7 @@ package pivot
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -194,9 +195,7 @@ func tools(r *rollout.Rollout) ([]json.RawMessage, error) {
 				return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: r.ID, Field: "tools/" + strconv.Itoa(i)}, "a function is an object: %w", err)
 			}
 			delete(flat, "function")
-			for k, v := range inner {
-				flat[k] = v
-			}
+			maps.Copy(flat, inner)
 		}
 		flat["type"] = json.RawMessage(`"function"`)
 		text, err := json.Marshal(flat)
