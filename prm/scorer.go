@@ -100,9 +100,7 @@ func NewScorer(judge Judge, o Options) (*Scorer, error) {
 	if named, ok := judge.(interface{ Identity() string }); ok && o.Identity == "" {
 		s.o.Identity = named.Identity()
 	}
-	if b, ok := judge.(BatchJudge); ok {
-		s.batch = b
-	}
+	s.batch, _ = judge.(BatchJudge)
 	o.Prompt.Verdict = cmp.Or(o.Prompt.Verdict, verdictFor(o.Rule))
 	var err error
 	if s.prompt, err = o.Prompt.Compile(); err != nil {
