@@ -305,11 +305,9 @@ func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wi
 		s.asked[k] = a
 	}
 	j, calls := a.job, a.calls
-	var me *reader
 	switch {
 	case j != nil:
 		h.stats.joined.Add(1)
-		me = j.join()
 	case calls != nil:
 		h.stats.replayed.Add(1)
 	default:
@@ -324,7 +322,6 @@ func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wi
 		s.users++
 		h.mu.Unlock()
 		a.job, a.seen = j, false
-		me = j.join()
 		go j.run()
 	}
 	a.clients++ // before the job ends, or the reply would be unseen
@@ -332,8 +329,7 @@ func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wi
 	var p *wire.Problem
 	var seen bool
 	if j != nil {
-		p, seen = h.sendReply(w, r, d, c, j, me)
-		j.leave(me)
+		p, seen = h.sendReply(w, r, d, c, j)
 	} else {
 		p, seen = h.replay(w, r, s, d, c, calls)
 	}

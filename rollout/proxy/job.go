@@ -37,25 +37,14 @@ type job struct {
 	chunks  []*engine.Chunk // what clients may receive
 	done    bool
 	problem *wire.Problem
-	readers map[*reader]bool
-	unseen  bool // the reply is recorded as unseen
+	more    chan struct{} // closed at each change, and replaced
+	unseen  bool          // the reply is recorded as unseen
 }
-
-// reader is a client of a job. The channel signals that there is more.
-type reader struct{ more chan struct{} }
 
 func newJob(h *Handler, s *session, d wire.Dialect, c *wire.Call, k key, a *asked) *job {
-	j := &job{h: h, s: s, d: d, call: c, key: k, asked: a, readers: map[*reader]bool{}}
+	j := &job{h: h, s: s, d: d, call: c, key: k, asked: a, more: make(chan struct{})}
 	j.ctx, j.cancel = context.WithCancel(h.ctx)
 	return j
-}
-
-func (j *job) join() *reader {
-	r := &reader{make(chan struct{}, 1)}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.readers[r] = true
-	return r
 }
 
 // leave removes a client of a request that is gone or has received everything.
@@ -78,13 +67,6 @@ func (h *Handler) leave(s *session, a *asked, seen bool) {
 	}
 }
 
-// leave removes a client.
-func (j *job) leave(r *reader) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	delete(j.readers, r)
-}
-
 // markSeen records whether a client gets the replies of calls. An incomplete call stays incomplete.
 func (h *Handler) markSeen(ctx context.Context, s *session, calls []string, seen bool) {
 	state, why := live.StateUnseen, goneWhy
@@ -98,20 +80,17 @@ func (h *Handler) markSeen(ctx context.Context, s *session, calls []string, seen
 
 const goneWhy = "the client was gone"
 
+// wake tells the clients of a change. The caller holds the lock.
 func (j *job) wake() {
-	for r := range j.readers {
-		select {
-		case r.more <- struct{}{}:
-		default:
-		}
-	}
+	close(j.more)
+	j.more = make(chan struct{})
 }
 
-// after returns the chunks from index n on.
-func (j *job) after(n int) (chunks []*engine.Chunk, done bool, p *wire.Problem, meta wire.Meta) {
+// after returns the chunks from index n on, and a channel that is closed when there is more.
+func (j *job) after(n int) (chunks []*engine.Chunk, more <-chan struct{}, done bool, p *wire.Problem, meta wire.Meta) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.chunks[n:], j.done, j.problem, j.meta
+	return j.chunks[n:], j.more, j.done, j.problem, j.meta
 }
 
 // run makes the call, from its intent to its durable end.

@@ -14,12 +14,12 @@ var outs = sync.Pool{New: func() any { return new([]byte) }}
 
 // sendReply sends a job's reply to a client as it arrives. It returns seen = true if the client received all of
 // it, and a problem if nothing was sent yet.
-func (h *Handler) sendReply(w http.ResponseWriter, r *http.Request, d wire.Dialect, c *wire.Call, j *job, me *reader) (p *wire.Problem, seen bool) {
+func (h *Handler) sendReply(w http.ResponseWriter, r *http.Request, d wire.Dialect, c *wire.Call, j *job) (p *wire.Problem, seen bool) {
 	if c.Stream {
-		return h.sendStream(w, r, d, c, j, me)
+		return h.sendStream(w, r, d, c, j)
 	}
 	for {
-		chunks, done, p, meta := j.after(0)
+		chunks, more, done, p, meta := j.after(0)
 		if done && p != nil {
 			return p, false
 		}
@@ -32,13 +32,13 @@ func (h *Handler) sendReply(w http.ResponseWriter, r *http.Request, d wire.Diale
 		select {
 		case <-r.Context().Done():
 			return nil, false
-		case <-me.more:
+		case <-more:
 		}
 	}
 }
 
 // sendStream is sendReply for a stream of events.
-func (h *Handler) sendStream(w http.ResponseWriter, r *http.Request, d wire.Dialect, c *wire.Call, j *job, me *reader) (p *wire.Problem, seen bool) {
+func (h *Handler) sendStream(w http.ResponseWriter, r *http.Request, d wire.Dialect, c *wire.Call, j *job) (p *wire.Problem, seen bool) {
 	ctx, control := r.Context(), http.NewResponseController(w)
 	var write wire.Writer
 	room := outs.Get().(*[]byte)
@@ -53,7 +53,7 @@ func (h *Handler) sendStream(w http.ResponseWriter, r *http.Request, d wire.Dial
 	alive := time.NewTimer(h.opts.KeepAlive)
 	defer alive.Stop()
 	for late := false; ; {
-		chunks, done, p, meta := j.after(told)
+		chunks, more, done, p, meta := j.after(told)
 		if done && p != nil && !headed {
 			return p, false
 		}
@@ -99,7 +99,7 @@ func (h *Handler) sendStream(w http.ResponseWriter, r *http.Request, d wire.Dial
 		select {
 		case <-ctx.Done():
 			return nil, false
-		case <-me.more:
+		case <-more:
 			late = false
 			runtime.Gosched() // chunks that arrive together are sent in one write
 		case <-alive.C:
