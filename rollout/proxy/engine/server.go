@@ -415,7 +415,7 @@ func (s *server) probe(ctx context.Context) error {
 
 const healthPath = "/health"
 
-// health checks whether the server is up. One without /health, behind a router for example, is known by its calls
+// health checks whether the server is up. One that has no /health, as where a router answers, is known by its calls
 // alone.
 func (s *server) health(ctx context.Context) error {
 	_, err := s.ask(ctx, http.MethodGet, healthPath, nil)
