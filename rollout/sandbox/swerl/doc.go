@@ -11,6 +11,7 @@
 //	files that git ignores                    do not survive the reset before evaluation
 //	an evaluation script                      may contain a line EOF, and have any length
 //	an agent's commits                        are part of the patch
+//	a patch without new lines                 is applied: files removed, renamed or made executable
 //
 // Replies have additional keys only if the request asked for them, and "verdict" if a command was killed for
 // its memory or its number of processes.
