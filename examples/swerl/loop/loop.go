@@ -93,20 +93,6 @@ func (s *settings) check(fs *flag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// environ returns the positive number in an environment variable, or other if it is
-// unset.
-func environ(name string, other int) (int, error) {
-	text := os.Getenv(name)
-	if text == "" {
-		return other, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("%s: expected a number above 0, found %q", name, text)
-	}
-	return n, nil
-}
-
 // task is a row of the data.
 type task struct {
 	group    int // index in the data

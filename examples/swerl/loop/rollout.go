@@ -55,9 +55,9 @@ type training struct {
 // Rollout makes n attempts at each task and writes their rows.
 func Rollout(ctx context.Context, args []string, out io.Writer) (err error) {
 	var c training
-	concurrent, err := environ("SWE_MAX_CONCURRENT", 128)
+	concurrent, err := strconv.Atoi(cmp.Or(os.Getenv("SWE_MAX_CONCURRENT"), "128"))
 	if err != nil {
-		return err
+		return fmt.Errorf("SWE_MAX_CONCURRENT: %w", err)
 	}
 	fs := flag.NewFlagSet("swerl rollout", flag.ContinueOnError)
 	c.flags(fs, flagNames{"out", "n", "max-new-tokens"}, 8, concurrent, 1)
