@@ -250,7 +250,7 @@ func (e *encoder) encode(text norm.Text) error {
 			first := len(e.ids)
 			e.ids = e.worker.AppendPiece(e.ids, p.Buf)
 			if e.wide {
-				e.ranges(p, first)
+				e.ranges(p, first, 0)
 			}
 			continue
 		}
@@ -301,18 +301,15 @@ func (e *encoder) split(text norm.Text) (err error) {
 func (e *encoder) scan(text *norm.Text) error {
 	t, n := e.t, len(text.Buf)
 	base, unchanged := text.Unchanged(0, n)
-	if e.wide && (len(t.trim) > 0 || !unchanged) {
-		first := len(e.ids)
-		e.ids, _ = e.worker.Append(e.ids, text.Buf, 0, n, t.splitter)
-		e.ranges(text, first)
-		return e.endSection()
-	}
 	for i := 0; i < n; {
 		to := i + sectionBytes
 		for e.wide && i < min(n, to) { // while the ids are in cache
 			first, at := len(e.ids), i
-			e.ids, i = e.worker.Append(e.ids, text.Buf, i, i+rangedBytes, t.splitter)
-			e.offsets = t.model.AppendRanges(e.offsets, e.ids[first:], text.Buf, at, base)
+			if e.ids, i = e.worker.Append(e.ids, text.Buf, i, i+rangedBytes, t.splitter); unchanged && len(t.trim) == 0 {
+				e.offsets = t.model.AppendRanges(e.offsets, e.ids[first:], text.Buf, at, base)
+			} else {
+				e.ranges(text, first, at)
+			}
 		}
 		e.ids, i = e.worker.Append(e.ids, text.Buf, i, to, t.splitter)
 		if err := e.endSection(); err != nil {
@@ -340,9 +337,8 @@ func (e *encoder) endSection() error {
 	return err
 }
 
-// ranges appends the offsets of the ids from first on, which cover text.
-func (e *encoder) ranges(text *norm.Text, first int) {
-	i := 0
+// ranges appends the offsets of the ids from first on, which cover text from byte i on.
+func (e *encoder) ranges(text *norm.Text, first, i int) {
 	for k := first; k < len(e.ids); k++ {
 		end := i + e.t.model.Width(e.ids[k])
 		a, b := text.Range(i, end)
