@@ -327,6 +327,30 @@ func TestCutTurnsOfCompletedRollouts(t *testing.T) {
 	}
 }
 
+// A call made again samples another reply, whose first tokens can be those of the reply before: each is trained once.
+func TestRepliesThatPart(t *testing.T) {
+	const first = `{"input_ids":[9,10,5,6,7],"loss_mask":[0,0,1,1,1],"group_id":"g","rollout_id":"a"}` + "\n"
+	for _, c := range []struct {
+		ids, mask string
+		twice     int
+	}{
+		{"[9,10,5,6,8]", "[0,0,1,1,1]", 0},
+		{"[9,10,5,6,8,4]", "[0,0,1,1,0,1]", 0}, // the reply before went on
+		{"[9,10,5,6,7,4]", "[0,0,1,1,1,1]", 0},
+		{"[9,10,5,6,7,8,4]", "[0,0,1,1,1,0,1]", 3},
+		{"[9,10,5,6,7]", "[0,0,1,1,1]", 3},
+	} {
+		r := run(t, "a.jsonl", []byte(first+`{"input_ids":`+c.ids+`,"loss_mask":`+c.mask+`,"group_id":"g","rollout_id":"a"}`), nil)
+		require.Equal(t, c.twice > 0, slices.Contains(found(r), "trained-twice"), c.ids)
+		if c.twice > 0 {
+			require.EqualValues(t, c.twice, group(t, r, "trained-twice").Tokens)
+		}
+	}
+	// An earlier reply that both rows train is a repetition all the same.
+	r := run(t, "a.jsonl", []byte(`{"input_ids":[9,5,4,6,7],"loss_mask":[0,1,0,1,1],"group_id":"g","rollout_id":"a"}`+"\n"+`{"input_ids":[9,5,4,6,8],"loss_mask":[0,1,0,1,1],"group_id":"g","rollout_id":"a"}`), nil)
+	require.EqualValues(t, 1, group(t, r, "trained-twice").Tokens)
+}
+
 // Rows that the schema's own reader refuses are reported, and still audited.
 func TestUnreadableRowsAreFindings(t *testing.T) {
 	var buf bytes.Buffer

@@ -36,11 +36,17 @@ func (a *auditor) endRollout() {
 	}
 }
 
-// trainedTwice finds tokens that two rows of a rollout both train after the same prefix.
+// trainedTwice finds tokens that two rows of a rollout both train after the same prefix. Replies
+// that part were sampled by two calls of that prefix, and their common beginning by both.
 func (a *auditor) trainedTwice(p, r *anyrows.Row) {
 	same := 0
 	for same < min(len(p.IDs), len(r.IDs)) && p.IDs[same] == r.IDs[same] {
 		same++
+	}
+	if p.Trained(same) || r.Trained(same) {
+		for same > 0 && p.Trained(same-1) && r.Trained(same-1) {
+			same--
+		}
 	}
 	if first, n := count(same, func(t int) bool { return p.Trained(t) && r.Trained(t) }); n > 0 {
 		a.report(r, "trained-twice", col.LossMask, first, n, "%d tokens are trained after the same context in row %d too", n, p.Index)

@@ -52,7 +52,7 @@ func rules() []rule {
 		{"advantage-not-finite", Error, "advantages are not finite", "the loss becomes NaN", "exclude the rollout from the group's statistics", false},
 		{"advantage-sign", Error, "advantages are against the rewards of their group", "the policy is pushed towards the worst rollouts", "subtract the group's centre from the reward, not the reward from the centre", false},
 		{"torn-rollout", Error, "a rollout lacks some of its rows, or has one twice", "weights, means over rollouts and the row that ends it count tokens that are not there", "filter whole rollouts, or convert again", false},
-		{"trained-twice", Error, "rows of one rollout train the same token in the same context", "the shared part counts several times", "mask it in all rows but one", false},
+		{"trained-twice", Error, "rows of one rollout train the same reply in the same context", "the shared part counts several times", "mask it in all rows but one", false},
 		{"duplicate-row", Warn, "rows are equal", "they count twice", "write each row once", false},
 		{"group-split", Error, "rows of a group or rollout are not together", "trainers that group by position compute baselines over the wrong rows", "sort rows by group and rollout", false},
 		{"schema", Error, "the file breaks a rule of its own schema", "loaders rely on it", "write the file with this module's writer", false},
