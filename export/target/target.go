@@ -25,9 +25,6 @@ type Options struct {
 	// and rollouts with more rows than the trainer accepts. Dropped counts them. Otherwise a
 	// trainer that needs equal groups refuses them.
 	LeaveIncomplete bool
-	// DefaultVersion is the policy version of trained tokens in rows without versions, for
-	// trainers that need one. If nil, such rows are refused.
-	DefaultVersion *int32
 	// MeanOverRollouts makes the loss a mean over rollouts instead of the trainer's own unit,
 	// with weights N_trained / (rollouts × rollout_mask_sum). It returns the counts of the
 	// optimizer step that a group belongs to. nil keeps the trainer's unit.
@@ -62,9 +59,6 @@ func (o Options) validate() error {
 	}
 	if o.LeaveIncomplete && o.GroupSize == 0 {
 		bad("GroupSize", "found 0, expected a number of rollouts: groups of others are to be left out")
-	}
-	if v := o.DefaultVersion; v != nil && *v < 0 {
-		bad("DefaultVersion", "found %d, expected 0 or more, nil for none", *v)
 	}
 	if o.PadMultiple < 0 {
 		bad("PadMultiple", "found %d, expected 0 (none) or more", o.PadMultiple)
@@ -302,8 +296,8 @@ func (t *Target) Adapt(s *rollout.Sample, lens []int32) error {
 			return err
 		}
 	}
-	if err := t.fillVersions(s); err != nil {
-		return err
+	if t.versions && s.Version == nil {
+		return t.refuse(s, col.Versions, "say which policy sampled the batch (turnpack.Pipeline.PolicyVersion, convert --policy-version)", "its loader reads policy versions and the row has none")
 	}
 	if err := t.fillWeights(s); err != nil {
 		return err
@@ -366,24 +360,6 @@ func assumed(s *rollout.Sample) bool {
 		Turnpack struct{ Temperature string } `json:"turnpack"`
 	}
 	return json.Unmarshal(s.Metadata, &m) == nil && m.Turnpack.Temperature == "assumed"
-}
-
-func (t *Target) fillVersions(s *rollout.Sample) error {
-	if !t.versions || s.Version != nil {
-		return nil
-	}
-	if t.opts.DefaultVersion == nil {
-		return t.refuse(s, col.Versions, "set DefaultVersion (convert --policy-version) to the version of the policy that sampled the batch", "its loader reads policy versions and the row has none")
-	}
-	v := make([]int32, s.Len())
-	for i, w := range s.Weight {
-		v[i] = -1
-		if w > 0 {
-			v[i] = *t.opts.DefaultVersion
-		}
-	}
-	s.Version = v
-	return nil
 }
 
 // fillWeights puts the loss weights into the form that the trainer reads.

@@ -25,6 +25,7 @@ func row(group, id string, index, sample int, runs ...int) rollout.Sample {
 			s.IDs = append(s.IDs, int32(10+len(s.IDs)))
 			s.Weight = append(s.Weight, w)
 			s.Logprob = append(s.Logprob, -0.5*w)
+			s.Version = append(s.Version, int32(5*w)-1)
 		}
 	}
 	return s
@@ -71,7 +72,6 @@ func TestRemedyForWeights(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	var v int32 = 4
 	for _, c := range []struct {
 		target string
 		opts   target.Options
@@ -107,11 +107,11 @@ func TestRefusals(t *testing.T) {
 		{"trl-async", target.Options{RawLogprobs: true}, func(r []rollout.Sample) { setTemperature(r, 0.5) }, col.Logprobs},
 		{"trl-async", target.Options{RawLogprobs: true}, func(r []rollout.Sample) { setTemperature(r, 1) }, ""},
 		{"megatron", target.Options{RawLogprobs: true}, func(r []rollout.Sample) { setTemperature(r, 0.5) }, ""},
-		{"areal", target.Options{}, nil, col.Versions},
-		{"areal", target.Options{DefaultVersion: &v}, nil, ""},
+		{"areal", target.Options{}, func(r []rollout.Sample) { r[0].Version = nil }, col.Versions},
+		{"areal", target.Options{}, nil, ""},
 		{"nemo-rl", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, ""},
 		{"trl", target.Options{GroupSize: 2, LeaveIncomplete: true}, func(r []rollout.Sample) { r[0].Logprob = nil }, ""},
-		{"areal", target.Options{DefaultVersion: new(int32)}, func(r []rollout.Sample) { r[0].Logprob = nil }, ""},
+		{"areal", target.Options{}, func(r []rollout.Sample) { r[0].Logprob = nil }, ""},
 		{"megatron", target.Options{}, func(r []rollout.Sample) { r[0].Logprob, r[0].Advantage = nil, nil }, ""},
 		{"megatron", target.Options{}, func(r []rollout.Sample) { r[0].Weight = []float32{0, 0, 0, .5, .5} }, col.Weights},
 		{"megatron", target.Options{PadMultiple: 4, EOS: 2}, func(r []rollout.Sample) { r[0].IDs = []int32{5, 6, 7, 2, 2} }, col.LossMask},
@@ -246,8 +246,7 @@ func TestStatusesAndReasons(t *testing.T) {
 	aborted := group()
 	aborted[0].Status = rollout.StatusAborted
 	for name, want := range map[string]int{"verl": 2, "areal": 2, "slime": 3} {
-		var v int32
-		tg, err = target.New(name, target.Options{DefaultVersion: &v})
+		tg, err = target.New(name, target.Options{})
 		require.NoError(t, err)
 		got, err = tg.Group(aborted)
 		require.NoError(t, err)
@@ -278,8 +277,6 @@ func TestEqualGroups(t *testing.T) {
 func TestMeanOverRollouts(t *testing.T) {
 	opts := target.Options{MeanOverRollouts: func(string) target.Totals { return target.Totals{Trained: 7, Rollouts: 2} }}
 	for _, name := range target.Names() {
-		var v int32
-		opts.DefaultVersion = &v
 		tg, err := target.New(name, opts)
 		if name == "megatron" || name == "openclaw" {
 			require.ErrorContains(t, err, "whole numbers")
@@ -370,10 +367,8 @@ func TestATargetIsMadeWithNewAndLeavesItsInputAlone(t *testing.T) {
 	var zero target.Target
 	_, err := zero.Group(group())
 	require.ErrorContains(t, err, "target.Target")
-	_, err = target.New("areal", target.Options{DefaultVersion: new(int32(-1))})
-	require.ErrorContains(t, err, "DefaultVersion")
 	for _, name := range target.Names() {
-		tg, err := target.New(name, target.Options{DefaultVersion: new(int32(1)), EOS: 2})
+		tg, err := target.New(name, target.Options{EOS: 2})
 		require.NoError(t, err)
 		in, want := group(), group()
 		_, _ = tg.Group(in)
