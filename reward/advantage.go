@@ -157,15 +157,11 @@ type Report struct {
 	Constant   int            // groups whose spread is within the tolerance, without singletons
 	Excluded   map[string]int // rollouts by reason of exclusion
 	Dropped    map[string]int // rollouts by reason of dropping
-	Zero       int            // rollouts kept with advantage 0
 }
 
 func (r *Report) count(a Advantage) {
-	switch {
-	case a.Dropped != "":
+	if a.Dropped != "" {
 		increment(&r.Dropped, a.Dropped)
-	case a.Value == 0:
-		r.Zero++
 	}
 }
 

@@ -64,7 +64,7 @@ func TestDefaultsOnGroupsThatCannotBeCompared(t *testing.T) {
 	require.Equal(t, Advantage{Dropped: "excluded: aborted"}, got[4][2])
 	require.InDelta(t, 0.5/(math.Sqrt(0.5)+1e-6), got[4][0].Value, 1e-15, "the excluded rollout left the statistics")
 	require.Equal(t, Report{
-		Groups: 4, Rollouts: 32, Used: 31, Singletons: 1, Constant: 2, Zero: 29,
+		Groups: 4, Rollouts: 32, Used: 31, Singletons: 1, Constant: 2,
 		Excluded: map[string]int{"aborted": 1}, Dropped: map[string]int{"excluded: aborted": 1},
 	}, report)
 }

@@ -249,7 +249,7 @@ func (s *Statistics) aboutCenter(m *stats.Moments) float64 {
 	return max(ss, 0)
 }
 
-// Report returns the counts of the batch's rewards. Only Advantages counts Dropped and Zero.
+// Report returns the counts of the batch's rewards. Only Advantages counts Dropped.
 func (s *Statistics) Report() Report { return s.report }
 
 // Advantage returns the advantage of a rollout of group, given with the same reward as in the first
