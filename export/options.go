@@ -2,12 +2,13 @@ package export
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/col"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -135,31 +136,24 @@ const (
 
 // Validate returns all faults of o, joined.
 func (o Options) Validate() error {
-	var faults []error
-	bad := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + field}, format, args...))
-	}
-	if o.ZstdLevel < -1 || o.ZstdLevel > 22 {
-		bad("ZstdLevel", "found %d, expected -1 (none), 0 (default) or 1 to 22", o.ZstdLevel)
-	}
-	for name, v := range map[string]int{"GroupSeq": o.GroupSeq, "GroupRows": o.GroupRows} {
-		if v < 0 {
-			bad(name, "found %d, expected 0 (default) or more", v)
-		}
-	}
+	f := faults.List{Of: "Options."}
 	if !slices.Contains([]string{"", parquet, arrowFile, arrowStream}, o.Format) {
-		bad("Format", "found %q, expected parquet, arrow or arrow-stream", o.Format)
+		f.Add("Format", "found %q, expected parquet, arrow or arrow-stream", o.Format)
+	}
+	f.Count("GroupRows", o.GroupRows)
+	f.Count("GroupSeq", o.GroupSeq)
+	for _, k := range slices.Sorted(maps.Keys(o.Metadata)) {
+		if strings.HasPrefix(k, reservedPrefix) {
+			f.Add("Metadata", "key %q is reserved", k)
+		}
 	}
 	if o.UnknownStatus > rollout.StatusFailed {
-		bad("UnknownStatus", "found %v, expected a status", o.UnknownStatus)
+		f.Add("UnknownStatus", "found %v, expected a status", o.UnknownStatus)
 	}
-	for k := range o.Metadata {
-		if strings.HasPrefix(k, reservedPrefix) {
-			bad("Metadata", "key %q is reserved", k)
-		}
+	if o.ZstdLevel < -1 || o.ZstdLevel > 22 {
+		f.Add("ZstdLevel", "found %d, expected -1 (none), 0 (default) or 1 to 22", o.ZstdLevel)
 	}
-	slices.SortFunc(faults, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(faults...)
+	return f.Err()
 }
 
 // InUse returns the names of the optional columns of a file with the columns c, separated by

@@ -1,8 +1,7 @@
 package lossmask
 
 import (
-	"errors"
-
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -37,19 +36,14 @@ type Policy struct {
 
 // Validate returns all faults of p, joined.
 func (p Policy) Validate() error {
-	var errs []error
-	fault := func(field, format string, args ...any) {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "lossmask.Policy." + field}, format, args...))
-	}
-	if p.MaxTokens < 0 {
-		fault("MaxTokens", "limit %d is negative", p.MaxTokens)
-	}
+	f := faults.List{Of: "lossmask.Policy."}
+	f.Count("MaxTokens", p.MaxTokens)
 	for _, st := range p.MaskStatus {
 		if st > rollout.StatusFailed {
-			fault("MaskStatus", "%d is no status", st)
+			f.Add("MaskStatus", "%d is no status", st)
 		}
 	}
-	return errors.Join(errs...)
+	return f.Err()
 }
 
 // RowReason returns why p masks a whole row of n tokens of a rollout that ended with status st:

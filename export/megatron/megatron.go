@@ -13,6 +13,7 @@ import (
 	"github.com/turnpack/turnpack/export/internal/pq"
 	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/internal/col"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -38,25 +39,20 @@ type Options struct {
 
 // Validate returns all faults of o, joined.
 func (o Options) Validate() error {
-	var faults []error
-	bad := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "megatron.Options." + field}, format, args...))
-	}
+	f := faults.List{Of: "megatron.Options."}
 	if o.PackSize < 1 {
-		bad("PackSize", "found %d, expected at least 1", o.PackSize)
+		f.Add("PackSize", "found %d, expected at least 1", o.PackSize)
 	}
-	if o.PadMultiple < 0 {
-		bad("PadMultiple", "found %d, expected 0 (none) or more", o.PadMultiple)
-	}
+	f.Count("PadMultiple", o.PadMultiple)
 	if m := o.multiple(); o.PackSize%m != 0 {
-		bad("PackSize", "%d is no multiple of PadMultiple %d, so the tail of a pack would be misaligned", o.PackSize, m)
+		f.Add("PackSize", "%d is no multiple of PadMultiple %d, so the tail of a pack would be misaligned", o.PackSize, m)
 	} else if m > 1 && o.PackSize%lcm(16, m) != 0 {
-		bad("PackSize", "%d is no multiple of %d = lcm(16, PadMultiple): the reader rounds the tail to 16", o.PackSize, lcm(16, m))
+		f.Add("PackSize", "%d is no multiple of %d = lcm(16, PadMultiple): the reader rounds the tail to 16", o.PackSize, lcm(16, m))
 	}
 	if o.EOS < 0 {
-		bad("EOS", "token id %d is negative", o.EOS)
+		f.Add("EOS", "token id %d is negative", o.EOS)
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }
 
 func (o *Options) multiple() int { return max(1, o.PadMultiple) }

@@ -14,6 +14,7 @@ import (
 	"github.com/turnpack/turnpack/export/internal/pack"
 	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/internal/col"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -30,20 +31,15 @@ type Options struct {
 
 // Validate returns all faults of o, joined.
 func (o Options) Validate() error {
-	var faults []error
-	bad := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "primerl.Options." + field}, format, args...))
-	}
+	f := faults.List{Of: "primerl.Options."}
 	if o.SeqLen < 1 {
-		bad("SeqLen", "found %d, expected at least 1", o.SeqLen)
+		f.Add("SeqLen", "found %d, expected at least 1", o.SeqLen)
 	}
-	if o.Ranks < 0 {
-		bad("Ranks", "found %d, expected 0 (one) or more", o.Ranks)
-	}
+	f.Count("Ranks", o.Ranks)
 	if o.PadMultiple < 0 || o.PadMultiple > 1 && o.SeqLen%o.PadMultiple != 0 {
-		bad("PadMultiple", "found %d, expected a divisor of SeqLen %d", o.PadMultiple, o.SeqLen)
+		f.Add("PadMultiple", "found %d, expected a divisor of SeqLen %d", o.PadMultiple, o.SeqLen)
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }
 
 const (

@@ -3,12 +3,12 @@ package shard
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/col"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -55,16 +55,17 @@ type Maker struct {
 
 // validate returns all faults of o, joined.
 func (o Options) validate() error {
-	faults := []error{o.Export.Validate()}
-	for name, v := range map[string]int64{"RowsPerShard": int64(o.RowsPerShard), "BytesPerShard": o.BytesPerShard, "GroupsPerShard": int64(o.GroupsPerShard)} {
-		if v < 0 {
-			faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options." + name}, "found %d, expected 0 (no limit) or more", v))
-		}
+	f := faults.List{Of: "Options."}
+	f.Join(o.Export.Validate())
+	f.Count("RowsPerShard", o.RowsPerShard)
+	if o.BytesPerShard < 0 {
+		f.Add("BytesPerShard", "found %d, expected 0 or more", o.BytesPerShard)
 	}
+	f.Count("GroupsPerShard", o.GroupsPerShard)
 	if m := o.Maker; m != nil && (m.Names == nil || m.Write == nil || len(m.Names(0)) == 0) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Maker"}, "expected Write, and Names that give at least one file"))
+		f.Add("Maker", "expected Write, and Names that give at least one file")
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }
 
 const defaultBytes = 1 << 30

@@ -3,13 +3,13 @@ package target
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/internal/col"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -47,23 +47,14 @@ type Totals struct {
 
 // validate returns all faults of o, joined.
 func (o Options) validate() error {
-	var faults []error
-	bad := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "target.Options." + field}, format, args...))
-	}
-	if o.MaxTokens < 0 {
-		bad("MaxTokens", "found %d, expected 0 (no limit) or more", o.MaxTokens)
-	}
-	if o.GroupSize < 0 {
-		bad("GroupSize", "found %d, expected 0 (as the first group) or more", o.GroupSize)
-	}
+	f := faults.List{Of: "target.Options."}
+	f.Count("MaxTokens", o.MaxTokens)
+	f.Count("GroupSize", o.GroupSize)
 	if o.LeaveIncomplete && o.GroupSize == 0 {
-		bad("GroupSize", "found 0, expected a number of rollouts: groups of others are to be left out")
+		f.Add("GroupSize", "found 0, expected a number of rollouts: groups of others are to be left out")
 	}
-	if o.PadMultiple < 0 {
-		bad("PadMultiple", "found %d, expected 0 (none) or more", o.PadMultiple)
-	}
-	return errors.Join(faults...)
+	f.Count("PadMultiple", o.PadMultiple)
+	return f.Err()
 }
 
 // Names returns the names of all targets.
