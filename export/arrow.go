@@ -3,7 +3,6 @@ package export
 import (
 	"bytes"
 	"encoding/base64"
-	"fmt"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
@@ -62,7 +61,7 @@ func arrowSchemaBytes(cols []column, kv []pqread.KV) (string, error) {
 	var buf bytes.Buffer
 	w := ipc.NewWriter(&buf, ipc.WithSchema(arrowSchema(cols, kv)))
 	if err := w.Close(); err != nil {
-		return "", rollout.Errorf(rollout.KindInternal, rollout.Where{}, "%s", fmt.Sprintf("serialise the schema: %v", err))
+		return "", rollout.Errorf(rollout.KindInternal, rollout.Where{}, "serialise the schema: %v", err)
 	}
 	return base64.StdEncoding.EncodeToString(bytes.TrimSuffix(buf.Bytes(), []byte(arrowfile.EndOfStream))), nil
 }

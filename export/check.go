@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -18,19 +19,15 @@ func refuse(s *rollout.Sample, column, rule string, token int, fix, format strin
 	if token >= 0 {
 		where.Token = rollout.At(token)
 	}
-	e := rollout.Errorf(rollout.KindInput, where, "row %q: %s [%s]", s.ID, fmt.Sprintf(format, args...), numbered(rule)).WithFix("%s", fix)
-	e.Err = &RefusedError{Sample: s.ID, Column: column, Rule: rule}
+	id := cmp.Or(s.ID, rollout.SampleID(s.Rollout, s.SampleIndex))
+	e := rollout.Errorf(rollout.KindInput, where, "row %q: %s [%s]", id, fmt.Sprintf(format, args...), numbered(rule)).WithFix("%s", fix)
+	e.Err = &RefusedError{Sample: id, Column: column, Rule: rule}
 	return e
 }
 
 // Refuse returns the error for a row that breaks a rule, for packages built on this one. The
 // error names the row, the column and the rule; fix says what to do.
 func Refuse(s *rollout.Sample, column, rule, fix, format string, args ...any) error {
-	if s.ID == "" {
-		c := *s
-		c.ID = rollout.SampleID(s.Rollout, s.SampleIndex)
-		s = &c
-	}
 	return refuse(s, column, rule, -1, fix, format, args...)
 }
 

@@ -151,9 +151,7 @@ func Verify(dir string) error {
 	}
 	var faults []error
 	for _, s := range m.Shards {
-		if err := s.verify(dir); err != nil {
-			faults = append(faults, err)
-		}
+		faults = append(faults, s.verify(dir))
 	}
 	return errors.Join(faults...)
 }
