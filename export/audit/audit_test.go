@@ -351,6 +351,23 @@ func TestRepliesThatPart(t *testing.T) {
 	require.EqualValues(t, 1, group(t, r, "trained-twice").Tokens)
 }
 
+// The steps of rows tell a reply that was sampled again from one that is written twice.
+func TestTheSameReplyOfAnotherStep(t *testing.T) {
+	for second, want := range []bool{true, false} {
+		rows := []rollout.Sample{sample("a", 0, 4, 5), sample("a", 0, 4, 5)}
+		rows[0].FirstStep, rows[0].LastStep = 0, 0
+		rows[1].FirstStep, rows[1].LastStep = second, 1
+		var buf bytes.Buffer
+		w, err := export.NewWriter(&buf, export.Options{})
+		require.NoError(t, err)
+		for _, s := range rollout.FinishRows(rows) {
+			require.NoError(t, w.Write(s))
+		}
+		require.NoError(t, w.Close())
+		require.Equal(t, want, slices.Contains(found(run(t, "a.parquet", buf.Bytes(), nil)), "trained-twice"))
+	}
+}
+
 // Rows that the schema's own reader refuses are reported, and still audited.
 func TestUnreadableRowsAreFindings(t *testing.T) {
 	var buf bytes.Buffer

@@ -37,8 +37,13 @@ func (a *auditor) endRollout() {
 }
 
 // trainedTwice finds tokens that two rows of a rollout both train after the same prefix. Replies
-// that part were sampled by two calls of that prefix, and their common beginning by both.
+// that part were sampled by two calls of that prefix, and their common beginning by both; so were
+// replies of steps apart, where the rows say of which steps they are.
 func (a *auditor) trainedTwice(p, r *anyrows.Row) {
+	if p.Sample != nil && r.Sample != nil && p.Sample.FirstStep >= 0 && r.Sample.FirstStep >= 0 &&
+		(p.Sample.LastStep < r.Sample.FirstStep || r.Sample.LastStep < p.Sample.FirstStep) {
+		return
+	}
 	same := 0
 	for same < min(len(p.IDs), len(r.IDs)) && p.IDs[same] == r.IDs[same] {
 		same++
