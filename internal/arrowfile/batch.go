@@ -25,12 +25,17 @@ type batch struct {
 	most                   int64 // greatest number of rows or values
 }
 
-func newBatch(t table, body []byte, fileSize int64, unpack *decompressor) (*batch, error) {
+// batch returns the batch in the body of m, which t describes.
+func (f *File) batch(m *message, t table) (*batch, error) {
+	body, err := f.read(m.body, m.size)
+	if err != nil {
+		return nil, err
+	}
 	compression := t.table(3)
 	b := &batch{rows: int(t.number(0, 8)), body: body, nodes: t.vector(1, 16), buffers: t.vector(2, 16), extras: t.vector(4, 8),
-		packed: compression.at != 0, codec: codec(compression.number(0, 1)), unpack: unpack, left: pqread.MostBytes(fileSize), most: pqread.MostValues(fileSize)}
+		packed: compression.at != 0, codec: codec(compression.number(0, 1)), unpack: &f.unpack, left: pqread.MostBytes(f.size), most: pqread.MostValues(f.size)}
 	if b.rows < 0 || int64(b.rows) > b.most {
-		return nil, fmt.Errorf("a record batch of %d rows, at most %d are read from a file of %d bytes", b.rows, b.most, fileSize)
+		return nil, fmt.Errorf("a record batch of %d rows, at most %d are read from a file of %d bytes", b.rows, b.most, f.size)
 	}
 	return b, t.err
 }

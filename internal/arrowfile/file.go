@@ -196,11 +196,7 @@ func (f *File) Next(names []string) (chunks []*pqread.Chunk, rows int, err error
 	if err != nil {
 		return nil, 0, err
 	}
-	body, err := f.read(m.body, m.size)
-	if err != nil {
-		return nil, 0, err
-	}
-	b, err := newBatch(m.head, body, f.size, &f.unpack)
+	b, err := f.batch(m, m.head)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -85,11 +85,7 @@ func (r *Rows) dictionary(m *message) error {
 	if m.head.err != nil || d == nil {
 		return fmt.Errorf("dictionary %d is of no column", id)
 	}
-	body, err := r.f.read(m.body, m.size)
-	if err != nil {
-		return err
-	}
-	b, err := newBatch(m.head.table(1), body, r.f.size, &r.f.unpack)
+	b, err := r.f.batch(m, m.head.table(1))
 	if err != nil {
 		return err
 	}
@@ -145,11 +141,7 @@ func (r *Rows) load() error {
 	if err != nil {
 		return err
 	}
-	body, err := r.f.read(m.body, m.size)
-	if err != nil {
-		return err
-	}
-	b, err := newBatch(m.head, body, r.f.size, &r.f.unpack)
+	b, err := r.f.batch(m, m.head)
 	if err != nil {
 		return err
 	}
