@@ -37,7 +37,9 @@ type Policy struct {
 // Validate returns all faults of p, joined.
 func (p Policy) Validate() error {
 	f := faults.List{Of: "lossmask.Policy."}
-	f.Count("MaxTokens", p.MaxTokens)
+	if p.MaxTokens < 0 {
+		f.Add("MaxTokens", "limit %d is negative", p.MaxTokens)
+	}
 	for _, st := range p.MaskStatus {
 		if st > rollout.StatusFailed {
 			f.Add("MaskStatus", "%d is no status", st)
