@@ -5,13 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/turnpack/turnpack/ctxwindow"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/filter"
@@ -61,27 +61,20 @@ type Setting struct {
 
 // Validate returns all faults of r, joined.
 func (r Recipe) Validate() error {
-	var errs []error
-	fault := func(field, format string, args ...any) {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Recipe." + field}, format, args...))
-	}
-	if err := (tokenize.Options{Mode: r.Mode}).Validate(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := ctxwindow.Parse(r.Window); err != nil {
-		errs = append(errs, err)
-	}
+	f := faults.List{Of: "Recipe."}
+	_, err := ctxwindow.Parse(r.Window)
+	f.Join(tokenize.Options{Mode: r.Mode}.Validate(), err)
 	if r.MaxTokens < 0 {
-		fault("MaxTokens", "found %d, expected 0 (no limit) or more", r.MaxTokens)
+		f.Add("MaxTokens", "found %d, expected 0 (no limit) or more", r.MaxTokens)
 	}
 	if _, ok := weights.Preset(r.Loss); !ok && r.Loss != "" {
-		fault("Loss", "no aggregation is named %q", r.Loss)
+		f.Add("Loss", "no aggregation is named %q", r.Loss)
 	}
 	if r.Tokens != nil {
-		errs = append(errs, r.Tokens.Validate())
+		f.Join(r.Tokens.Validate())
 	}
-	errs = append(errs, r.Scale.Validate(), r.Estimator.Validate(), r.Detector.Validate(), r.Shaping.Validate())
-	return errors.Join(errs...)
+	f.Join(r.Scale.Validate(), r.Estimator.Validate(), r.Detector.Validate(), r.Shaping.Validate())
+	return f.Err()
 }
 
 // Settings returns all facts of r that rows depend on, in a fixed order, each as the flag that

@@ -3,11 +3,9 @@ package tokenize
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
-	"slices"
-	"strings"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/internal/render"
 	"github.com/turnpack/turnpack/tokenize/lineage"
@@ -99,33 +97,22 @@ func (o Options) named() Options {
 
 // Validate returns all faults of o, joined.
 func (o Options) Validate() error {
-	var errs []error
-	fault := func(field, format string, args ...any) {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "tokenize.Options." + field}, format, args...))
-	}
-	for _, f := range []struct {
-		field, found string
-		words        []string
-	}{
-		{"Mode", string(o.Mode), []string{string(Merged), string(PerStep), string(Whole)}},
-		{"Specials", o.Specials, []string{"guard", specialsParity}},
-		{"Edges", o.Edges, []string{"sampled", edgesDocument}},
-		{"PromptsBy", o.PromptsBy, []string{"record", "vllm", "sglang", "transformers"}},
-	} {
-		if f.found != "" && !slices.Contains(f.words, f.found) {
-			fault(f.field, "found %q, expected one of %s", f.found, strings.Join(f.words, ", "))
-		}
-	}
+	f := faults.List{Of: "tokenize.Options."}
+	faults.Word(&f, "Mode", o.Mode, Merged, PerStep, Whole)
+	faults.Word(&f, "Specials", o.Specials, "guard", specialsParity)
+	faults.Word(&f, "Edges", o.Edges, "sampled", edgesDocument)
+	faults.Word(&f, "PromptsBy", o.PromptsBy, "record", "vllm", "sglang", "transformers")
 	if o.Edges == edgesDocument && o.Mode != PerStep && o.Mode != Whole {
-		fault("Edges", "found %q, which lets tokens cross turns, and merged rows cannot hold such tokens: use PerStep or Whole", o.Edges)
+		f.Add("Edges", "found %q, which lets tokens cross turns, and merged rows cannot hold such tokens: use PerStep or Whole", o.Edges)
 	}
 	for k, v := range o.Kwargs {
 		if !json.Valid(v) {
-			fault("Kwargs", "%q is not a JSON value: %.40s", k, v)
+			f.Add("Kwargs", "%q is not a JSON value: %.40s", k, v)
 		}
 	}
 	if o.Drift.Text == nil {
 		o.Drift.Text = func(rollout.TokenID) string { return "" }
 	}
-	return errors.Join(append(errs, o.Drift.Validate())...)
+	f.Join(o.Drift.Validate())
+	return f.Err()
 }

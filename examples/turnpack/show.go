@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,7 +10,7 @@ import (
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/show"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
-	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/internal/faults"
 )
 
 type showCmd struct {
@@ -28,20 +27,17 @@ type showCmd struct {
 
 // Faults reports flags that are out of range or do nothing.
 func (c *showCmd) Faults() error {
-	var errs []error
-	bad := func(flag, format string, args ...any) {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, format, args...))
-	}
+	var f faults.List
 	if c.Token < -1 { // -1, the default, asks for the row
-		bad("--token", "expected 0 or more, found %d", c.Token)
+		f.Add("--token", "expected 0 or more, found %d", c.Token)
 	}
 	if c.Width < 0 {
-		bad("--width", "expected 0 (that of the terminal) or more, found %d", c.Width)
+		f.Add("--width", "expected 0 (that of the terminal) or more, found %d", c.Width)
 	}
 	if c.Token == -1 && len(c.In) > 0 {
-		bad("--in", "does nothing without --token")
+		f.Add("--in", "does nothing without --token")
 	}
-	return errors.Join(errs...)
+	return f.Err()
 }
 
 // Run prints one row, or one token of it.

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/internal/atomic"
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward/pivot"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -46,19 +46,16 @@ func (c *Cmd) scorer() scorer {
 
 // Faults reports flags that are invalid or contradict each other.
 func (c *Cmd) Faults() error {
-	var errs []error
-	bad := func(flag, format string, args ...any) {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: flag}, format, args...))
-	}
+	var f faults.List
 	switch swe := c.Server == "swe_pivot"; {
 	case !(c.Words >= 0 && c.Words <= 0.5):
-		bad("--words", "expected 0 to 0.5, found %v", c.Words)
+		f.Add("--words", "expected 0 to 0.5, found %v", c.Words)
 	case swe && c.Words != 0:
-		bad("--words", "does nothing with --server swe_pivot")
+		f.Add("--words", "does nothing with --server swe_pivot")
 	case !swe && c.Mode != "binary":
-		bad("--mode", "does nothing with --server argument_comparison")
+		f.Add("--mode", "does nothing with --server argument_comparison")
 	}
-	return errors.Join(errs...)
+	return f.Err()
 }
 
 // Run scores all lines and writes them.
