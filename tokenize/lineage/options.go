@@ -2,9 +2,9 @@ package lineage
 
 import (
 	"cmp"
-	"errors"
 	"math"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -72,28 +72,25 @@ type Options struct {
 
 // Validate returns every fault, joined, each of kind input and located by field.
 func (o Options) Validate() error {
-	var faults []error
-	fault := func(field, format string, args ...any) {
-		faults = append(faults, rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, format, args...))
-	}
+	var f faults.List
 	switch o.Drift {
 	case "", driftFork, driftSplice, driftRealign, driftAuto, driftRefuse:
 	default:
-		fault("Drift", "found %q, expected one of fork, splice, realign, auto, refuse", o.Drift)
+		f.Add("Drift", "found %q, expected one of fork, splice, realign, auto, refuse", o.Drift)
 	}
 	if math.IsNaN(o.MaxDropFrac) || o.MaxDropFrac > 1 {
-		fault("MaxDropFrac", "is %v, want a share of at most 1", o.MaxDropFrac)
+		f.Add("MaxDropFrac", "is %v, want a share of at most 1", o.MaxDropFrac)
 	}
 	if math.IsNaN(o.MaxStopLossShare) || o.MaxStopLossShare > 1 {
-		fault("MaxStopLossShare", "is %v, want a share of at most 1", o.MaxStopLossShare)
+		f.Add("MaxStopLossShare", "is %v, want a share of at most 1", o.MaxStopLossShare)
 	}
 	if o.MaxRowTokens < 0 {
-		fault("MaxRowTokens", "is %d, want 0 (no limit) or more", o.MaxRowTokens)
+		f.Add("MaxRowTokens", "is %d, want 0 (no limit) or more", o.MaxRowTokens)
 	}
 	if o.splices() && o.Text == nil {
-		fault("Text", "policy %s compares texts but Text is nil", o.Drift)
+		f.Add("Text", "policy %s compares texts but Text is nil", o.Drift)
 	}
-	return errors.Join(faults...)
+	return f.Err()
 }
 
 func (o Options) splices() bool  { return o.Drift == driftSplice || o.Drift == driftAuto }

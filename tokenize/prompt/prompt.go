@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
@@ -54,16 +54,16 @@ const (
 
 // validate returns all faults of o, joined.
 func (o Options) validate() error {
-	errs := []error{o.Encode.Validate()}
+	f := faults.List{Of: "prompt.Options."}
+	f.Join(o.Encode.Validate())
 	if o.Keep != keepNone && o.Keep != keepSpelling && o.Keep != keepAll {
-		errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "prompt.Options.Keep"}, "is %q, expected nothing, spelling or all", o.Keep))
+		f.Add("Keep", "is %q, expected nothing, spelling or all", o.Keep)
 	}
-	for field, n := range map[string]int{"MaxCheckpoints": o.MaxCheckpoints, "MaxTokens": o.MaxTokens, "MaxSessions": o.MaxSessions, "MaxSessionTokens": o.MaxSessionTokens} {
-		if n < 0 {
-			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "prompt.Options." + field}, "is %d, expected 0 for the default or more", n))
-		}
-	}
-	return errors.Join(errs...)
+	f.Count("MaxCheckpoints", o.MaxCheckpoints)
+	f.Count("MaxTokens", o.MaxTokens)
+	f.Count("MaxSessions", o.MaxSessions)
+	f.Count("MaxSessionTokens", o.MaxSessionTokens)
+	return f.Err()
 }
 
 // writer makes prompts for one model. It is safe for concurrent use.
