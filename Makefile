@@ -68,14 +68,13 @@ analyse: ## the checks of staticcheck, pinned by internal/devtools, and of go ve
 	@$(READER) bin/analyse $(ALL)
 
 NOTICES := internal/devtools/notices.go
-CRATES := internal/devtools/crates.go
 notices: ## write the licences of what the command is made of, after a change of go.mod
 	@$(GO) run $(NOTICES) $(TURNPACK) $(TURNPACK)/THIRD_PARTY_NOTICES
-	@$(GO) run $(CRATES) internal/libtokenizers/Cargo.lock tokenize/hf/THIRD_PARTY_NOTICES
+	@$(GO) run $(NOTICES) internal/libtokenizers/Cargo.lock tokenize/hf/THIRD_PARTY_NOTICES
 
 notices-current: ## fail if they are of other modules
 	@$(GO) run $(NOTICES) -check $(TURNPACK) $(TURNPACK)/THIRD_PARTY_NOTICES
-	@$(GO) run $(CRATES) -check internal/libtokenizers/Cargo.lock tokenize/hf/THIRD_PARTY_NOTICES
+	@$(GO) run $(NOTICES) -check internal/libtokenizers/Cargo.lock tokenize/hf/THIRD_PARTY_NOTICES
 
 tidy: ## go mod tidy for each module of go.work (needs the module proxy)
 	@sh internal/devtools/tidy.sh
