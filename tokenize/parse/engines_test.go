@@ -99,6 +99,7 @@ func TestEngines(t *testing.T) {
 			assert.True(t, strings.Contains(string(page), "**"+e.why+"**"), "docs/parsers.md does not explain %q", e.why)
 		}
 	}
+	require.NoError(t, lines.Err())
 	for _, family := range slices.Sorted(maps.Keys(counts)) {
 		n := counts[family]
 		row := fmt.Sprintf("| `%s` | %d | %d of %d | %d of %d |", family, n.cases, n.vllm, n.ofVLLM, n.sglang, n.ofSGLang)

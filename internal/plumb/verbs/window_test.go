@@ -41,6 +41,7 @@ func TestWindowKit(t *testing.T) {
 		require.Equal(t, c.Expected, answer)
 		n++
 	}
+	require.NoError(t, want.Err())
 	require.Equal(t, 100, n)
 	require.False(t, got.Scan())
 }
@@ -58,7 +59,9 @@ func TestWindowCountsAsTheReferenceDoes(t *testing.T) {
 
 func TestWindowPoliciesStayInBudget(t *testing.T) {
 	for _, policy := range []func(*windowCase) ctxwindow.Policy{
-		func(c *windowCase) ctxwindow.Policy { return ctxwindow.HeadTail{Budget: c.Budget, Head: cmp.Or(c.HeadRatio, -1)} },
+		func(c *windowCase) ctxwindow.Policy {
+			return ctxwindow.HeadTail{Budget: c.Budget, Head: cmp.Or(c.HeadRatio, -1)}
+		},
 		func(c *windowCase) ctxwindow.Policy { return ctxwindow.Tail{Budget: c.Budget} },
 		func(c *windowCase) ctxwindow.Policy { return ctxwindow.Refill{Budget: c.Budget} },
 	} {
