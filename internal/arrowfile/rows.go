@@ -104,6 +104,9 @@ func (r *Rows) dictionary(m *message) error {
 // Row returns the number of the row that Next last returned, from 1.
 func (r *Rows) Row() int { return r.row }
 
+// Given returns nothing: no texts are left out of the rows.
+func (r *Rows) Given() (texts []jsonscan.Given, bytes int) { return nil, 0 }
+
 // Next returns the next row, which is valid until the next call, or io.EOF after the last.
 // Other errors are final.
 func (r *Rows) Next() ([]byte, error) {

@@ -208,7 +208,7 @@ func (v Value) AppendInt32(dst []int32) ([]int32, Value, bool) {
 // list ok is false and dst is unchanged.
 func (v Value) appendPlain(dst []int32) (out []int32, ok bool) {
 	before := len(dst)
-	text := bytes.TrimSuffix(bytes.TrimPrefix(v.Raw(), []byte{'['}), []byte{']'})
+	text := bytes.TrimSuffix(bytes.TrimPrefix(v.parsed(), []byte{'['}), []byte{']'})
 	for number := range bytes.SplitSeq(text, []byte{','}) {
 		n, err := strconv.ParseInt(view(bytes.TrimSpace(number)), 10, 32)
 		if err != nil { // a fraction or an exponent

@@ -34,6 +34,7 @@ const (
 	flagTrue                 // the boolean is true
 	flagNotFinit             // the number is NaN, Infinity or -Infinity
 	flagUnicode              // the string holds a \u escape
+	flagGiven                // the string is one of Options.Given
 )
 
 // node is one value (or object key). An object's children are key, value, key,
@@ -46,9 +47,10 @@ type node struct {
 
 // Options configures Parse.
 type Options struct {
-	Depth     int  // deepest nesting, 0 = 512
-	Values    int  // initial capacity, in values and keys
-	NonFinite bool // accept NaN, Infinity and -Infinity, as Python writes them
+	Depth     int     // deepest nesting, 0 = 512
+	Values    int     // initial capacity, in values and keys
+	NonFinite bool    // accept NaN, Infinity and -Infinity, as Python writes them
+	Given     []Given // strings left out of the parsed text, in order
 }
 
 const defaultDepth = 512
@@ -338,6 +340,9 @@ func (d *Doc) str(i int) (int, error) {
 		return end, err
 	}
 	at := d.add(i, String)
+	if end == i+2 && d.isGiven(i) {
+		flags = flagGiven
+	}
 	d.nodes[at].flags = flags
 	d.close(at, end)
 	return end, nil

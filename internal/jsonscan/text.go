@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// plain returns the text of a string without escapes.
+// plain returns the text of a string without escapes that is not Given.
 func (v Value) plain() (text []byte, ok bool) {
-	if v.n.kind != String || v.n.flags&flagEscaped != 0 {
+	if v.n.kind != String || v.n.flags&(flagEscaped|flagGiven) != 0 {
 		return nil, false
 	}
 	return v.d.src[v.n.start+1 : v.n.end-1], true
@@ -24,6 +24,8 @@ func (v Value) Text() (string, bool) {
 		return string(text), true
 	case v.n.kind != String:
 		return "", false
+	case v.n.flags&flagGiven != 0:
+		return v.within()[0].Text, true
 	}
 	text = v.d.src[v.n.start+1 : v.n.end-1]
 	return view(appendUnescaped(make([]byte, 0, len(text)), text)), true

@@ -24,8 +24,17 @@ func (v Value) IsNull() bool { return v.n.kind <= Null }
 // Offset returns the byte offset of v in the parsed text.
 func (v Value) Offset() int { return int(v.n.start) }
 
-// Raw returns the source text, a view of the parsed text; nil if absent.
+// Raw returns the source text, nil if absent. It is a view of the parsed text if nothing in v
+// is Given.
 func (v Value) Raw() []byte {
+	if given := v.within(); len(given) > 0 {
+		return v.restore(given)
+	}
+	return v.parsed()
+}
+
+// parsed returns v's part of the parsed text.
+func (v Value) parsed() []byte {
 	if v.d == nil {
 		return nil
 	}
@@ -33,7 +42,13 @@ func (v Value) Raw() []byte {
 }
 
 // Size returns the length of the source text.
-func (v Value) Size() int { return int(v.n.end - v.n.start) }
+func (v Value) Size() int {
+	n := int(v.n.end - v.n.start)
+	for _, g := range v.within() {
+		n += len(g.Text)
+	}
+	return n
+}
 
 // Clone returns a copy of the source text on one line: it drops the white space between
 // tokens if that contains a line break. Numbers that are not finite become null, so that
@@ -45,6 +60,9 @@ func (v Value) Clone() []byte {
 	text := v.Raw()
 	if v.d.NonFinite || bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 {
 		return v.appendCompact(make([]byte, 0, len(text)))
+	}
+	if len(v.within()) > 0 { // it is a copy
+		return text
 	}
 	return bytes.Clone(text)
 }
@@ -97,7 +115,7 @@ func (v Value) Int() (int, bool) {
 	if v.n.kind != Number || v.n.flags&flagNotFinit != 0 {
 		return 0, false
 	}
-	text := view(v.Raw())
+	text := view(v.parsed())
 	if i, err := strconv.Atoi(text); err == nil {
 		return i, true
 	}

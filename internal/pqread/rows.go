@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
 // Rows reads the rows of a file as JSON objects, in order. It holds one page and one
@@ -23,7 +26,19 @@ type Rows struct {
 	out     []byte
 	most    int
 	err     error
+	gives   bool
+	key     bool             // the key of a map is being written
+	given   []jsonscan.Given // long texts of the row
+	held    int              // their total length
 }
+
+// Give makes the following rows hold "" in place of long texts, which Given returns unescaped,
+// so that they need not be escaped and parsed. The texts of a page share its memory, which
+// stays allocated as long as one of them is in use.
+func (r *Rows) Give() { r.gives = true }
+
+// Given returns the long texts of the row that Next last returned, and their total length.
+func (r *Rows) Given() (texts []jsonscan.Given, bytes int) { return r.given, r.held }
 
 // NewRows returns the rows of f. A row of more than most bytes is an error; 0 means 1 GiB.
 func NewRows(f *File, most int) *Rows {
@@ -73,6 +88,7 @@ func (r *Rows) next() error {
 		}
 	}
 	var err error
+	r.given, r.held = r.given[:0], 0
 	if r.out, err = r.members(r.out[:0], r.f.columns, false); err != nil {
 		return r.located(err)
 	}
@@ -173,6 +189,13 @@ func (r *Rows) content(b []byte, n *node) ([]byte, error) {
 	switch {
 	case n.kids == nil:
 		c := r.cursors[n.from]
+		if s, long := c.longText(n); r.gives && !r.key && long && utf8.ValidString(s) {
+			r.given = append(r.given, jsonscan.Given{At: len(b), Text: s})
+			if r.held += len(s); r.held > r.most {
+				return b, fmt.Errorf("a row of more than %d bytes", r.most)
+			}
+			return append(b, '"', '"'), c.step()
+		}
 		b, err := c.value(b, n)
 		if err != nil {
 			return b, err
@@ -250,7 +273,9 @@ func (r *Rows) pairs(b []byte, n *node) ([]byte, error) {
 }
 
 func (r *Rows) pair(b []byte, n *node) (out []byte, there bool, err error) {
-	if b, there, err = r.field(b, n.kids[0]); err != nil {
+	r.key = true
+	b, there, err = r.field(b, n.kids[0])
+	if r.key = false; err != nil {
 		return b, false, err
 	}
 	if !there {

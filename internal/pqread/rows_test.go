@@ -8,11 +8,14 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/internal/jsonscan"
 )
 
 // rowsOf reads all rows of a file.
@@ -161,4 +164,64 @@ func FuzzRows(f *testing.F) {
 	f.Add(fixture(f, "types"))
 	f.Add(fixture(f, "nested"))
 	f.Fuzz(func(t *testing.T, data []byte) { rowsOf(data) })
+}
+
+// Rows with long texts given separately are equal to those with the texts in place. The texts
+// of long.parquet (pyarrow) need escaping.
+func TestGivenTexts(t *testing.T) {
+	paths, err := filepath.Glob("testdata/*.parquet")
+	require.NoError(t, err)
+	more, err := filepath.Glob("../../rollout/traj/testdata/parquet/*.parquet")
+	require.NoError(t, err)
+	given := 0
+	for _, path := range append(paths, more...) {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		whole, wholeErr := rowsOf(data)
+		f, err := Open(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			continue
+		}
+		rows := NewRows(f, 1<<20)
+		rows.Give()
+		for _, want := range whole {
+			row, err := rows.Next()
+			require.NoError(t, err, path)
+			texts, n := rows.Given()
+			given += len(texts)
+			var a, b jsonscan.Doc
+			v, err := a.Parse(row, jsonscan.Options{Given: texts, NonFinite: true})
+			require.NoError(t, err, path)
+			require.Equal(t, want, string(v.Raw()))
+			require.LessOrEqual(t, len(row)+n, len(want)+2*len(texts))
+			w, err := b.Parse([]byte(want), jsonscan.Options{NonFinite: true})
+			require.NoError(t, err)
+			same(t, w, v)
+		}
+		if wholeErr == nil {
+			_, err = rows.Next()
+			require.Equal(t, io.EOF, err)
+		}
+	}
+	require.Positive(t, given)
+}
+
+func same(t *testing.T, want, got jsonscan.Value) {
+	t.Helper()
+	require.Equal(t, want.Kind(), got.Kind())
+	require.Equal(t, want.String(), got.String())
+	require.Equal(t, want.Word(), got.Word())
+	require.True(t, got.Kind() != jsonscan.String || got.Is(want.String()))
+	require.False(t, got.LoneSurrogate())
+	require.Equal(t, string(want.Clone()), string(got.Clone()))
+	var list []jsonscan.Value
+	for _, x := range want.Items() {
+		list = append(list, x)
+	}
+	for i, x := range got.Items() {
+		same(t, list[i], x)
+	}
+	for key, x := range got.Members() {
+		same(t, want.Get(key), x)
+	}
 }

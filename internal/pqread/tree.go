@@ -149,6 +149,16 @@ func (n *node) container() {
 	}
 }
 
+// longText returns the text at the cursor, and whether it is one long enough to be given
+// unescaped.
+func (c *cursor) longText(n *node) (string, bool) {
+	if e := &n.schema; e.typ != ByteArray || e.decimal || e.half || c.v >= len(c.out.Texts) || c.def() != c.leaf.maxDef {
+		return "", false
+	}
+	s := c.out.Texts[c.v]
+	return s, len(s) >= 64
+}
+
 // value writes the value at the cursor.
 func (c *cursor) value(b []byte, n *node) ([]byte, error) {
 	e, o, v := &n.schema, c.out, c.v

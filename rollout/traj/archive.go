@@ -83,7 +83,7 @@ func (fr *fileReader) member(a *source.Archive, i int, use func(v format.Value) 
 	if err != nil {
 		return fr.locate(err)
 	}
-	v, err := fr.parse(text.Text)
+	v, err := fr.parse(text.Text, text)
 	if err != nil {
 		return fr.syntax(err, text)
 	}

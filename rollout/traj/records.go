@@ -22,15 +22,15 @@ const maxUnrecognized = 1000
 // break are separate records.
 func (fr *fileReader) value(v source.Value) error {
 	for {
-		doc, err := fr.parse(v.Text)
+		doc, err := fr.parse(v.Text, v)
 		if err == nil {
 			return fr.record(doc)
 		}
 		e, ok := errors.AsType[*jsonscan.SyntaxError](err)
-		if !ok || e.Class != jsonscan.Trailing || v.Text[e.Offset] != '{' {
+		if !ok || e.Class != jsonscan.Trailing || v.Text[e.Offset] != '{' || len(v.Given) > 0 {
 			return fr.syntax(err, v)
 		}
-		if doc, err = fr.parse(v.Text[:e.Offset]); err != nil {
+		if doc, err = fr.parse(v.Text[:e.Offset], v); err != nil {
 			return fr.syntax(err, v)
 		}
 		if err := fr.Failed(fr.record(doc)); err != nil {
@@ -40,8 +40,9 @@ func (fr *fileReader) value(v source.Value) error {
 	}
 }
 
-func (fr *fileReader) parse(text []byte) (format.Value, error) {
-	return fr.doc.Parse(text, jsonscan.Options{Depth: fr.r.opt.Limits.Depth, NonFinite: true})
+// parse parses text, which is v.Text or a prefix of it.
+func (fr *fileReader) parse(text []byte, v source.Value) (format.Value, error) {
+	return fr.doc.Parse(text, jsonscan.Options{Depth: fr.r.opt.Limits.Depth, NonFinite: true, Given: v.Given})
 }
 
 // record passes a value to its importer.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/arrowfile"
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/internal/pickle"
 	"github.com/turnpack/turnpack/internal/pqread"
 	"github.com/turnpack/turnpack/rollout"
@@ -45,6 +46,7 @@ func tableKind(fr *fileReader) string {
 type tableRows interface {
 	Next() ([]byte, error)
 	Row() int
+	Given() (texts []jsonscan.Given, bytes int)
 }
 
 func openTable(kind string, file io.ReaderAt, size int64, most int) (tableRows, error) {
@@ -59,7 +61,9 @@ func openTable(kind string, file io.ReaderAt, size int64, most int) (tableRows, 
 	if err != nil {
 		return nil, err
 	}
-	return pqread.NewRows(f, most), nil
+	rows := pqread.NewRows(f, most)
+	rows.Give()
+	return rows, nil
 }
 
 // openFile opens a file on disk.
@@ -101,11 +105,12 @@ func readTable(fr *fileReader, kind string) error {
 		if err != nil {
 			return v, notTable(fr, kind, err)
 		}
-		if read += int64(len(text)); read > fr.r.walk.Most(size) {
+		given, long := rows.Given()
+		if read += int64(len(text) + long); read > fr.r.walk.Most(size) {
 			return v, rollout.Errorf(rollout.KindLimit, fr.Where, "the rows so far hold %d bytes, the file %d", read, size).
 				WithFix("raise Limits.Ratio or Limits.FileBytes if the file is to be trusted")
 		}
-		return source.Value{Text: text, Line: fr.Where.Line, Ended: true}, nil
+		return source.Value{Text: text, Line: fr.Where.Line, Ended: true, Given: given}, nil
 	})
 }
 

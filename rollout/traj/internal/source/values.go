@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/internal/lines"
 )
@@ -19,6 +20,8 @@ type Value struct {
 	InList bool   // an element of the list that the stream consists of
 	Begins bool   // a list began or ended before it, so it does not continue the previous values
 	Ended  bool   // bytes follow it, so it is not cut off
+
+	Given []jsonscan.Given // texts of a table's row that were left out of Text
 }
 
 // EndsList reports whether the stream ends inside v, a list element. An error in v is then
