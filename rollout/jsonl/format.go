@@ -35,22 +35,15 @@ var rolloutObject = newObject(rolloutExtra,
 	value("index", func(r *rollout.Rollout) *int { return &r.Index }, integers),
 	value("instance", func(r *rollout.Rollout) *string { return &r.Instance }, names),
 	messagesField(),
-	field[rollout.Rollout]{key: "tools",
-		read: func(d *decoder, r *rollout.Rollout, v jsonscan.Value, at string) bool {
-			if v.IsNull() {
-				return false
-			}
-			r.Tools = []rollout.Tool{}
-			d.list(v, at, d.lim.Messages, func(_ int, m jsonscan.Value) { r.Tools = append(r.Tools, m.Clone()) })
-			return true
+	present("tools", func(r *rollout.Rollout) *[]rollout.Tool { return &r.Tools }, func(l []rollout.Tool) bool { return l == nil }, codec[[]rollout.Tool]{
+		func(d *decoder, v jsonscan.Value, at string) []rollout.Tool {
+			out := []rollout.Tool{}
+			d.list(v, at, d.lim.Messages, func(_ int, m jsonscan.Value) { out = append(out, m.Clone()) })
+			return out
 		},
-		write: func(e *encoder, r *rollout.Rollout, at string) bool {
-			if r.Tools != nil {
-				e.key("tools")
-				e.list(len(r.Tools), func(i int) { e.raw(r.Tools[i], at+"/"+strconv.Itoa(i)) })
-			}
-			return r.Tools != nil
-		}},
+		func(e *encoder, l []rollout.Tool, at string) {
+			e.list(len(l), func(i int) { e.raw(l[i], at+"/"+strconv.Itoa(i)) })
+		}}),
 	turnsField(),
 	inner("outcome", false, outcomeOf, func(r *rollout.Rollout) *rollout.Outcome {
 		if _, more := r.Extra["outcome"]; r.Outcome == (rollout.Outcome{}) && !more {
@@ -123,22 +116,7 @@ var indices = codec[rollout.Index]{
 
 // mapField is an object whose members are kept verbatim.
 func mapField(key string, of func(*rollout.Rollout) *raws) field[rollout.Rollout] {
-	return field[rollout.Rollout]{key: key,
-		read: func(d *decoder, r *rollout.Rollout, v jsonscan.Value, at string) bool {
-			if v.IsNull() {
-				return false
-			}
-			*of(r) = d.values(v, at)
-			return true
-		},
-		write: func(e *encoder, r *rollout.Rollout, at string) bool {
-			m := *of(r)
-			if m != nil {
-				e.key(key)
-				e.object(m, at)
-			}
-			return m != nil
-		}}
+	return present(key, of, func(m raws) bool { return m == nil }, codec[raws]{(*decoder).values, (*encoder).object})
 }
 
 // messagesField is the list of messages. Errors name the message by its index.

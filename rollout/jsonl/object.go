@@ -231,25 +231,22 @@ func filled[T any](key string, of func(*T) *string) field[T] {
 	return f
 }
 
-// pointer is an optional field, nil if absent; Extra keeps a null.
+// present is a field that is written unless none says that it has no value; Extra keeps a
+// null.
+func present[T, V any](key string, of func(*T) *V, none func(V) bool, c codec[V]) field[T] {
+	f := always(key, of, c)
+	read, write := f.read, f.write
+	f.own = false
+	f.read = func(d *decoder, t *T, v jsonscan.Value, at string) bool { return !v.IsNull() && read(d, t, v, at) }
+	f.write = func(e *encoder, t *T, at string) bool { return !none(*of(t)) && write(e, t, at) }
+	return f
+}
+
+// pointer is an optional field, nil if absent.
 func pointer[T, V any](key string, of func(*T) **V, c codec[V]) field[T] {
-	return field[T]{key: key,
-		read: func(d *decoder, t *T, v jsonscan.Value, at string) bool {
-			if v.IsNull() {
-				return false
-			}
-			x := c.read(d, v, at)
-			*of(t) = &x
-			return true
-		},
-		write: func(e *encoder, t *T, at string) bool {
-			x := *of(t)
-			if x != nil {
-				e.key(key)
-				c.write(e, *x, at)
-			}
-			return x != nil
-		}}
+	return present(key, of, func(x *V) bool { return x == nil }, codec[*V]{
+		func(d *decoder, v jsonscan.Value, at string) *V { x := c.read(d, v, at); return &x },
+		func(e *encoder, x *V, at string) { c.write(e, *x, at) }})
 }
 
 // optional is a pointer field that reads null as absent, without keeping it in Extra.
