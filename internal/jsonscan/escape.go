@@ -3,22 +3,15 @@ package jsonscan
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/binary"
 	"encoding/json"
 	"math"
-	"math/bits"
 	"strconv"
 	"unicode/utf8"
 )
 
 // Plain returns the number of leading bytes of s that need no escape in a JSON string.
 func Plain(s string) int {
-	for i := 0; i+8 <= len(s); i += 8 {
-		if special := escaped(binary.LittleEndian.Uint64([]byte(s[i : i+8]))); special != 0 {
-			return i + bits.TrailingZeros64(special)>>3
-		}
-	}
-	for i := len(s) &^ 7; i < len(s); i++ {
+	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
 			return i
 		}

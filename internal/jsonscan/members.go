@@ -149,31 +149,8 @@ func (v Value) Within() int {
 	return int(v.n.next-v.i) - 1
 }
 
-func sameKey(a, b Value) bool {
-	if (a.n.flags|b.n.flags)&flagEscaped == 0 {
-		return bytes.Equal(a.Raw(), b.Raw())
-	}
-	return a.String() == b.String()
-}
-
 // DuplicateKey returns the first key that occurs twice in an object.
 func (v Value) DuplicateKey() (Value, bool) {
-	if v.n.kind != Object {
-		return Value{}, false
-	}
-	if v.Len() <= 16 {
-		for k := range v.Fields() {
-			for o := range v.Fields() {
-				if o.n.start >= k.n.start {
-					break
-				}
-				if sameKey(o, k) {
-					return k, true
-				}
-			}
-		}
-		return Value{}, false
-	}
 	seen := map[string]bool{}
 	for k := range v.Fields() {
 		s := k.String()
@@ -190,9 +167,6 @@ func (v Value) DuplicateKey() (Value, bool) {
 func (v Value) AppendInt32(dst []int32) ([]int32, Value, bool) {
 	if v.n.kind == Array && v.n.flags&flagPacked != 0 {
 		dst = slices.Grow(dst, v.Len())
-		if out, ok := v.appendPlain(dst); ok {
-			return out, Value{}, true
-		}
 	}
 	for _, m := range v.Items() {
 		i, ok := m.Int()
@@ -202,21 +176,6 @@ func (v Value) AppendInt32(dst []int32) ([]int32, Value, bool) {
 		dst = append(dst, int32(i))
 	}
 	return dst, Value{}, true
-}
-
-// appendPlain appends a packed list of 32-bit integers, such as token ids. For any other
-// list ok is false and dst is unchanged.
-func (v Value) appendPlain(dst []int32) (out []int32, ok bool) {
-	before := len(dst)
-	text := bytes.TrimSuffix(bytes.TrimPrefix(v.parsed(), []byte{'['}), []byte{']'})
-	for number := range bytes.SplitSeq(text, []byte{','}) {
-		n, err := strconv.ParseInt(view(bytes.TrimSpace(number)), 10, 32)
-		if err != nil { // a fraction or an exponent
-			return dst[:before], false
-		}
-		dst = append(dst, int32(n))
-	}
-	return dst, true
 }
 
 // AppendFloat32 appends a list of finite numbers to dst. If an element is not one, it

@@ -125,9 +125,6 @@ func show(c byte) string {
 }
 
 func skipSpace(src []byte, i int) int {
-	for i+8 <= len(src) && binary.LittleEndian.Uint64(src[i:]) == lowBits*' ' {
-		i += 8 // lines of indented text start with spaces
-	}
 	for i < len(src) && (src[i] == ' ' || src[i] == '\n' || src[i] == '\r' || src[i] == '\t') {
 		i++
 	}
