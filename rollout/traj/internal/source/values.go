@@ -249,55 +249,33 @@ type span struct {
 
 // end returns how many bytes of b belong to the value, 0 if it continues after b.
 func (s *span) end(b []byte) int {
-	quote := -1 // next quotation mark at or after i, so that no byte is searched twice
-	for i := 0; i < len(b); i++ {
-		if s.quoted {
-			if s.escape {
-				s.escape = false
-				continue
-			}
-			if quote < i {
-				if quote = bytes.IndexByte(b[i:], '"'); quote < 0 {
-					quote = len(b)
-				} else {
-					quote += i
-				}
-			}
-			if e := bytes.IndexByte(b[i:quote], '\\'); e >= 0 {
-				i += e
-				s.escape = true
-				continue
-			}
-			if quote == len(b) {
-				return 0
-			}
-			i = quote
-			s.quoted = false
-			if s.depth == 0 {
+	for i, c := range b {
+		switch {
+		case s.escape:
+			s.escape = false
+		case s.quoted && c == '"':
+			if s.quoted = false; s.depth == 0 {
 				return i + 1
 			}
-			continue
-		}
-		switch b[i] {
-		case '"':
+		case s.quoted:
+			s.escape = c == '\\'
+		case c == '"':
 			s.quoted = true
-		case '{', '[':
+		case c == '{' || c == '[':
 			s.depth++
-		case '}', ']':
+		case c == '}' || c == ']':
 			if s.scalar || s.depth == 0 {
 				return max(i, 1)
 			}
 			if s.depth--; s.depth == 0 {
 				return i + 1
 			}
-		case ',', ' ', '\n', '\r', '\t':
+		case c == ',' || c == ' ' || c == '\n' || c == '\r' || c == '\t':
 			if s.scalar {
 				return i
 			}
 		default:
-			if s.depth == 0 {
-				s.scalar = true
-			}
+			s.scalar = s.scalar || s.depth == 0
 		}
 	}
 	return 0
