@@ -85,9 +85,6 @@ func AppendText(b []byte, s string) []byte {
 
 // Unquote returns the decoded string of a JSON text, "" if it is not a string.
 func Unquote(raw []byte) string {
-	if n := len(raw) - 1; n > 0 && raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 {
-		return string(raw[1:n])
-	}
 	var d Doc
 	v, err := d.Parse(raw, Options{})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -132,9 +131,6 @@ func skipSpace(src []byte, i int) int {
 }
 
 func (d *Doc) add(start int, kind Kind) int {
-	if len(d.nodes) == cap(d.nodes) {
-		d.nodes = slices.Grow(d.nodes, len(d.nodes)) // append alone would copy the nodes of a large text more often
-	}
 	d.nodes = append(d.nodes, node{start: uint32(start), kind: kind})
 	return len(d.nodes) - 1
 }

@@ -119,55 +119,36 @@ func mapField(key string, of func(*rollout.Rollout) *raws) field[rollout.Rollout
 	return present(key, of, func(m raws) bool { return m == nil }, codec[raws]{(*decoder).values, (*encoder).object})
 }
 
-// messagesField is the list of messages. Errors name the message by its index.
+// messagesField is the list of messages, which is always written. Errors name the message
+// by its index.
 func messagesField() field[rollout.Rollout] {
-	return field[rollout.Rollout]{key: "messages", own: true,
-		read: func(d *decoder, r *rollout.Rollout, v jsonscan.Value, at string) bool {
-			d.list(v, at, d.lim.Messages, func(i int, m jsonscan.Value) {
-				d.where.Message = rollout.At(i)
-				var x rollout.Message
-				messageObject.read(d, m, "", &x)
-				r.Messages = append(r.Messages, x)
-				d.marked = append(d.marked, m.Get("sampled").Kind() != jsonscan.Absent)
-			})
-			d.where.Message = 0
-			return true
-		},
-		write: func(e *encoder, r *rollout.Rollout, _ string) bool {
+	f := entries("messages", func(r *rollout.Rollout) *[]rollout.Message { return &r.Messages }, func(l *Limits) int { return l.Messages },
+		func(w *rollout.Where) *rollout.Index { return &w.Message }, func(int, jsonscan.Value) (m rollout.Message) { return m }, func(*rollout.Message) *object[rollout.Message] { return messageObject })
+	read, write := f.read, f.write
+	f.read = func(d *decoder, r *rollout.Rollout, v jsonscan.Value, at string) bool {
+		for _, m := range v.Items() {
+			d.marked = append(d.marked, m.Get("sampled").Kind() != jsonscan.Absent)
+		}
+		return read(d, r, v, at)
+	}
+	f.write = func(e *encoder, r *rollout.Rollout, at string) bool {
+		if r.Messages == nil {
 			e.key("messages")
-			e.list(len(r.Messages), func(i int) {
-				e.where.Message = rollout.At(i)
-				messageObject.put(e, &r.Messages[i], "")
-			})
-			e.where.Message = 0
-			return true
-		}}
+			e.list(0, nil)
+		}
+		return write(e, r, at)
+	}
+	return f
 }
 
 // turnsField is the list of turns. Errors name the turn by its index.
 func turnsField() field[rollout.Rollout] {
-	return field[rollout.Rollout]{key: "turns", own: true,
-		read: func(d *decoder, r *rollout.Rollout, v jsonscan.Value, at string) bool {
-			r.Turns = []rollout.Turn{}
-			d.list(v, at, d.lim.Turns, func(i int, m jsonscan.Value) {
-				d.where.Turn = rollout.At(i)
-				t := rollout.Turn{Message: -1, Step: i}
-				turnObject.read(d, m, "", &t)
-				r.Turns = append(r.Turns, t)
-			})
-			d.where.Turn = 0
-			return true
-		},
-		write: func(e *encoder, r *rollout.Rollout, _ string) bool {
-			if r.Turns == nil {
-				return false
-			}
-			e.key("turns")
-			e.list(len(r.Turns), func(i int) {
-				e.where.Turn = rollout.At(i)
-				turnObject.put(e, &r.Turns[i], "")
-			})
-			e.where.Turn = 0
-			return true
-		}}
+	f := entries("turns", func(r *rollout.Rollout) *[]rollout.Turn { return &r.Turns }, func(l *Limits) int { return l.Turns },
+		func(w *rollout.Where) *rollout.Index { return &w.Turn }, func(i int, _ jsonscan.Value) rollout.Turn { return rollout.Turn{Message: -1, Step: i} }, func(*rollout.Turn) *object[rollout.Turn] { return turnObject })
+	read := f.read
+	f.read = func(d *decoder, r *rollout.Rollout, v jsonscan.Value, at string) bool {
+		r.Turns = []rollout.Turn{}
+		return read(d, r, v, at)
+	}
+	return f
 }

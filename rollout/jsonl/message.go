@@ -117,31 +117,21 @@ func (e *encoder) part(p *rollout.Part, at string) {
 }
 
 // toolCallsField is the list of calls, each either nested (name in a "function" object) or
-// flat.
+// flat. Extra keeps a null or empty list.
 func toolCallsField() field[rollout.Message] {
-	return field[rollout.Message]{key: "tool_calls",
-		read: func(d *decoder, m *rollout.Message, v jsonscan.Value, at string) bool {
-			if v.IsNull() || v.Kind() == jsonscan.Array && v.Len() == 0 {
-				return false
-			}
-			d.list(v, at, d.lim.Messages, func(i int, x jsonscan.Value) {
-				c := rollout.ToolCall{Flat: x.Get("function").Kind() != jsonscan.Object}
-				callObject(&c).read(d, x, at, &c)
-				m.ToolCalls = append(m.ToolCalls, c)
-			})
-			return true
-		},
-		write: func(e *encoder, m *rollout.Message, at string) bool {
-			if len(m.ToolCalls) == 0 {
-				return false
-			}
-			e.key("tool_calls")
-			e.list(len(m.ToolCalls), func(i int) {
-				c := &m.ToolCalls[i]
-				callObject(c).put(e, c, at)
-			})
-			return true
-		}}
+	f := entries("tool_calls", func(m *rollout.Message) *[]rollout.ToolCall { return &m.ToolCalls }, func(l *Limits) int { return l.Messages }, nil,
+		func(_ int, v jsonscan.Value) rollout.ToolCall {
+			return rollout.ToolCall{Flat: v.Get("function").Kind() != jsonscan.Object}
+		}, callObject)
+	read, write := f.read, f.write
+	f.own = false
+	f.read = func(d *decoder, m *rollout.Message, v jsonscan.Value, at string) bool {
+		return !v.IsNull() && (v.Kind() != jsonscan.Array || v.Len() > 0) && read(d, m, v, at)
+	}
+	f.write = func(e *encoder, m *rollout.Message, at string) bool {
+		return len(m.ToolCalls) > 0 && write(e, m, at)
+	}
+	return f
 }
 
 func callObject(c *rollout.ToolCall) *object[rollout.ToolCall] {

@@ -293,11 +293,26 @@ func inner[T, U any](key string, nullable bool, into, of func(*T) *U, o *object[
 
 // list is a list of objects.
 func list[T, E any](key string, of func(*T) *[]E, max func(l *Limits) int, o *object[E]) field[T] {
+	return entries(key, of, max, nil, func(int, jsonscan.Value) (x E) { return x }, func(*E) *object[E] { return o })
+}
+
+// entries is a list of objects, whose kinds may differ. begin returns an entry before it is
+// read. Errors name entries by place; if that is nil, by their index in the path.
+func entries[T, E any](key string, of func(*T) *[]E, max func(l *Limits) int, place func(*rollout.Where) *rollout.Index, begin func(i int, v jsonscan.Value) E, kind func(*E) *object[E]) field[T] {
+	in := func(w *rollout.Where, i int, at string, entry func(at string)) {
+		if place == nil {
+			entry(at + "/" + strconv.Itoa(i))
+			return
+		}
+		*place(w) = rollout.At(i)
+		entry("")
+		*place(w) = 0
+	}
 	return field[T]{key: key, own: true,
 		read: func(d *decoder, t *T, v jsonscan.Value, at string) bool {
 			d.list(v, at, max(&d.lim), func(i int, m jsonscan.Value) {
-				var x E
-				o.read(d, m, at+"/"+strconv.Itoa(i), &x)
+				x := begin(i, m)
+				in(&d.where, i, at, func(at string) { kind(&x).read(d, m, at, &x) })
 				*of(t) = append(*of(t), x)
 			})
 			return true
@@ -308,7 +323,9 @@ func list[T, E any](key string, of func(*T) *[]E, max func(l *Limits) int, o *ob
 				return false
 			}
 			e.key(key)
-			e.list(len(items), func(i int) { o.put(e, &items[i], at) })
+			e.list(len(items), func(i int) {
+				in(&e.where, i, at, func(at string) { kind(&items[i]).put(e, &items[i], at) })
+			})
 			return true
 		}}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/inspect"
-	"github.com/turnpack/turnpack/rollout/traj/internal/format/recorded"
+	"github.com/turnpack/turnpack/rollout/traj/internal/format/native"
 	"github.com/turnpack/turnpack/rollout/traj/internal/source"
 )
 
@@ -114,7 +114,7 @@ func (fr *fileReader) journal() error {
 		*read = journals{}
 	}
 	(*read)[dir] = true
-	fr.use(&importer{Importer: recorded.Journal()})
+	fr.use(&importer{Importer: native.Journal()})
 	for r, err := range live.Read(dir) {
 		if err == nil {
 			err = fr.Emit(r)

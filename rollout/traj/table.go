@@ -18,7 +18,6 @@ import (
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/nemogym"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/openclaw"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/openhands"
-	"github.com/turnpack/turnpack/rollout/traj/internal/format/recorded"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/sweagent"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/tau"
 	"github.com/turnpack/turnpack/rollout/traj/internal/format/trainers"
@@ -36,7 +35,7 @@ type importer struct {
 func table() []format.Importer {
 	return slices.Concat([]format.Importer{
 		native.Importer(),
-		recorded.Journal(),
+		native.Journal(),
 		clients.QwenCode(),
 		claudecode.Session(),
 		claudecode.Stream(),

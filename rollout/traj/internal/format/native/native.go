@@ -25,6 +25,16 @@ func match(v format.Value, _ *format.File) bool {
 	return t.Get("output_ids").Kind() == jsonscan.Array || t.Get("message").Kind() == jsonscan.Number
 }
 
+// Journal matches no value: the journals of package rollout/live are known by the names of
+// their segments and read by live.Read.
+func Journal() format.Importer {
+	return format.Importer{Name: "turnpack-journal",
+		Match: func(format.Value, *format.File) bool { return false },
+		Read: func(in *format.File, v format.Value) error {
+			return in.Want(v, 0, "", "a folder of segments (*.tpj)")
+		}}
+}
+
 // keys are the keys of a native record.
 var keys = []string{"id", "group", "index", "instance", "messages", "tools", "turns", "outcome", "status", "exit_status", "failure", "steps", "temperature", "template_kwargs", "metadata", "notes", "origin"}
 
