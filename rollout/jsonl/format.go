@@ -45,7 +45,7 @@ var rolloutObject = newObject(rolloutExtra,
 			e.list(len(l), func(i int) { e.raw(l[i], at+"/"+strconv.Itoa(i)) })
 		}}),
 	turnsField(),
-	inner("outcome", false, outcomeOf, func(r *rollout.Rollout) *rollout.Outcome {
+	inner("outcome", false, func(r *rollout.Rollout) *rollout.Outcome { return &r.Outcome }, func(r *rollout.Rollout) *rollout.Outcome {
 		if _, more := r.Extra["outcome"]; r.Outcome == (rollout.Outcome{}) && !more {
 			return nil
 		}
@@ -79,8 +79,6 @@ var rolloutObject = newObject(rolloutExtra,
 )
 
 func rolloutExtra(r *rollout.Rollout) *raws { return &r.Extra }
-
-func outcomeOf(r *rollout.Rollout) *rollout.Outcome { return &r.Outcome }
 
 var outcomeObject = newObject(nil,
 	pointer("resolved", func(o *rollout.Outcome) **bool { return &o.Resolved }, booleans),

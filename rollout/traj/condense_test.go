@@ -64,20 +64,20 @@ func TestCondensationsOfV0(t *testing.T) {
 		args   string
 		want   string
 	}{
-		{"a range and a summary behind the first events", true, `{"forgotten_event_ids":null,"forgotten_events_start_id":4,"forgotten_events_end_id":7,"summary":"SUM","summary_offset":4}`, "S Q <SUM> A3 O3"},
-		{"a list of ids", true, `{"forgotten_event_ids":[4,5,6,7],"summary":"SUM","summary_offset":2}`, "S Q <SUM> A3 O3"},
-		{"a forgotten task is put back behind the system message", true, `{"forgotten_events_start_id":1,"forgotten_events_end_id":7,"summary":"SUM","summary_offset":1}`, "S Q <SUM> A3 O3"},
+		{"a range and a summary behind the first events", true, `{"forgotten_event_ids":null,"forgotten_events_start_id":4,"forgotten_events_end_id":7,"summary":"SUM","summary_offset":4}`, "S Q <\n\nSUM> A3 O3"},
+		{"a list of ids", true, `{"forgotten_event_ids":[4,5,6,7],"summary":"SUM","summary_offset":2}`, "S Q <\n\nSUM> A3 O3"},
+		{"a forgotten task is put back behind the system message", true, `{"forgotten_events_start_id":1,"forgotten_events_end_id":7,"summary":"SUM","summary_offset":1}`, "S Q <\n\nSUM> A3 O3"},
 		{"a forgotten task is put back where only the system message is left", true, `{"forgotten_events_start_id":1,"forgotten_events_end_id":9}`, "S Q"},
 		{"a task that is the only event left is shown once", true, `{"forgotten_event_ids":[0,2,3,4,5,6,7,8,9]}`, "S Q"},
-		{"a forgotten system message is put back, and the task after it", true, `{"forgotten_events_start_id":0,"forgotten_events_end_id":7,"summary":"SUM","summary_offset":0}`, "S Q <SUM> A3 O3"},
+		{"a forgotten system message is put back, and the task after it", true, `{"forgotten_events_start_id":0,"forgotten_events_end_id":7,"summary":"SUM","summary_offset":0}`, "S Q <\n\nSUM> A3 O3"},
 		{"both are put back where nothing is left", true, `{"forgotten_events_start_id":0,"forgotten_events_end_id":9}`, "S Q"},
 		{"without a system event there is nothing to show", false, `{"forgotten_events_start_id":1,"forgotten_events_end_id":9}`, "unknown"},
 		{"older records have no system event to put it back behind", false, `{"forgotten_events_start_id":1,"forgotten_events_end_id":7,"summary":"SUM","summary_offset":0}`, "<SUM> A3 O3"},
 		{"no summary", true, `{"forgotten_events_start_id":4,"forgotten_events_end_id":7}`, "S Q A3 O3"},
 		{"a summary needs a place", true, `{"forgotten_events_start_id":4,"forgotten_events_end_id":7,"summary":"SUM"}`, "S Q A3 O3"},
-		{"a place behind the end is the end", true, `{"forgotten_events_start_id":4,"forgotten_events_end_id":9,"summary":"SUM","summary_offset":99}`, "S Q <SUM>"},
-		{"a result whose call is forgotten goes with it", true, `{"forgotten_events_start_id":4,"forgotten_events_end_id":8,"summary":"SUM","summary_offset":4}`, "S Q <SUM>"},
-		{"a call whose result is forgotten goes with it", true, `{"forgotten_event_ids":[4,5,9],"summary":"SUM","summary_offset":4}`, "S Q <SUM> A2 O2"},
+		{"a place behind the end is the end", true, `{"forgotten_events_start_id":4,"forgotten_events_end_id":9,"summary":"SUM","summary_offset":99}`, "S Q <\n\nSUM>"},
+		{"a result whose call is forgotten goes with it", true, `{"forgotten_events_start_id":4,"forgotten_events_end_id":8,"summary":"SUM","summary_offset":4}`, "S Q <\n\nSUM>"},
+		{"a call whose result is forgotten goes with it", true, `{"forgotten_event_ids":[4,5,9],"summary":"SUM","summary_offset":4}`, "S Q <\n\nSUM> A2 O2"},
 		{"nothing forgotten", true, `{"forgotten_event_ids":[]}`, "S Q A1 O1 A2 O2 A3 O3"},
 		{"a record that does not tell", true, `{"summary":"SUM"}`, "unknown"},
 	} {
@@ -95,14 +95,14 @@ func TestSecondCondensation(t *testing.T) {
 	text := v0Run(true, `{"forgotten_events_start_id":4,"forgotten_events_end_id":5,"summary":"ONE","summary_offset":2}`)
 	text = strings.TrimSuffix(text, "]") + `,{"id":12,"source":"agent","action":"condensation","args":{"forgotten_events_start_id":6,"forgotten_events_end_id":9,"summary":"TWO","summary_offset":2}},{"id":13,"source":"agent","action":"message","args":{"content":"A5"}}]`
 	r := one(t, "x.json", text)
-	require.Equal(t, "S Q <ONE> A2 O2 A3 O3", shown(r, r.Turns[3]))
-	require.Equal(t, "S Q <TWO> A4", shown(r, r.Turns[4]))
+	require.Equal(t, "S Q <\n\nONE> A2 O2 A3 O3", shown(r, r.Turns[3]))
+	require.Equal(t, "S Q <\n\nTWO> A4", shown(r, r.Turns[4]))
 	require.Equal(t, "condensed reply_not_recorded condensed reply_not_recorded context_not_recorded", codes(r))
 
 	// Without a second summary, the first one stays where it was among the remaining
 	// events.
 	r = one(t, "x.json", strings.Replace(text, `"summary":"TWO","summary_offset":2`, `"summary":null`, 1))
-	require.Equal(t, "S Q <ONE> A4", shown(r, r.Turns[4]))
+	require.Equal(t, "S Q <\n\nONE> A4", shown(r, r.Turns[4]))
 }
 
 // TestCallsWithoutResults: the model is not shown a call that has no result. A finish of

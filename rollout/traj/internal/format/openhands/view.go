@@ -66,7 +66,7 @@ func (x *eventView) add(id format.Value, message int) {
 	}
 	x.events[message]++
 	m := &x.r.Messages[message]
-	x.adjacent = x.adjacent || x.merges && message > 0 && m.Role == rollout.RoleUser && x.r.Messages[message-1].Role == rollout.RoleUser
+	x.adjacent = x.adjacent || (x.merges || x.rooted) && message > 0 && m.Role == rollout.RoleUser && x.r.Messages[message-1].Role == rollout.RoleUser
 	if m.Role == rollout.RoleTool {
 		x.results[m.ToolCallID] = append(x.results[m.ToolCallID], message)
 		if call, made := x.calls[m.ToolCallID]; made {
@@ -209,19 +209,24 @@ func (x *eventView) context() rollout.Context {
 	if parts == nil {
 		return rollout.Context{Unknown: true}
 	}
-	if x.merges {
+	if x.merges || x.rooted {
 		parts = x.merged(parts)
 	}
 	return rollout.Context{Parts: parts}
 }
 
-// merged returns the parts with user messages next to each other as one.
+// merged returns the parts with user messages next to each other as one or, in V0, with an
+// empty line before the later ones.
 func (x *eventView) merged(parts []rollout.ContextPart) []rollout.ContextPart {
 	var out []rollout.ContextPart
 	var last *rollout.Message // the last message shown
 	show := func(p rollout.ContextPart, m *rollout.Message) {
-		n := len(out) - 1
-		if last == nil || last.Role != rollout.RoleUser || m.Role != rollout.RoleUser {
+		n, again := len(out)-1, last != nil && last.Role == rollout.RoleUser && m.Role == rollout.RoleUser
+		if again && x.rooted {
+			apart := *m
+			apart.Content, p.Message = "\n\n"+m.Content, &apart
+		}
+		if !again || x.rooted {
 			if last = m; p.Message == nil {
 				out = format.AppendRange(out, p.From)
 			} else {
