@@ -40,7 +40,7 @@ func (s *Spool) Add(group int, rows ...Row) error {
 		at, err := s.keep(&rows[i])
 		if err != nil {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: rows[i].Rollout}, "rows that wait to be written cannot be kept: %w", err).
-				WithFix("free space in the folder for temporary files (Pipeline.TempDir)")
+				WithFix("free space in the folder for temporary files (Pipeline.TempDir, for the command TMPDIR)")
 		}
 		s.waiting[group] = append(s.waiting[group], at)
 		s.rows++
