@@ -79,6 +79,16 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// The demo replaces its own batch, and no other.
+func TestDemoSparesBatches(t *testing.T) {
+	out := t.TempDir()
+	code, _, stderr := call(t, "convert", goodDump(t), "--model", modelDir(t, nil), "--out", out)
+	require.Zero(t, code, stderr)
+	code, _, stderr = call(t, "demo", "--out", out)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, stderr, "holds a batch of convert")
+}
+
 func TestConvert(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "batch")
 	code, stdout, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out)

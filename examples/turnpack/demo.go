@@ -27,6 +27,9 @@ type demoCmd struct {
 
 // Run converts the sample dump with the embedded model and prints its first row.
 func (c *demoCmd) Run(p *cli.Program) error {
+	if _, err := os.Stat(filepath.Join(c.Out, cli.RecordName)); err == nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: c.Out}, "the folder holds a batch of convert, which the demo would replace").WithFix("choose another --out")
+	}
 	dumps := filepath.Join(c.Out, "dumps")
 	if err := copyDumps(dumps); err != nil {
 		return err
