@@ -27,6 +27,9 @@ import (
 func (c *Cmd) Run(p *cli.Program) error {
 	s, err := c.run(p)
 	if s != nil {
+		if err != nil {
+			fmt.Fprintln(p.Err, "the run ended early; these numbers are of the rollouts and steps that were finished, not of votes under way:")
+		}
 		s.print(p.Err)
 		if c.Summary != "" {
 			err = errors.Join(err, s.write(c.Summary))

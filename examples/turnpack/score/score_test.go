@@ -153,6 +153,7 @@ func TestScoreStopsAndGoesOn(t *testing.T) {
 	args := []string{"--judge", url, "--model", "m", "--concurrency", "3", "--in", sample(t), "--journal", filepath.Join(t.TempDir(), "votes")}
 	code, _, stderr := runScore(t, ctx, "", args...)
 	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "the run ended early")
 	require.Contains(t, stderr, "the same command goes on from there")
 	code, stdout, stderr := runScore(t, t.Context(), "", args...)
 	require.Zero(t, code, stderr)
