@@ -146,31 +146,6 @@ func (x *run) remaining(ctx context.Context, src Source) iter.Seq2[*rollout.Roll
 	return src.Rollouts(ctx)
 }
 
-// passedOver iterates over all rollouts of an earlier run in their order, to find those that rest
-// skipped.
-type passedOver struct {
-	from *gathered // nil = none
-	at   int
-}
-
-// now returns the current rollout, with only its id and origin set, nil after the last.
-func (p *passedOver) now() *rollout.Rollout {
-	if p.from == nil || p.at == p.from.Order.Len() {
-		return nil
-	}
-	_, id, from := p.from.Order.At(p.at)
-	return &rollout.Rollout{ID: id, Origin: from}
-}
-
-// take returns the current rollout and advances.
-func (p *passedOver) take() *rollout.Rollout {
-	r := p.now()
-	if r != nil {
-		p.at++
-	}
-	return r
-}
-
 // passed returns the result of an earlier run for a rollout that is not read again.
 func (x *run) passed(r *rollout.Rollout, at rolloutAt) *result {
 	res := &result{group: int(at.group), r: r}

@@ -43,6 +43,7 @@ type feeder struct {
 	queue chan chan *result // in source order; its capacity bounds how far reading runs ahead of writing
 	first []int             // index in given of each group's first rollout
 	given []bool
+	at    int // rollouts of an earlier run that were given or passed
 }
 
 // write is the second pass: workers encode, one goroutine writes in order.
@@ -87,7 +88,6 @@ func (f *feeder) feed(src Source) {
 		f.first[i], all = all, all+g.count
 	}
 	f.given = make([]bool, all)
-	order := passedOver{from: f.before}
 	for r, err := range f.remaining(f.ctx, src) {
 		if f.ctx.Err() != nil {
 			return
@@ -99,21 +99,11 @@ func (f *feeder) feed(src Source) {
 		if !ok || f.given[f.first[at.group]+int(at.index)] || r.Validate() != nil {
 			continue
 		}
-		for passed := order.now(); passed != nil && passed.ID != r.ID; passed = order.now() {
-			if order.take(); !f.pass(passed) {
-				return
-			}
-		}
-		order.take()
-		if !f.give(r, at, false) {
+		if !f.passTo(r.ID) || !f.give(r, at, false) {
 			return
 		}
 	}
-	for r := order.take(); r != nil; r = order.take() {
-		if !f.pass(r) {
-			return
-		}
-	}
+	f.passTo("")
 }
 
 // give hands out a rollout and reports whether the run goes on.
@@ -133,10 +123,20 @@ func (f *feeder) give(r *rollout.Rollout, at rolloutAt, passed bool) bool {
 	return true
 }
 
-// pass hands out a rollout that the source skipped and reports whether the run goes on.
-func (f *feeder) pass(r *rollout.Rollout) bool {
-	at, _ := f.seen.Of(r.ID)
-	return !f.keeper.Holds(r.ID) || f.give(r, at, true)
+// passTo hands out the rollouts of an earlier run that the source skipped before the one with this
+// id, all that are left for "", and reports whether the run goes on.
+func (f *feeder) passTo(id string) bool {
+	for f.before != nil && f.at < f.before.Order.Len() {
+		_, next, from := f.before.Order.At(f.at)
+		if f.at++; next == id {
+			return true
+		}
+		at, _ := f.seen.Of(next)
+		if f.keeper.Holds(next) && !f.give(&rollout.Rollout{ID: next, Origin: from}, at, true) {
+			return false
+		}
+	}
+	return true
 }
 
 // collect writes results in order; rows of interleaved groups are held back until the groups before
