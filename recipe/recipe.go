@@ -15,6 +15,7 @@ import (
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/detect"
 	"github.com/turnpack/turnpack/reward/filter"
+	"github.com/turnpack/turnpack/reward/offpolicy"
 	"github.com/turnpack/turnpack/reward/shaping"
 	"github.com/turnpack/turnpack/reward/weights"
 	"github.com/turnpack/turnpack/rollout"
@@ -92,61 +93,47 @@ func (r Recipe) Settings() []Setting {
 
 func (r Recipe) settings() []Setting {
 	s, e := &r.Shaping, &r.Estimator
-	name := e.Name
-	if name == "" {
-		name = reward.GRPO().Name
-	}
-	discount := 1.0
+	name, discount, age := cmp.Or(e.Name, reward.GRPO().Name), 1.0, "-1"
 	if r.Tokens != nil {
-		name = r.Tokens.Name
-		if r.Tokens.Discount != 0 {
-			discount = r.Tokens.Discount
-		}
+		name, discount = r.Tokens.Name, cmp.Or(r.Tokens.Discount, 1)
 	}
-	window, group, detector := r.Window, "none", "all"
-	if window == "" {
-		window = "none"
+	off := shaping.OffPolicy{}
+	if s.OffPolicy != nil {
+		off = *s.OffPolicy
 	}
-	if s.Filter != nil {
-		group = s.Filter.Name
-	}
-	if r.Detector.Nemotron {
-		detector = "nemotron"
-	}
-	age := "-1"
 	if s.MaxAge != nil {
 		age = strconv.Itoa(int(*s.MaxAge))
 	}
 	return []Setting{
 		{Flag: "mode", Value: string(cmp.Or(r.Mode, tokenize.Merged))},
-		{Flag: "window", Value: window},
+		{Flag: "window", Value: cmp.Or(r.Window, "none")},
 		{Flag: "max-tokens", Value: strconv.Itoa(r.MaxTokens)},
 		{Flag: "scale", Value: cmp.Or(r.Scale.Outcome, "signed")},
 		{Flag: "step-coef", Value: number(r.Scale.StepCoef)},
 		{Flag: "infra-unresolved", Value: strconv.FormatBool(r.Scale.InfraUnresolved)},
-		{Flag: "truncated-coef", Value: optional(s.TruncatedCoef)},
+		{Flag: "truncated-coef", Value: orNone(s.TruncatedCoef, number)},
 		{Flag: "stop-properly", Value: strconv.FormatBool(s.StopProperly)},
-		{Flag: "soft-overlong", Value: softText(s.Soft)},
+		{Flag: "soft-overlong", Value: orNone(s.Soft, softText)},
 		{Flag: "length-of", Value: word(s.ResponseLength, "sampled", "response")},
-		{Flag: "reward-affine", Value: affineText(s.Affine)},
-		{Flag: "reward-clip", Value: rangeText(s.Clip)},
+		{Flag: "reward-affine", Value: orNone(known(s.Affine), func(a shaping.Affine) string { return colons(a.Bias, a.Scale) })},
+		{Flag: "reward-clip", Value: orNone(s.Clip, rangeText)},
 		{Flag: "overlong", Value: word(s.MaskTruncated, "train", "mask")},
 		{Flag: "max-age", Value: age},
-		{Flag: "length-penalty", Value: spendingText(s.Spending)},
+		{Flag: "length-penalty", Value: orNone(s.Spending, func(s shaping.Spending) string { return colons(s.Output, s.Input, s.Turns) })},
 		{Flag: "min-valid", Value: strconv.Itoa(s.MinValid)},
 		{Flag: "min-solved", Value: strconv.Itoa(s.MinSolved)},
 		{Flag: "min-unsolved", Value: strconv.Itoa(s.MinUnsolved)},
-		{Flag: "group-filter", Value: group},
+		{Flag: "group-filter", Value: orNone(s.Filter, func(f filter.Rule) string { return f.Name })},
 		{Flag: "filter-raw", Value: strconv.FormatBool(s.FilterRaw)},
-		{Flag: "importance-weights", Value: ratiosText(s.OffPolicy)},
-		{Flag: "logprob-error", Value: errorText(s.OffPolicy)},
+		{Flag: "importance-weights", Value: orNone(off.Weights, func(w offpolicy.Correction) string { return colons(w.Low, w.High) + word(w.Drop, "", ":zero") })},
+		{Flag: "logprob-error", Value: orNone(known(off.MaxError), number)},
 		{Flag: "estimator", Value: name},
 		{Flag: "discount", Value: number(discount)},
 		{Flag: "masked", Value: maskedText(e)},
-		{Flag: "invalid-call-advantage", Value: optional(e.Override.InvalidToolCall)},
-		{Flag: "malformed-thinking-advantage", Value: optional(e.Override.MalformedThinking)},
-		{Flag: "detect", Value: detector},
-		{Flag: "advantage-clip", Value: rangeText(e.Clip)},
+		{Flag: "invalid-call-advantage", Value: orNone(e.Override.InvalidToolCall, number)},
+		{Flag: "malformed-thinking-advantage", Value: orNone(e.Override.MalformedThinking, number)},
+		{Flag: "detect", Value: word(r.Detector.Nemotron, "all", "nemotron")},
+		{Flag: "advantage-clip", Value: orNone(e.Clip, rangeText)},
 		{Flag: "keep", Value: s.Keep.String()},
 		{Flag: "drop-zero", Value: strconv.FormatBool(s.DropZero)},
 	}
@@ -177,25 +164,29 @@ func (r Recipe) Digest() string {
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-func optional(x *float64) string {
-	if x == nil {
-		return "none"
+// colons returns numbers as a flag takes several.
+func colons(all ...float64) string {
+	var texts []string
+	for _, x := range all {
+		texts = append(texts, number(x))
 	}
-	return number(*x)
+	return strings.Join(texts, ":")
 }
 
-func rangeText(r *reward.Range) string {
-	if r == nil {
+// orNone returns the text of *v, "none" for nil.
+func orNone[T any](v *T, text func(T) string) string {
+	if v == nil {
 		return "none"
 	}
-	return number(r.Low) + ":" + number(r.High)
+	return text(*v)
 }
 
-func affineText(a shaping.Affine) string {
-	if a == (shaping.Affine{}) {
-		return "none"
+// known returns nil for the zero value.
+func known[T comparable](v T) *T {
+	if v == *new(T) {
+		return nil
 	}
-	return number(a.Bias) + ":" + number(a.Scale)
+	return &v
 }
 
 func word(on bool, off, text string) string {
@@ -205,40 +196,10 @@ func word(on bool, off, text string) string {
 	return off
 }
 
-func spendingText(s *shaping.Spending) string {
-	if s == nil {
-		return "none"
-	}
-	return number(s.Output) + ":" + number(s.Input) + ":" + number(s.Turns)
-}
+func rangeText(r reward.Range) string { return colons(r.Low, r.High) }
 
-func ratiosText(o *shaping.OffPolicy) string {
-	if o == nil || o.Weights == nil {
-		return "none"
-	}
-	text := number(o.Weights.Low) + ":" + number(o.Weights.High)
-	if o.Weights.Drop {
-		text += ":zero"
-	}
-	return text
-}
-
-func errorText(o *shaping.OffPolicy) string {
-	if o == nil || o.MaxError == 0 {
-		return "none"
-	}
-	return number(o.MaxError)
-}
-
-func softText(o *shaping.Overlong) string {
-	if o == nil {
-		return "none"
-	}
-	text := fmt.Sprintf("%d:%d:%s", o.Max, o.Cache, number(o.Penalty))
-	if o.Unbounded {
-		text += ":unbounded"
-	}
-	return text
+func softText(o shaping.Overlong) string {
+	return fmt.Sprintf("%d:%d:%s", o.Max, o.Cache, number(o.Penalty)) + word(o.Unbounded, "", ":unbounded")
 }
 
 // All returns the recipes.
@@ -284,5 +245,3 @@ func filterOf(name string) *filter.Rule {
 	}
 	return &all[i]
 }
-
-func pointer[T any](v T) *T { return &v }

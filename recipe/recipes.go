@@ -47,7 +47,7 @@ func swerl() Recipe {
 		Mode: tokenize.PerStep, Window: "swe-rl:12288",
 		Scale:     reward.OutcomePolicy{Outcome: "signed"},
 		Estimator: preset("openclaw_grpo_dynamic_history"),
-		Shaping:   shaping.Rules{Filter: filterOf("openclaw_drop_constant@0d034dd5e"), MaxAge: pointer(int32(1))},
+		Shaping:   shaping.Rules{Filter: filterOf("openclaw_drop_constant@0d034dd5e"), MaxAge: new(int32(1))},
 		Loss:      "openclaw_sample_mean@0d034dd5e",
 		Trainer: []Setting{
 			{"eps-clip", "0.2", sweScript}, {"eps-clip-high", "0.28", sweScript}, {"kl-loss-coef", "0.00", sweScript}, {"entropy-coef", "0.00", sweScript},
@@ -114,7 +114,7 @@ func nemotron22() Recipe {
 		Estimator: e,
 		Detector:  detect.Detector{Nemotron: true},
 		MaxTokens: 196608,
-		Shaping: shaping.Rules{MaskTruncated: true, MaxAge: pointer(int32(1)),
+		Shaping: shaping.Rules{MaskTruncated: true, MaxAge: new(int32(1)),
 			OffPolicy: &shaping.OffPolicy{Weights: &tis, MaxError: 2}},
 		Loss: "token-mean@verl-1dda039b9",
 		Trainer: []Setting{
@@ -162,7 +162,7 @@ func ssr() Recipe {
 		Mode:      tokenize.Merged,
 		Scale:     reward.OutcomePolicy{Outcome: "recorded"},
 		Estimator: preset("prime_hierarchical_grpo"),
-		Shaping:   shaping.Rules{MaxAge: pointer(int32(8))},
+		Shaping:   shaping.Rules{MaxAge: new(int32(8))},
 		Differs: []string{infra, "no implementation is public: rewards are the paper's rules (ssr.Resolve), the estimator is that of another system for proposers and solvers",
 			"rewards of both roles are numbers that package reward/ssr gives and the rollouts record; a bug with too few live attempts gives its injector none",
 			"roles are told apart by groups: solvers of a bug have its key, injectors one key for all, such as reward.ProposerKey"},
@@ -241,7 +241,7 @@ func primeRL() Recipe {
 		Mode:      tokenize.Merged,
 		Scale:     reward.OutcomePolicy{Outcome: "auto"},
 		Estimator: preset("prime_grpo"),
-		Shaping:   shaping.Rules{MaxAge: pointer(int32(8)), DropZero: true},
+		Shaping:   shaping.Rules{MaxAge: new(int32(8)), DropZero: true},
 		Loss:      "token-mean@verl-1dda039b9",
 		Trainer:   []Setting{{"dppo_mask_low", "0.2", configs + "trainer.py"}, {"dppo_mask_high", "0.2", configs + "trainer.py"}, {"kl_tau", "1e-3", configs + "trainer.py"}},
 		Differs:   []string{"age is counted from the newest version of the batch; prime-rl counts from the version that it trains on"},
@@ -258,7 +258,7 @@ func primeSWE() Recipe {
 	r.Sources["max-age"] = example + ": max_off_policy_steps"
 	r.Scale.Outcome = "binary" // the penalty is a share of the pass rate
 	r.Sources["scale"] = "prime-rl@559b44772 packages/prime-rl-configs/src/prime_rl/configs/algorithm.py: LinearLengthPenaltyConfig, scaled by the pass rate"
-	r.Shaping.MaxAge = pointer(int32(32))
+	r.Shaping.MaxAge = new(int32(32))
 	r.Shaping.Spending = &shaping.Spending{Input: 0.1, Turns: 0.1}
 	r.Trainer = append(r.Trainer, Setting{"batch_size", "256", example}, Setting{"group_size", "16", example})
 	r.Differs = append(r.Differs, "the penalty counts tokens of rows, each sampled token once; prime-rl counts the usage that engines report, tokens of shared turns once for each branch")
