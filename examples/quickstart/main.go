@@ -46,5 +46,5 @@ func convert(modelDir, dumps, out string) error {
 		log.Printf("left out: %v", s.Error)
 	}
 	fmt.Printf("%d rollouts, %d rows, %d of %d tokens trained\n", report.Rollouts, report.Rows, report.Trained, report.Tokens)
-	return dst.Close()
+	return dst.Close() // only now the file is there
 }
