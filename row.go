@@ -169,16 +169,12 @@ func (x *run) metadata(r *rollout.Rollout, row *spool.Row, c *credits) (json.Raw
 	if x.Trace {
 		own.Roles = roles(r, seq)
 	}
-	if len(r.Metadata) == 0 {
-		return json.Marshal(struct {
-			Turnpack *ownMetadata `json:"turnpack"`
-		}{&own})
-	}
 	b, err := json.Marshal(own)
 	if err != nil {
 		return nil, err
 	}
-	m := maps.Clone(r.Metadata)
+	m := map[string]json.RawMessage{}
+	maps.Copy(m, r.Metadata)
 	m["turnpack"] = b
 	return json.Marshal(m)
 }
