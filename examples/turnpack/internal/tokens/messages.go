@@ -1,10 +1,10 @@
 package tokens
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/anyrows"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
 )
@@ -102,10 +102,10 @@ func (b *Boundaries) Messages(s *rollout.Sample) []Message {
 		}
 		out[len(out)-1].Index, last = int(from), i+1
 	}
-	roles := rolesOf(s)
+	roles := (&anyrows.Row{Sample: s}).Roles()
 	for k := range out {
 		if i := out[k].Index; i >= 0 && i < len(roles) {
-			out[k].Role = roles[i]
+			out[k].Role = string(roles[i])
 		}
 	}
 	return out
@@ -121,20 +121,6 @@ func (b *Boundaries) marker(ids []rollout.TokenID, end, text int) int {
 		}
 	}
 	return text
-}
-
-// rolesOf returns the recorded roles of the rollout's messages, or nil if the row does
-// not hold them.
-func rolesOf(s *rollout.Sample) []string {
-	var m struct {
-		Turnpack struct {
-			Roles []string `json:"roles"`
-		} `json:"turnpack"`
-	}
-	if json.Unmarshal(s.Metadata, &m) != nil {
-		return nil
-	}
-	return m.Turnpack.Roles
 }
 
 // Traced reports whether s records the sources of its tokens.
