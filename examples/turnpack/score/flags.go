@@ -91,33 +91,7 @@ func (c *Cmd) Faults() error {
 	if err := errors.Join(c.checkBounds(), c.readScale(), c.prompt()); err != nil {
 		return err
 	}
-	return errors.Join(asFlags(c.judge.Validate()), asFlags(c.options.Validate()), asFlags(c.scale().Validate()))
-}
-
-// flagOf maps fields of the library's options to the flags that set them.
-var flagOf = map[string]string{
-	"Options.Endpoints": "--judge", "Options.MaxTokens": "--max-tokens", "Options.Temperature": "--temperature", "Options.TopP": "--top-p",
-	"Options.Price.Prompt": "--price-prompt", "Options.Price.Completion": "--price-completion", "Options.StopAfter": "--stop-after",
-	"Options.Aggregate.Quorum": "--quorum", "Aggregate.Quorum": "--quorum", "Aggregate.Method": "--aggregate",
-	"Rule.Kind": "--rule", "Rule.Pattern": "--pattern", "Rule.Field": "--field", "Rule.Scale": "--scale", "Scale.StepCoef": "--coef",
-}
-
-// asFlags returns err with the fields of its errors replaced by the flags that set them.
-func asFlags(err error) error {
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		var errs []error
-		for _, e := range many.Unwrap() {
-			errs = append(errs, asFlags(e))
-		}
-		return errors.Join(errs...)
-	}
-	e, ok := err.(*rollout.Error)
-	if !ok || flagOf[e.Where.Field] == "" {
-		return err
-	}
-	named := *e
-	named.Where.Field = flagOf[e.Where.Field]
-	return &named
+	return errors.Join(c.judge.Validate(), c.options.Validate())
 }
 
 // parts returns the values of a flag, trimmed, without empty ones.
@@ -156,6 +130,7 @@ func (c *Cmd) checkBounds() error {
 		{"summary", c.Summary == "" || !slices.Contains(taken[:n+1], taken[n+1]), c.Summary, "another file than those of --out, --journal and --in"},
 		{"summary", c.Summary == "" || folder(filepath.Dir(c.Summary)) && !folder(c.Summary), c.Summary, "the path of a file in a folder that exists"},
 		{"timeout", c.Timeout > 0, c.Timeout, "a time above 0, such as 2m"},
+		{"coef", c.Coef-c.Coef == 0, c.Coef, "a finite number"},
 		{"patience", c.Patience > 0, c.Patience, "a time above 0, such as 10m"},
 	} {
 		if !b.ok {
