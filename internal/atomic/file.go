@@ -77,9 +77,6 @@ func (f *File) Commit() error {
 }
 
 func (f *File) finish() error {
-	if err := f.f.Chmod(0o644); err != nil {
-		return err
-	}
 	if err := f.f.Sync(); err != nil {
 		return err
 	}

@@ -1,6 +1,10 @@
 package atomic
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,10 +37,15 @@ func isTemp(file, name string) bool {
 	return digits != "" && strings.Trim(digits, "0123456789") == "" && of != "" && (name == "" || of == name)
 }
 
-// createTemp creates the temporary file of path, locked while it is open.
+// createTemp creates the temporary file of path, locked while it is open, with the permissions of
+// any new file.
 func createTemp(path string) (*os.File, error) {
 	for {
-		f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+TempSuffix)
+		name := fmt.Sprintf(".%s.%d%s", filepath.Base(path), rand.Uint32(), TempSuffix)
+		f, err := os.OpenFile(filepath.Join(filepath.Dir(path), name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
 		if err != nil || Hold(f) {
 			return f, err
 		}
