@@ -144,7 +144,12 @@ func TestOutputBelowTheInput(t *testing.T) {
 	code, _, stderr = convert("batch")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "now ")
-	code, _, stderr = convert(".")
-	require.Equal(t, exitUsage, code)
-	require.Contains(t, stderr, "--out: "+in+" is an input too")
+	for _, out := range []string{".", "more"} {
+		dir := filepath.Join(in, out)
+		require.NoError(t, os.MkdirAll(dir, 0o777))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "most.jsonl"), []byte(chatLine("d", true)+"\n"), 0o600))
+		code, _, stderr = convert(out, "--force")
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, "--out: what lies in "+dir+" is not read as input")
+	}
 }

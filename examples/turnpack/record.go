@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"runtime/debug"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/place"
+	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/traj"
@@ -69,8 +71,8 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 		read = append(read, c.System)
 	}
 	for _, path := range read {
-		if path == out {
-			return nil, cli.Mistake(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--out"}, "%s is an input too, and a batch in it would be read by the next run", path).WithFix("choose a folder of its own"))
+		if rel, err := filepath.Rel(path, out); err == nil && filepath.IsLocal(rel) && (rel == "." || holdsOther(out)) {
+			return nil, cli.Mistake(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--out"}, "what lies in %s is not read as input, and it holds more than a batch", out).WithFix("choose a folder of its own"))
 		}
 		p, err := traj.Fingerprint(path, out)
 		if err != nil {
@@ -79,6 +81,15 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 		r.Inputs = append(r.Inputs, input{path, p.Files, p.Bytes, p.SHA256, path == c.System})
 	}
 	return r, nil
+}
+
+// holdsOther reports whether a folder holds files that are not hidden, and no batch that is complete
+// or begun.
+func holdsOther(dir string) bool {
+	entries, _ := os.ReadDir(dir)
+	return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name()[0] != '.' }) && !slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+		return strings.HasPrefix(e.Name(), ".turnpack.") || e.Name() == shard.ProgressName
+	})
 }
 
 // source returns a digest of everything that determines the batch, and of the build.
