@@ -137,11 +137,13 @@ func TestOutputBelowTheInput(t *testing.T) {
 		require.Zero(t, code, stderr)
 		require.Regexp(t, `rollouts +2 in`, stdout)
 	}
-	code, stdout, stderr := convert("batch")
-	require.Zero(t, code, stderr)
-	require.Contains(t, stdout, "already complete")
+	for _, out := range []string{"next", "batch"} {
+		code, stdout, stderr := convert(out)
+		require.Zero(t, code, stderr)
+		require.Regexp(t, `rollouts +2 in|already complete`, stdout)
+	}
 	require.NoError(t, os.WriteFile(filepath.Join(in, "more.jsonl"), []byte(chatLine("c", true)+"\n"), 0o600))
-	code, _, stderr = convert("batch")
+	code, _, stderr := convert("batch")
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "now ")
 	for _, out := range []string{".", "more"} {

@@ -48,6 +48,7 @@ type printer struct {
 	except  string
 	beside  []string
 	folders map[string]bool // folders whose beside files are digested
+	made    batches
 }
 
 func (p *printer) entry(root, path string, e fs.DirEntry, err error) error {
@@ -59,9 +60,12 @@ func (p *printer) entry(root, path string, e fs.DirEntry, err error) error {
 		if hidden || path == p.except {
 			return fs.SkipDir
 		}
+		if path != root {
+			p.made.add(path)
+		}
 		return nil
 	}
-	if hidden || path != root && !known[(&File{Name: path}).Ext()] {
+	if hidden || p.made[path] || path != root && !known[(&File{Name: path}).Ext()] {
 		return nil
 	}
 	name, err := filepath.Rel(filepath.Dir(root), path)

@@ -4,6 +4,7 @@ package source
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -71,6 +72,33 @@ type Walker struct {
 	Ignored func(path, why string)
 
 	taken map[[16]byte]struct{} // digests of the paths of files already yielded
+	made  batches
+}
+
+// batches are the files of batches that turnpack convert has made below the folders that are
+// walked: no input, though some, as slime's, have the form of dumps.
+type batches map[string]bool
+
+// maxRecord is far beyond the size of a record, whose lists are bounded.
+const maxRecord = 64 << 20
+
+// add adds the files that the record of a batch in dir names, if there is one.
+func (b *batches) add(dir string) {
+	var record struct{ Files []struct{ File string } }
+	f, err := os.Open(filepath.Join(dir, ".turnpack.json"))
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if json.NewDecoder(io.LimitReader(f, maxRecord)).Decode(&record) != nil {
+		return
+	}
+	if *b == nil {
+		*b = batches{}
+	}
+	for _, f := range record.Files {
+		(*b)[filepath.Join(dir, filepath.FromSlash(f.File))] = true
+	}
 }
 
 // Files yields the files that paths name, in the given order; folders are walked in lexical
@@ -145,9 +173,12 @@ func (w *Walker) folder(root, p string, depth int, yield func(*File, error) bool
 	if err != nil {
 		return yield(nil, ioError(p, err))
 	}
+	if depth > 0 {
+		w.made.add(p)
+	}
 	for _, e := range entries {
 		q := filepath.Join(p, e.Name())
-		if abs, _ := filepath.Abs(q); w.Except != "" && abs == w.Except {
+		if abs, _ := filepath.Abs(q); w.made[q] || w.Except != "" && abs == w.Except {
 			continue
 		}
 		if strings.HasPrefix(e.Name(), ".") {
