@@ -351,12 +351,17 @@ func TestRepliesThatPart(t *testing.T) {
 	require.EqualValues(t, 1, group(t, r, "trained-twice").Tokens)
 }
 
-// The steps of rows tell a reply that was sampled again from one that is written twice.
+// The steps of rows tell a reply that was sampled again from one that is written twice, unless a row trains
+// more replies than it has steps.
 func TestTheSameReplyOfAnotherStep(t *testing.T) {
-	for second, want := range []bool{true, false} {
-		rows := []rollout.Sample{sample("a", 0, 4, 5), sample("a", 0, 4, 5)}
+	for _, c := range []struct {
+		first  int
+		second []int // what the second row trains
+		want   bool
+	}{{0, []int{4, 5}, true}, {1, []int{4, 5}, false}, {1, []int{4, 5, 7}, true}} {
+		rows := []rollout.Sample{sample("a", 0, 4, 5), sample("a", 0, c.second...)}
 		rows[0].FirstStep, rows[0].LastStep = 0, 0
-		rows[1].FirstStep, rows[1].LastStep = second, 1
+		rows[1].FirstStep, rows[1].LastStep = c.first, 1
 		var buf bytes.Buffer
 		w, err := export.NewWriter(&buf, export.Options{})
 		require.NoError(t, err)
@@ -364,7 +369,7 @@ func TestTheSameReplyOfAnotherStep(t *testing.T) {
 			require.NoError(t, w.Write(s))
 		}
 		require.NoError(t, w.Close())
-		require.Equal(t, want, slices.Contains(found(run(t, "a.parquet", buf.Bytes(), nil)), "trained-twice"))
+		require.Equal(t, c.want, slices.Contains(found(run(t, "a.parquet", buf.Bytes(), nil)), "trained-twice"), c)
 	}
 }
 

@@ -37,11 +37,9 @@ func (a *auditor) endRollout() {
 }
 
 // trainedTwice finds tokens that two rows of a rollout both train after the same prefix. Replies
-// that part were sampled by two calls of that prefix, and their common beginning by both; so were
-// replies of steps apart, where the rows say of which steps they are.
+// that part were sampled by two calls of that prefix, and their common beginning by both.
 func (a *auditor) trainedTwice(p, r *anyrows.Row) {
-	if p.Sample != nil && r.Sample != nil && p.Sample.FirstStep >= 0 && r.Sample.FirstStep >= 0 &&
-		(p.Sample.LastStep < r.Sample.FirstStep || r.Sample.LastStep < p.Sample.FirstStep) {
+	if apart(p, r) {
 		return
 	}
 	same := 0
@@ -56,6 +54,23 @@ func (a *auditor) trainedTwice(p, r *anyrows.Row) {
 	if first, n := count(same, func(t int) bool { return p.Trained(t) && r.Trained(t) }); n > 0 {
 		a.report(r, "trained-twice", col.LossMask, first, n, "%d tokens are trained after the same context in row %d too", n, p.Index)
 	}
+}
+
+// apart reports whether two rows say that they train replies of different steps, and train no more
+// replies than they say.
+func apart(p, r *anyrows.Row) bool {
+	for _, x := range []*anyrows.Row{p, r} {
+		if x.Sample == nil || x.Sample.FirstStep < 0 || replies(x) > x.Sample.LastStep-x.Sample.FirstStep+1 {
+			return false
+		}
+	}
+	return p.Sample.LastStep < r.Sample.FirstStep || r.Sample.LastStep < p.Sample.FirstStep
+}
+
+// replies counts the runs of trained tokens.
+func replies(r *anyrows.Row) int {
+	_, n := count(len(r.IDs), func(t int) bool { return r.Trained(t) && (t == 0 || !r.Trained(t-1)) })
+	return n
 }
 
 // finish applies the rules about groups and about all files together.
