@@ -265,16 +265,21 @@ def inspect(log, samples):
         first = (known or events or [{}])[0]
         r = Run(first.get("tools"))
         byid = {reply(e): e for e in events}
-        for m in s["messages"]:
+
+        def failed(messages):
+            """What the model was shown of an error is not recorded."""
+            return any(x["role"] == "tool" and x.get("error") for x in messages)
+
+        for k, m in enumerate(s["messages"]):
             sampled = m["role"] == "assistant" and m.get("source", "generate") in ("generate", None)
             e = byid.get(m.get("id")) if m.get("id") else None
-            context = ...
+            context = None if failed(s["messages"][:k]) else ...
             if sampled and e is not None:
                 seen = list(e.get("input") or [])
                 for a, b in e.get("input_refs") or []:
                     seen += pool[int(a):int(b)]
                 if seen:
-                    context = [chat(x) for x in seen]
+                    context = None if failed(seen) else [chat(x) for x in seen]
                 if canonical([tool(t) for t in e.get("tools") or []]) != canonical(r.tools):
                     context = None
             r.add(chat(m), sampled, context)
