@@ -117,7 +117,8 @@ type Pipeline struct {
 	Workers int
 	// UnknownStatus is assumed for rollouts that do not record how they ended: they are
 	// scored, masked and written with it. The zero value keeps the status unknown, and the sink
-	// decides whether it accepts that. A rollout with a recorded failure counts as failed.
+	// decides whether it accepts that. A rollout with a recorded failure counts as failed, one
+	// whose last reply was cut by a limit as truncated.
 	UnknownStatus rollout.Status
 	// Temperature is assumed for turns and rollouts that record none; 0 = 1. A row has
 	// one temperature: a sequence with tokens sampled at several becomes a row for each, in which
@@ -283,11 +284,14 @@ func (p *Pipeline) countsRows() bool {
 }
 
 // withStatus returns r with the status that replaces an unknown one: failed if a failure is recorded,
-// else UnknownStatus.
+// truncated if a limit cut the last reply, else UnknownStatus.
 func (p *Pipeline) withStatus(r *rollout.Rollout) *rollout.Rollout {
 	status := p.UnknownStatus
-	if r.Failure != nil {
+	switch n := len(r.Turns); {
+	case r.Failure != nil:
 		status = rollout.StatusFailed
+	case n > 0 && rollout.LimitReached(r.Turns[n-1].FinishReason):
+		status = rollout.StatusTruncated
 	}
 	if r.Status != rollout.StatusUnknown || status == rollout.StatusUnknown {
 		return r

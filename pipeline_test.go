@@ -332,6 +332,19 @@ func TestFailureWithoutStatus(t *testing.T) {
 	}
 }
 
+// A rollout that records no status counts as truncated if a limit cut its last reply.
+func TestCutWithoutStatus(t *testing.T) {
+	for reason, want := range map[string]rollout.Status{"length": rollout.StatusTruncated, "stop": rollout.StatusCompleted} {
+		r := attempt("a", 0, true)
+		r.Status = rollout.StatusUnknown
+		r.Turns = []rollout.Turn{{Message: 1}, {Message: 3, FinishReason: reason}}
+		var dst rows
+		_, err := turnpack.Pipeline{Model: model(t), UnknownStatus: rollout.StatusCompleted}.Run(t.Context(), turnpack.Slice{r}, &dst)
+		require.NoError(t, err)
+		require.Equal(t, want, dst.got[0].Status)
+	}
+}
+
 // A finish reason that is not recorded is not made up, except that a truncated rollout's last turn
 // was cut by the limit.
 func TestFinishReasonIsRecordedOrEmpty(t *testing.T) {

@@ -98,6 +98,16 @@ type Turn struct {
 	Extra map[string]json.RawMessage
 }
 
+// LimitReached reports whether a finish reason, in the words of any engine, says that a limit on
+// tokens cut the reply.
+func LimitReached(reason string) bool {
+	switch reason {
+	case "length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded":
+		return true
+	}
+	return false
+}
+
 // VersionRun is a run of output tokens sampled by one policy version, from token From of
 // Turn.Output (0-based) to the next run.
 type VersionRun struct {

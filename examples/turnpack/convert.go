@@ -67,7 +67,7 @@ type convertCmd struct {
 	Detect            string         `help:"What counts as invalid or malformed: all (unknown tools, arguments that are no JSON object or break the tool's schema, calls left in the text, unpaired reasoning markers) or nemotron, the rule of NeMo RL." enum:"all,nemotron" default:"all" group:"Rewards:"`
 
 	Temperature   float32 `help:"Sampling temperature of turns that record none; 0 = 1. vLLM takes that of generation_config.json where a request has none." group:"Output:"`
-	UnknownStatus string  `help:"Status of rollouts whose dump does not say how they ended; aborted and failed ones are left out. refuse ends the run." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
+	UnknownStatus string  `help:"Status of rollouts whose dump does not say how they ended, nor that a limit cut the last reply; aborted and failed ones are left out. refuse ends the run." enum:"refuse,completed,truncated,aborted,failed" default:"completed" group:"Output:"`
 	Engine        string  `help:"Tokenizer engine." enum:"bpe,hf" default:"bpe" group:"Running:"`
 	Workers       int     `help:"Parallel encoders; 0 = one per processor." group:"Running:"`
 	DryRun        bool    `help:"Do everything but write." group:"Running:"`

@@ -355,8 +355,7 @@ func (a *auditor) status(r *anyrows.Row) {
 	if r.Status != "completed" {
 		return
 	}
-	switch r.FinishReason {
-	case "length", "limit", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded":
+	if rollout.LimitReached(r.FinishReason) {
 		a.report(r, "truncated-complete", col.Status, -1, 0, "status completed with finish reason %q", r.FinishReason)
 	}
 }

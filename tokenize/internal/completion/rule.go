@@ -362,9 +362,11 @@ func (f *Finder) Document() (render.Rendering, []Span, error) {
 // truncated the reply, a filter or an interruption ended it, or a stop string of the request did,
 // unless that string is the stop token's text.
 func (rr *Rule) Unstopped(t *rollout.Turn) bool {
+	if rollout.LimitReached(t.FinishReason) {
+		return true
+	}
 	switch t.FinishReason {
-	case "length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded", "limit", // limits
-		"content_filter", "refusal", // a filter after the model
+	case "content_filter", "refusal", // a filter after the model
 		"abort", "error", "incomplete", "cancelled", "failed", "pause_turn", "insufficient_system_resource": // from outside
 		return true
 	}
