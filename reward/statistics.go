@@ -50,7 +50,7 @@ func (e Estimator) Statistics(groups []GroupRewards) (*Statistics, error) {
 		why = "looks at all advantages a second time"
 	}
 	if why != "" {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the estimator %q %s, so it cannot stream", e.Name, why).WithFix("%s", fix)
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Estimator"}, "the estimator %q %s, so it cannot stream", e.Name, why).WithFix("%s", fix)
 	}
 	s, _, err := newStatistics(groups, e)
 	return s, err

@@ -46,6 +46,8 @@ func TestOutputFlagsAreChecked(t *testing.T) {
 	}
 	_, _, stderr := call(t, "convert", "--model", "nowhere", "--in", "nothing", "--weights", "foo", "--window", "foo", "--estimator", "foo")
 	require.Equal(t, 3, strings.Count(stderr, "turnpack: "), stderr)
+	_, _, stderr = call(t, "convert", "--model", "nowhere", "--in", "nothing", "--estimator", "trl_rloo_batchnorm:key")
+	require.Equal(t, 1, strings.Count(stderr, "cannot stream"), stderr)
 }
 
 // A value that does not parse does not hide other errors, and each error names its flag

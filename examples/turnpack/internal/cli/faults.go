@@ -48,7 +48,7 @@ var flagOf = map[string]string{
 	"Pipeline.Shaping.DropZero": "--drop-zero", "Pipeline.Shaping.Spending": "--length-penalty",
 	"Shaping.OffPolicy.MaxError": "--logprob-error", "Shaping.OffPolicy": "--importance-weights", "Low": "--importance-weights", "High": "--importance-weights",
 	"lossmask.Policy.MaxTokens": "--max-tokens", "Scale.StepCoef": "--step-coef", "Pipeline.Temperature": "--temperature", "Pipeline.PolicyVersion": "--policy-version",
-	"Pipeline.Estimator": "--estimator", "Pipeline.Tokens": "--estimator", "Pipeline.Window": "--window", "tokenize.Options.Edges": "--edges", "tokenize.Options.Kwargs": "--template-kwargs", "Pipeline.Workers": "--workers", "Options.GroupBy": "--group-by", "Options.Format": "--format",
+	"Pipeline.Estimator": "--estimator", "Estimator": "--estimator", "Pipeline.Tokens": "--estimator", "Pipeline.Window": "--window", "tokenize.Options.Edges": "--edges", "tokenize.Options.Kwargs": "--template-kwargs", "Pipeline.Workers": "--workers", "Options.GroupBy": "--group-by", "Options.Format": "--format",
 	"Options.Endpoints": "--judge", "Options.MaxTokens": "--max-tokens", "Options.Temperature": "--temperature", "Options.TopP": "--top-p",
 	"Options.Price.Prompt": "--price-prompt", "Options.Price.Completion": "--price-completion", "Options.StopAfter": "--stop-after",
 	"Options.Aggregate.Quorum": "--quorum", "Aggregate.Quorum": "--quorum", "Aggregate.Method": "--aggregate",
