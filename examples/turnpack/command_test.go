@@ -443,7 +443,7 @@ func TestMistakes(t *testing.T) {
 		{"convert --model " + filepath.Dir(file) + " --in x", exitFailed, []string{filepath.Join(filepath.Dir(file), "tokenizer.json"), "Hugging Face"}},
 		{"convert --model " + model + " --in " + in + " --estimator grpp", exitUsage, []string{"--estimator", `"grpp"`, "rloo"}},
 		{"convert --model " + model + " --in " + in + " --estimator slime_grpo", exitUsage, []string{`--estimator: the estimator "slime_grpo@`, "slices by position", "choose none, grpo, openclaw_grpo,"}},
-		{"convert --model " + model + " --in " + in + " --estimator verl_remax", exitUsage, []string{"Estimator: verl_remax@", "greedy rollout"}},
+		{"convert --model " + model + " --in " + in + " --estimator verl_remax", exitUsage, []string{"--estimator: verl_remax@", "greedy rollout"}},
 		{"convert --model " + model + " --in " + in + " --estimator verl_reinforce_pp --discount 0 --advantage-clip=-1:1", exitUsage, []string{"--discount", "above 0", "--advantage-clip"}},
 		{"convert --model " + model + " --in " + in + " --discount 0.9", exitUsage, []string{"--discount", "does nothing with --estimator grpo"}},
 		{"convert --model " + model + " --in " + in + " --format swe", exitUsage, []string{"--format", `"swe"`, "swe-agent"}},
