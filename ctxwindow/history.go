@@ -93,7 +93,7 @@ func (h *History) viewAt(ctx context.Context, policy Policy, s Strategy, n int) 
 	h.shown = n
 	v, err := s.View(ctx, n)
 	if err != nil {
-		return View{}, err
+		return View{}, failed(err, rollout.KindInput, "the policy")
 	}
 	if v.Parts == nil {
 		return v, nil
@@ -175,12 +175,7 @@ func (h *History) context(view []rollout.ContextPart) rollout.Context {
 			for end < p.To && h.index[end] == h.index[end-1]+1 {
 				end++
 			}
-			part := rollout.ContextPart{From: h.index[k], To: h.index[end-1] + 1}
-			if last := len(parts) - 1; last >= 0 && parts[last].Message == nil && parts[last].To == part.From {
-				parts[last].To = part.To
-			} else {
-				parts = append(parts, part)
-			}
+			parts = append(parts, rollout.ContextPart{From: h.index[k], To: h.index[end-1] + 1})
 			k = end
 		}
 	}

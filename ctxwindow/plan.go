@@ -2,8 +2,6 @@ package ctxwindow
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 
@@ -52,7 +50,6 @@ func (r *Report) Add(o Report) {
 // Plan calls the counter two to four times per turn, each time with about a budget of messages at
 // most, except for one call with the plain history under HeadTail, Tail and SWERLPolicy. A context
 // that no shortening fits into the budget is an error of kind limit that names the turn.
-// by turn.
 func Plan(ctx context.Context, r *rollout.Rollout, policy Policy, counter Counter) ([]rollout.Context, Report, error) {
 	if policy == nil || counter == nil {
 		return nil, Report{}, fault("", "Plan needs a policy and a counter").WithFix("use None{} for no window")
@@ -91,7 +88,7 @@ func Plan(ctx context.Context, r *rollout.Rollout, policy Policy, counter Counte
 		before = n
 		view, err := h.viewAt(ctx, policy, s, n)
 		if err != nil {
-			return nil, Report{}, located(err, r.ID, t)
+			return nil, Report{}, rollout.In(err, rollout.Where{Rollout: r.ID, Turn: rollout.At(t)})
 		}
 		contexts[t] = h.context(view.Parts)
 		rep.add(view)
@@ -115,17 +112,6 @@ func (r *Report) add(v View) {
 	if v.LostLatest {
 		r.LostLatest++
 	}
-}
-
-// located adds rollout and turn to an error: in Where if it is a *rollout.Error, else in its text.
-func located(err error, id string, turn int) error {
-	var e *rollout.Error
-	if !errors.As(err, &e) {
-		return fmt.Errorf("rollout %q, turn %d: %w", id, turn, err)
-	}
-	c := *e
-	c.Where.Rollout, c.Where.Turn = id, rollout.At(turn)
-	return &c
 }
 
 // Apply returns a copy of r whose turns have the given contexts, one per turn of

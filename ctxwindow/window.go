@@ -164,13 +164,6 @@ func (c *cut) compose(head, tail int) []unit {
 // want. The latest block alone may take up to budget, and is shortened if it exceeds that.
 func (c *cut) trim(ctx context.Context, head, tail, want, budget int) ([]unit, View, error) {
 	last := len(c.blocks) - 1
-	if tail == head && last > 0 { // all fits by the estimates, but not by the exact count
-		if tail < last {
-			tail++
-		} else {
-			head--
-		}
-	}
 	for {
 		parts := c.compose(head, tail)
 		view := c.join(parts)
