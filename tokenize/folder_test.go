@@ -1,9 +1,12 @@
 package tokenize_test
 
 import (
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -68,6 +71,55 @@ func TestDamagedFolders(t *testing.T) {
 	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: folderWith(t, map[string]string{"tokenizer_config.json": `{"chat_template":""}`, "chat_template.jinja": ""})})
 	require.NoError(t, err, "no template")
 	require.Nil(t, m.Template)
+
+	in := fstest.MapFS{"a/b/tokenizer.json": {Data: []byte(pointer)}}
+	for dir, want := range map[string]string{"a/b": "a/b/tokenizer.json: the file is a pointer", "a": "a/tokenizer.json: the model folder has no", "/a/b": "/a/b: no model can be loaded: sub /a/b: invalid argument (name the folder as in a/b"} {
+		_, err := tokenize.Load(dir, tokenize.LoadOptions{FS: in})
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// transformers 5.23 gives a folder without a configuration no bos_token, whatever tokenizer.json puts
+// before texts.
+func TestABareFolderNamesNoTokens(t *testing.T) {
+	files := folderWith(t, map[string]string{"tokenizer_config.json": "", "chat_template.jinja": "[{{ bos_token }}]{{ messages[0].content }}"})
+	files["tokenizer.json"].Data = []byte(strings.Replace(string(files["tokenizer.json"].Data), `"post_processor":null`, `"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<|endoftext|>","type_id":0}},{"Sequence":{"id":"A","type_id":0}}],
+		"pair":[{"Sequence":{"id":"A","type_id":0}},{"Sequence":{"id":"B","type_id":1}}],"special_tokens":{"<|endoftext|>":{"id":"<|endoftext|>","ids":[4087],"tokens":["<|endoftext|>"]}}}`, 1))
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files})
+	require.NoError(t, err)
+	require.Empty(t, m.SpecialTokens)
+	enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+	require.NoError(t, err)
+	p, err := enc.Prompt(t.Context(), &rollout.Rollout{}, []rollout.Message{{Role: rollout.RoleUser, Content: "hi"}})
+	require.NoError(t, err)
+	require.Equal(t, "[]hi", p.Text.Text)
+}
+
+// A folder with ranks of tiktoken is a model, too.
+func TestTiktokenFolder(t *testing.T) {
+	var ranks strings.Builder
+	for b := range 256 {
+		fmt.Fprintf(&ranks, "%s %d\n", base64.StdEncoding.EncodeToString([]byte{byte(b)}), b)
+	}
+	ranks.WriteString("aGk= 256\n") // hi
+	files := folderWith(t, map[string]string{"tokenizer.json": "", "tiktoken.model": ranks.String(), "tokenizer_config.json": `{"auto_map": {"AutoTokenizer": ["tokenization_kimi.TikTokenTokenizer"]},
+		"eos_token": "<|im_end|>", "added_tokens_decoder": {"257": {"content": "<|im_start|>", "special": true}, "258": {"content": "<|im_end|>", "special": true}}}`})
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files})
+	require.NoError(t, err)
+	enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+	require.NoError(t, err)
+	p, err := enc.Prompt(t.Context(), &rollout.Rollout{}, []rollout.Message{{Role: rollout.RoleUser, Content: "hi"}})
+	require.NoError(t, err)
+	ids := []rollout.TokenID{257, 'u', 's', 'e', 'r', '\n', 256, 258, '\n', 257}
+	for _, b := range []byte("assistant\n") {
+		ids = append(ids, rollout.TokenID(b))
+	}
+	require.Equal(t, ids, p.IDs)
+	require.Equal(t, []rollout.TokenID{258}, m.Stops())
+
+	files["tiktoken.model"].Data = []byte("version https://git-lfs.github.com/spec/v1\n")
+	_, err = tokenize.Load(".", tokenize.LoadOptions{FS: files})
+	require.ErrorContains(t, err, "tiktoken.model: the file is a pointer of Git LFS")
 }
 
 // TestOlderNamesOfTokens: special_tokens_map.json takes precedence over the configuration, but only

@@ -3,6 +3,7 @@ package tokenize
 import (
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"sync"
 
@@ -41,8 +42,8 @@ type Model struct {
 
 // LoadOptions says how a folder is read. The zero value is the default.
 type LoadOptions struct {
-	// FS holds the folder, with the rooted, slash-separated paths of io/fs; nil is the file system
-	// of the machine.
+	// FS holds the folder, which is then named as io/fs does: a/b, without a leading slash; nil is
+	// the file system of the machine.
 	FS fs.FS
 	// Engine makes the tokenizer from the content of tokenizer.json; nil is the pure-Go engine
 	// (tokenize/bpe). Package tokenize/hf has another.
@@ -66,32 +67,38 @@ type LoadOptions struct {
 // named templates only also loads, but rollouts need one named default, or tool_use if they have
 // tools.
 func Load(dir string, opts LoadOptions) (*Model, error) {
-	if opts.FS != nil {
-		return load(opts.FS, dir, opts)
-	}
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		why := "it is a file"
-		if err != nil {
-			why = "there is no such folder"
+	fsys, join := opts.FS, path.Join
+	if fsys == nil {
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			why := "it is a file"
+			if err != nil {
+				why = "there is no such folder"
+			}
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "no model can be loaded: %s", why).WithFix("name the folder of a Hugging Face model, with tokenizer.json in it")
 		}
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "no model can be loaded: %s", why).WithFix("name the folder of a Hugging Face model, with tokenizer.json in it")
+		fsys, join = os.DirFS(dir), filepath.Join
+	} else {
+		var err error
+		if fsys, err = fs.Sub(fsys, path.Clean(dir)); err != nil {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "no model can be loaded: %w", err).WithFix("name the folder as in a/b, or . for the root of the file system")
+		}
 	}
-	m, err := load(os.DirFS(dir), ".", opts)
+	m, err := load(fsys, opts)
 	if e, ok := err.(*rollout.Error); ok && e.Where.File != "" {
 		c := *e
-		c.Where.File = filepath.Join(dir, c.Where.File)
+		c.Where.File = join(dir, c.Where.File)
 		return nil, &c
 	}
 	for x := m; err == nil && x != nil; x = x.ToolUse {
 		if x.templateFile != "" {
-			x.templateFile = filepath.Join(dir, x.templateFile)
+			x.templateFile = join(dir, x.templateFile)
 		}
 	}
 	return m, err
 }
 
-func load(fsys fs.FS, dir string, opts LoadOptions) (*Model, error) {
-	f, err := folder.Read(fsys, dir, opts.Engine)
+func load(fsys fs.FS, opts LoadOptions) (*Model, error) {
+	f, err := folder.Read(fsys, opts.Engine)
 	if err != nil {
 		return nil, err
 	}

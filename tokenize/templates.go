@@ -33,7 +33,7 @@ func (m *Model) addTemplates(f *folder.Folder, opts LoadOptions) error {
 	if want := opts.Template; want != "" {
 		source, ok := found[want]
 		if !ok {
-			err := rollout.Errorf(rollout.KindTemplate, rollout.Where{File: f.Dir}, "no chat template is named %q", want)
+			err := rollout.Errorf(rollout.KindTemplate, rollout.Where{File: "."}, "no chat template is named %q", want)
 			if len(names) > 0 {
 				err = err.WithFix("take one of %s", strings.Join(names, ", "))
 			}

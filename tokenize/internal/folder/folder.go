@@ -2,12 +2,10 @@ package folder
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -18,7 +16,6 @@ import (
 
 // Folder is the content of a model folder.
 type Folder struct {
-	Dir       string
 	Tokenizer engine.Tokenizer
 	// SpecialTokens are the named tokens (eos_token), by name.
 	SpecialTokens map[string]string
@@ -31,10 +28,10 @@ type Folder struct {
 	config *tokenizerConfig
 }
 
-// Read reads the model folder dir of fsys. engine makes the tokenizer from tokenizer.json; nil is
-// bpe.Parse. Errors name files in dir.
-func Read(fsys fs.FS, dir string, engine func(name string, tokenizerJSON []byte) (engine.Tokenizer, error)) (*Folder, error) {
-	l := &folder{fsys: fsys, dir: dir, engine: engine}
+// Read reads the model folder fsys. engine makes the tokenizer from tokenizer.json; nil is
+// bpe.Parse. Errors name files of fsys.
+func Read(fsys fs.FS, engine func(name string, tokenizerJSON []byte) (engine.Tokenizer, error)) (*Folder, error) {
+	l := &folder{fsys: fsys, engine: engine}
 	var config tokenizerConfig
 	if err := l.json("tokenizer_config.json", &config); err != nil {
 		return nil, err
@@ -46,11 +43,8 @@ func Read(fsys fs.FS, dir string, engine func(name string, tokenizerJSON []byte)
 	if err != nil {
 		return nil, err
 	}
-	m := &Folder{Dir: dir, Tokenizer: tok, SpecialTokens: map[string]string{}, reader: l, config: &config}
+	m := &Folder{Tokenizer: tok, SpecialTokens: map[string]string{}, reader: l, config: &config}
 	m.name(&config)
-	if err := l.bosFromTokenizer(m); err != nil {
-		return nil, err
-	}
 	if err := l.stops(m); err != nil {
 		return nil, err
 	}
@@ -72,13 +66,12 @@ func (m *Folder) EOS() (rollout.TokenID, bool) {
 // folder reads one model folder.
 type folder struct {
 	fsys   fs.FS
-	dir    string
 	engine func(name string, tokenizerJSON []byte) (engine.Tokenizer, error)
 }
 
 // read returns the content of a file, nil if it does not exist.
 func (l *folder) read(name string) ([]byte, error) {
-	b, err := fs.ReadFile(l.fsys, path.Join(l.dir, name))
+	b, err := fs.ReadFile(l.fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -117,9 +110,9 @@ func (l *folder) tokenizer(config *tokenizerConfig) (engine.Tokenizer, error) {
 		if ranks, err := l.read("tiktoken.model"); err != nil {
 			return nil, err
 		} else if ranks != nil {
-			return bpe.LoadTiktokenFS(l.fsys, l.dir)
+			return bpe.LoadTiktokenFS(l.fsys, ".")
 		}
-		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: path.Join(l.dir, "tokenizer.json")}, "the model folder has no tokenizer.json").
+		return nil, rollout.Errorf(rollout.KindTokenizer, rollout.Where{File: "tokenizer.json"}, "the model folder has no tokenizer.json").
 			WithFix("name the folder of a Hugging Face model; transformers makes the file of older ones: AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)")
 	}
 	tok, err := l.parse(b)
@@ -202,58 +195,6 @@ func (m *Folder) name(config *tokenizerConfig) {
 			}
 		}
 	}
-}
-
-// bosFromTokenizer sets bos_token, if the folder does not name it, to the token that tokenizer.json
-// puts before a text.
-func (l *folder) bosFromTokenizer(m *Folder) error {
-	if _, ok := m.SpecialTokens["bos_token"]; ok {
-		return nil
-	}
-	if b, err := l.read("tokenizer_config.json"); b != nil || err != nil {
-		return err // a folder with a configuration names all its tokens there
-	}
-	post, err := l.postProcessor("tokenizer.json")
-	if err != nil {
-		return notJSON("tokenizer.json", err)
-	}
-	for _, p := range append(post.Processors, post) {
-		if len(p.Single) > 0 && p.Single[0].SpecialToken != nil {
-			m.SpecialTokens["bos_token"] = p.Single[0].SpecialToken.ID
-		}
-	}
-	return nil
-}
-
-// processor is a post-processor of tokenizer.json, which puts tokens around a text.
-type processor struct {
-	Single []struct {
-		SpecialToken *struct{ ID string }
-	}
-	Processors []processor
-}
-
-// postProcessor reads the file only up to the post-processor: the large tables come after it, and
-// were already read.
-func (l *folder) postProcessor(name string) (post processor, err error) {
-	file, err := l.fsys.Open(path.Join(l.dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return post, nil
-	}
-	if err != nil {
-		return post, err
-	}
-	defer file.Close()
-	d := json.NewDecoder(file)
-	for _, err = d.Token(); err == nil && d.More(); {
-		var key json.Token
-		if key, err = d.Token(); key == "post_processor" {
-			return post, d.Decode(&post)
-		}
-		var other json.RawMessage
-		err = cmp.Or(err, d.Decode(&other))
-	}
-	return post, err
 }
 
 // stops finds the ids that end a completion.

@@ -11,20 +11,20 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// files returns a model folder "m" with a tokenizer and the files in more.
+// files returns a model folder with a tokenizer and the files in more.
 func files(t *testing.T, more map[string]string) fstest.MapFS {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "embedded", "tokenizer.json"))
 	require.NoError(t, err)
-	out := fstest.MapFS{"m/tokenizer.json": {Data: b}}
+	out := fstest.MapFS{"tokenizer.json": {Data: b}}
 	for name, text := range more {
-		out["m/"+name] = &fstest.MapFile{Data: []byte(text)}
+		out[name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	return out
 }
 
 func TestFaultsNameTheFile(t *testing.T) {
-	_, err := Read(fstest.MapFS{"m/config.json": {Data: []byte("{}")}}, "m", nil)
+	_, err := Read(fstest.MapFS{"config.json": {Data: []byte("{}")}}, nil)
 	require.ErrorContains(t, err, "tokenizer.json", "a folder without a tokenizer")
 	var e *rollout.Error
 	for name, text := range map[string]string{
@@ -33,11 +33,11 @@ func TestFaultsNameTheFile(t *testing.T) {
 		"special_tokens_map.json": `[]`,
 		"tokenizer.json":          "version https://git-lfs.github.com/spec/v1\n",
 	} {
-		_, err := Read(files(t, map[string]string{name: text}), "m", nil)
+		_, err := Read(files(t, map[string]string{name: text}), nil)
 		require.ErrorAs(t, err, &e, name)
 		require.Equal(t, name, e.Where.File)
 	}
-	f, err := Read(files(t, map[string]string{"tokenizer_config.json": `{"chat_template": 3}`}), "m", nil)
+	f, err := Read(files(t, map[string]string{"tokenizer_config.json": `{"chat_template": 3}`}), nil)
 	require.NoError(t, err)
 	_, err = f.Templates()
 	require.ErrorAs(t, err, &e)
@@ -59,7 +59,7 @@ func TestTemplatesByName(t *testing.T) {
 		{"files of their own replace those of the configuration", map[string]string{"tokenizer_config.json": config, "chat_template.jinja": "F", "additional_chat_templates/rag.jinja": "R"},
 			map[string]Template{"default": {"F", "chat_template.jinja"}, "rag": {"R", "additional_chat_templates/rag.jinja"}}},
 	} {
-		f, err := Read(files(t, c.more), "m", nil)
+		f, err := Read(files(t, c.more), nil)
 		require.NoError(t, err, c.why)
 		got, err := f.Templates()
 		require.NoError(t, err, c.why)

@@ -30,7 +30,7 @@ func (l *folder) templates(config *tokenizerConfig) (map[string]Template, error)
 		return nil, err
 	}
 	for _, dir := range templateDirs {
-		entries, err := fs.ReadDir(l.fsys, path.Join(l.dir, dir))
+		entries, err := fs.ReadDir(l.fsys, dir)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, rollout.Errorf(rollout.KindTemplate, rollout.Where{File: dir}, "the folder cannot be read: %w", err)
 		}
