@@ -146,6 +146,21 @@ func TestParityIsOneEncoding(t *testing.T) {
 	}
 }
 
+// Under parity a reply that spells its stop token cannot be trained: the model would have stopped there.
+func TestNoStopTokenInsideAReply(t *testing.T) {
+	m := embeddedModel(t)
+	r := &rollout.Rollout{ID: "r", Messages: say("user: x", "assistant: the end is <|im_end|> here")}
+	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.Whole} {
+		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode, Specials: "parity"})
+		require.NoError(t, err)
+		_, _, err = enc.Encode(t.Context(), r)
+		require.ErrorContains(t, err, `the reply holds the stop token "<|im_end|>" before its end`)
+		require.ErrorContains(t, err, "special tokens of guard")
+		seqs := encode(t, m, tokenize.Options{Mode: mode}, r)
+		require.Equal(t, []string{"the end is <|im_end|> here<|im_end|>"}, sampled(t, m, &seqs[0]))
+	}
+}
+
 // The guard does not change benign text.
 func TestGuardKeepsBenignIDs(t *testing.T) {
 	m := qwen3(t)

@@ -3,6 +3,7 @@ package tokenize
 import (
 	"errors"
 	"math"
+	"slices"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/engine"
@@ -30,8 +31,8 @@ func (o *Options) needsModel() error {
 	switch {
 	case o.Mode == Whole:
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "whole rows are written by a chat template, and no model is given").WithFix("load a model folder, or make merged or per-step rows of recorded ids")
-	case o.Drift.Drift == "realign" || o.Drift.Drift == "auto":
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "the drift policy %s compares what tokens spell, and no model is given", o.Drift.Drift).WithFix("load a model folder, or take the drift policy fork or splice")
+	case o.Drift.Text == nil && slices.Contains([]string{"splice", "realign", "auto"}, o.Drift.Drift):
+		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "model"}, "the drift policy %s compares what tokens spell, and no model is given", o.Drift.Drift).WithFix("load a model folder, or take the drift policy fork or refuse")
 	}
 	return nil
 }

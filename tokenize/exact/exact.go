@@ -44,6 +44,9 @@ func New(m *tokenize.Model, o Options) (*Prompts, error) {
 			return nil, rollout.Errorf(rollout.KindTemplate, rollout.Where{Field: "family"}, "the chat template writes tool calls of no known family").WithFix("name the family, or leave prompts to the engine")
 		}
 	}
+	if _, err := parse.New(x.family, parse.Options{}); err != nil {
+		return nil, err
+	}
 	for _, id := range m.Stops() {
 		text, err := m.Tokenizer.Decode([]rollout.TokenID{id})
 		if err != nil {

@@ -143,4 +143,6 @@ func TestRefusals(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 	_, err = exact.New(m, exact.Options{Prompt: prompt.Options{MaxTokens: -1}})
 	require.ErrorIs(t, err, rollout.KindInput)
+	_, err = exact.New(m, exact.Options{Family: "nobody's"})
+	require.ErrorIs(t, err, rollout.KindInput, "and not at the first reply")
 }

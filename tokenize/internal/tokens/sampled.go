@@ -62,8 +62,8 @@ func (c *Completion) CheckSampled(vocab engine.Vocab, isStop func(rollout.TokenI
 	for k, id := range c.Cols.IDs[:max(0, c.Cols.Len()-1)] {
 		if c.Cols.Flags[k]&rollout.FlagSpecial != 0 && isStop(id) {
 			text, _ := vocab.Token(id)
-			return rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "the chat template writes the stop token %q inside the reply, which no model samples there", text).
-				WithFix("use the chat template that the engine served, or record the engine's token ids")
+			return rollout.Errorf(rollout.KindTemplate, rollout.Where{}, "the reply holds the stop token %q before its end, which no model samples there", text).
+				WithFix("record the engine's token ids, or use the chat template that the engine served; if the reply's own text spells the token, encode with the special tokens of guard")
 		}
 	}
 	return nil
