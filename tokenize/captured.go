@@ -44,11 +44,7 @@ func (c *capturedMatcher) attribute(i int, rendered *tokens.Compact) bool {
 		keep = min(t.Prompt.Keep, len(c.ids))
 		c.ids = append(c.ids[:keep], t.Prompt.Add...)
 	} else {
-		var err error
-		if c.ids, err = c.captured(i); err != nil {
-			c.turn = -1
-			return false // promptIDs or checkTurn returns the error
-		}
+		c.ids, _ = c.captured(i) // lineage or step returns the error
 	}
 	c.equal = min(c.equal, keep)
 	c.by.Forget(keep, len(shown))

@@ -209,6 +209,12 @@ func TestRowsOfWindows(t *testing.T) {
 		own, failure := rows(t, m, tokenize.Options{Mode: tokenize.PerStep}, r)
 		require.Empty(t, failure)
 		_, recorded := recordings(t, m, rng, r, own)
+		for i := range recorded.Turns {
+			turn := &recorded.Turns[i]
+			for n := range turn.Output {
+				turn.Logprobs = append(turn.Logprobs, -float32(n)/8)
+			}
+		}
 		for _, r := range []*rollout.Rollout{r, recorded} {
 			enc, err := tokenize.NewEncoder(m, tokenize.Options{})
 			require.NoError(t, err)

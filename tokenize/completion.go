@@ -16,11 +16,8 @@ func (j *job) completion(t *rollout.Turn, c *tokens.Completion, prompt *render.R
 	if t.Message >= 0 && rendered {
 		m := &j.r.Messages[t.Message]
 		var err error
-		if reply, c.Stop, err = j.reply(t, m, prompt, frames); err != nil {
-			if t.Output == nil {
-				return err
-			}
-			reply = render.Rendering{}
+		if reply, c.Stop, err = j.reply(t, m, prompt, frames); err != nil && t.Output == nil {
+			return err
 		}
 		reply.Before = prompt
 		if j.unstopped(t) {
@@ -67,9 +64,7 @@ func (j *job) capturedCompletion(t *rollout.Turn, c *tokens.Completion, reply *r
 	}
 	whole := *reply
 	whole.Text += c.Stop
-	if c.Cols, err = j.pieces.EncodeAll(&whole); err != nil {
-		c.Cols = tokens.Columns{} // the ids are known anyway
-	}
+	c.Cols, _ = j.pieces.EncodeAll(&whole) // the ids are known anyway
 	if !slices.Equal(c.Cols.IDs, t.Output) {
 		c.Cols = tokens.Respelled(j.model.Tokenizer, j.added, c.Message, &c.Cols, t.Output)
 	}

@@ -133,9 +133,6 @@ func (j *job) dropFirst(seq *rollout.Sequence) {
 	if seq.Flags[0]&rollout.FlagStop != 0 {
 		rep.StopsLost++
 	}
-	if rep.Exact > 0 && j.recorded(int(seq.Turn[0])) {
-		rep.Exact--
-	}
 }
 
 // job encodes one rollout.
