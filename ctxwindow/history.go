@@ -134,21 +134,15 @@ func (h *History) split(n, fixed int) (int, []block) {
 	fixed = min(fixed, n)
 	k := sort.Search(len(h.blocks), func(k int) bool { return h.blocks[k].from >= n })
 	first := sort.Search(k, func(k int) bool { return h.blocks[k].to > fixed })
-	whole := h.blocks[first:k]
-	startsClean := len(whole) == 0 && fixed == n || len(whole) > 0 && whole[0].from == fixed
-	endsClean := len(whole) == 0 || whole[len(whole)-1].to <= n
-	if startsClean && endsClean {
-		return fixed, whole
-	}
 	var blocks []block
-	if len(whole) == 0 || whole[0].from > fixed {
-		end := n
-		if len(whole) > 0 {
-			end = whole[0].from
-		}
+	end := n
+	if first < k {
+		end = h.blocks[first].from
+	}
+	if end > fixed {
 		blocks = append(blocks, block{fixed, end})
 	}
-	for _, b := range whole {
+	for _, b := range h.blocks[first:k] {
 		blocks = append(blocks, block{max(b.from, fixed), min(b.to, n)})
 	}
 	return fixed, blocks

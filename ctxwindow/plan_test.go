@@ -90,6 +90,31 @@ func TestPlanIsFit(t *testing.T) {
 	require.Positive(t, again)
 }
 
+// A cut leaves no more than the target, also if turns cost more together than one by one. Nothing is
+// counted before there are messages: templates may reject an empty list.
+func TestCutsAreMeasured(t *testing.T) {
+	crowded := CounterFunc(func(_ context.Context, ms []rollout.Message) (int, error) {
+		if len(ms) == 0 {
+			return 0, errors.New("no messages")
+		}
+		return 20*len(ms) + len(ms)*len(ms)/4, nil
+	})
+	r := agent(rand.New(rand.NewPCG(1, 1)), 40, func(int) int { return 1 })
+	for n := 4; n < len(r.Messages); n++ {
+		f, err := Fit(t.Context(), r.Messages[:n], Refill{Budget: 1000}, crowded)
+		require.NoError(t, err)
+		if f.Context.Parts != nil {
+			require.LessOrEqual(t, f.Tokens, 600)
+			require.Zero(t, f.Shortened)
+		}
+	}
+	for _, policy := range append(safePolicies(10), SWERL(10)) {
+		f, err := Fit(t.Context(), nil, policy, crowded)
+		require.NoError(t, err)
+		require.Empty(t, f.Messages)
+	}
+}
+
 // twoHundredSteps is a rollout of 200 steps in a window that holds about 33.
 func twoHundredSteps() (*rollout.Rollout, int) {
 	rng := rand.New(rand.NewPCG(204, 1))

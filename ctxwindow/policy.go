@@ -40,11 +40,14 @@ type View struct {
 }
 
 // strategy implements Strategy by a function that returns the view as units, nil for the plain
-// history.
+// history. It is not asked about an empty one, which templates may reject.
 type strategy func(ctx context.Context, n int) (units []unit, v View, err error)
 
 // View implements Strategy.
 func (s strategy) View(ctx context.Context, n int) (View, error) {
+	if n == 0 {
+		return View{}, nil
+	}
 	units, v, err := s(ctx, n)
 	if err != nil || units == nil {
 		return v, err

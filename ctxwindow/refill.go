@@ -42,9 +42,6 @@ func (p Compaction) Start(h *History) Strategy {
 }
 
 func (s *refill) view(ctx context.Context, n int) ([]unit, View, error) {
-	if n == 0 {
-		return nil, View{}, nil
-	}
 	grown := []unit{{from: 0, to: n}}
 	if s.now != nil {
 		grown = extend(s.now, s.upTo, n)

@@ -82,12 +82,6 @@ func (p SWERLPolicy) Decide(ctx context.Context, messages []rollout.Message, cou
 	if err != nil {
 		return Decision{}, err
 	}
-	if len(h.history) == 0 { // view does not count an empty history
-		if s.total, err = h.count(ctx, nil); err != nil {
-			return Decision{}, err
-		}
-		st.Tokens = s.total
-	}
 	d.Total, d.Unchanged, d.Omitted, d.After = s.total, view == nil, st.Omitted, st.Tokens
 	if view == nil {
 		view = []unit{{from: 0, to: len(h.history)}}
@@ -211,10 +205,6 @@ func (s *reference) compose(n int, turns []block, head, tail, omitted int) []uni
 }
 
 func (s *reference) view(ctx context.Context, n int) ([]unit, View, error) {
-	s.total = 0
-	if n == 0 {
-		return nil, View{}, nil
-	}
 	total, err := s.count(ctx, []unit{{from: 0, to: n}})
 	if err != nil {
 		return nil, View{}, err

@@ -31,9 +31,6 @@ func (p HeadTail) Start(h *History) Strategy {
 func (p Tail) Start(h *History) Strategy { return p.headTail().Start(h) }
 
 func (s *headTail) view(ctx context.Context, n int) ([]unit, View, error) {
-	if n == 0 {
-		return nil, View{}, nil
-	}
 	// A history that did not fit may fit later: templates drop old reasoning.
 	total, err := s.count(ctx, []unit{{from: 0, to: n}})
 	if err != nil || total <= s.budget {
