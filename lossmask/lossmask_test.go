@@ -98,6 +98,15 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
+// A reply of ids alone, which no message names, may follow a stop token at once: it is no separator.
+func TestNoSeparatorBetweenReplies(t *testing.T) {
+	const stop = rollout.FlagSampled | rollout.FlagStop
+	seq := rollout.Sequence{IDs: []rollout.TokenID{1, 2, 3, 2}, Source: []int32{-1, -1, -1, -1}, Flags: []rollout.Flag{0, stop, rollout.FlagSampled, stop}, Turn: []int32{-1, 0, 1, 1}}
+	got, err := lossmask.Apply(seq, lossmask.Policy{TrainSeparator: true, TurnWeight: func(turn int) float32 { return 1 / float32(1+turn) }})
+	require.NoError(t, err)
+	require.Equal(t, []float32{0, 1, 0.5, 0.5}, got.Weight)
+}
+
 func TestAssistantTrainsUnsampledText(t *testing.T) {
 	seq := sequence(t,
 		token{ID: open, Source: -1, Turn: -1},
