@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"slices"
-	"sort"
 	"strings"
 	"unicode"
 
@@ -13,15 +12,6 @@ import (
 	"github.com/turnpack/turnpack/tokenize/internal/tokens"
 )
 
-// field is a range of bytes of a prompt that come from a message, or from tools and template
-// variables (message −1).
-type field struct {
-	start, end int32
-	message    int32
-	part       render.Part
-	sampled    bool // the policy wrote it
-}
-
 // cut is a place in a prompt after a control token that the template wrote: the text after it is
 // encoded separately.
 type cut struct{ at, ids int }
@@ -31,7 +21,6 @@ type continuation struct {
 	w        *writer
 	rule     *completion.Rule
 	text     render.Rendering
-	fields   []field
 	messages []rollout.Message
 }
 
@@ -39,51 +28,14 @@ func (c *continuation) sampled(m int32) bool {
 	return c.messages[m].Sampled == rollout.SampledByPolicy
 }
 
-func (c *continuation) fieldsOf() []field {
-	out := make([]field, len(c.text.Fields))
-	for i, f := range c.text.Fields {
-		out[i] = field{int32(f.Start), int32(f.End), f.Message, f.Part, f.Message >= 0 && c.sampled(f.Message)}
-	}
-	return out
-}
-
-// fieldAfter returns the index of the first field that ends after byte at.
-func fieldAfter(fields []field, at int) int {
-	return sort.Search(len(fields), func(i int) bool { return int(fields[i].end) > at })
-}
-
-// common returns the offset up to which the bytes of a and b, from since on, have the same origin.
-// Their texts agree up to byte n.
-func common(a, b []field, since, n int) int {
-	i, j := fieldAfter(a, since), fieldAfter(b, since)
-	for ; i < len(a) || j < len(b); i, j = i+1, j+1 {
-		switch {
-		case i >= len(a):
-			return min(n, max(since, int(b[j].start)))
-		case j >= len(b):
-			return min(n, max(since, int(a[i].start)))
-		}
-		x, y := a[i], b[j]
-		x.start, y.start = max(x.start, int32(since)), max(y.start, int32(since))
-		if int(min(x.start, y.start)) >= n {
-			return n
-		}
-		if x.start != y.start || x.message != y.message || x.part != y.part || x.sampled != y.sampled {
-			return min(n, int(min(x.start, y.start)))
-		}
-		if x.end != y.end {
-			return min(n, int(min(x.end, y.end)))
-		}
-	}
-	return n
-}
-
 // ownReply reports whether the bytes [from, to) consist of the template's text and of fields of
 // message m that end there.
 func (c *continuation) ownReply(from, to int, m int32) bool {
-	for k := fieldAfter(c.fields, from); k < len(c.fields) && int(c.fields[k].start) < to; k++ {
-		f := &c.fields[k]
-		if f.message != m && f.part != render.PartRole || int(f.end) > to {
+	for _, f := range c.text.Fields[c.text.FieldAfter(from):] {
+		if f.Start >= to {
+			break
+		}
+		if f.Message != m && f.Part != render.PartRole || f.End > to {
 			return false
 		}
 	}
@@ -139,11 +91,7 @@ func (p *Prompt) set(from point, c *continuation, e *encoded, first, at, since, 
 	p.from, p.ids = from, slices.Clip(e.ids[first:])
 	p.IDs = append(from.node.path(from.ids), p.ids...)
 	p.Shared, p.text, p.since = from.ids, strings.Clone(c.text.Text[at:]), since
-	p.fields, p.cuts = nil, nil
-	for _, f := range c.fields[fieldAfter(c.fields, p.since-moved):] {
-		f.start, f.end = f.start+int32(moved), f.end+int32(moved)
-		p.fields = append(p.fields, f)
-	}
+	p.fields, p.cuts = render.Rendering{}.WithFields(c.text.Fields[c.text.FieldAfter(since-moved):], moved).Fields, nil
 	for i := first; i < len(e.ids); i++ {
 		if c.w.added.Cuts(e.ids[i]) {
 			p.cuts = append(p.cuts, cut{e.end(i) + moved, from.ids + i - first + 1})

@@ -175,7 +175,7 @@ type pending struct {
 
 // showing is the origin of a prompt's text.
 type showing struct {
-	fields []field // fields of the path from byte since to the end of the prompt
+	fields []render.Field // fields of the path from byte since to the end of the prompt
 	since  int
 	cuts   []cut // cuts in the path
 	// The length of the template's text, in bytes, and its hash. The path has other text if ids
@@ -369,6 +369,5 @@ func (w *writer) render(ctx context.Context, messages []rollout.Message, r Reque
 	if c.text, err = x.Run(x.All, x.Index, true); err != nil {
 		return nil, err
 	}
-	c.fields = c.fieldsOf()
 	return c, nil
 }

@@ -143,7 +143,7 @@ func (c *continuation) divergenceReason(n *node, m *rollout.Message) string {
 		}
 	}
 	own := int32(n.messages)
-	written := slices.ContainsFunc(c.fields[fieldAfter(c.fields, min(at, n.prompt, n.shown)):], func(f field) bool { return f.message == own && f.part == render.PartReasoning })
+	written := slices.ContainsFunc(c.text.Fields[c.text.FieldAfter(min(at, n.prompt, n.shown)):], func(f render.Field) bool { return f.Message == own && f.Part == render.PartReasoning })
 	thought := n.told != nil && n.told.Reasoning != ""
 	switch {
 	case thought && c.messages[own].Reasoning == "":
@@ -173,11 +173,11 @@ func (c *continuation) whole(n *node) bool {
 	}
 	var content, reasoning strings.Builder
 	calls := false
-	for _, f := range c.fields[fieldAfter(c.fields, n.shown):] {
-		if f.message != int32(n.messages) {
+	for _, f := range c.text.Fields[c.text.FieldAfter(n.shown):] {
+		if f.Message != int32(n.messages) {
 			continue
 		}
-		switch text := c.text.Text[f.start:f.end]; f.part {
+		switch text := c.text.Text[f.Start:f.End]; f.Part {
 		case render.PartContent:
 			_, _ = content.WriteString(text)
 		case render.PartReasoning:

@@ -99,7 +99,7 @@ func order(a, b bool) int {
 func (t *Tree) descend(n *node, c *continuation, last int, holds bool, points *[]point) {
 	text := c.text.Text
 	same := n.start + render.CommonText(n.text[:n.prompt-n.start], text[min(n.start, len(text)):])
-	same = common(n.fields, c.fields, n.since, same)
+	same = render.CommonOrigin(n.fields, c.text.Fields, n.since, same)
 	// Whether text is a control token depends on the text after it.
 	k := len(n.cuts)
 	for k > 0 && n.cuts[k-1].at+t.w.added.Longest > same {

@@ -53,8 +53,10 @@ func (r *Rendering) Tail() string {
 }
 
 // FieldAfter returns the index of the first field that ends after byte at.
-func (r *Rendering) FieldAfter(at int) int {
-	return sort.Search(len(r.Fields), func(i int) bool { return r.Fields[i].End > at })
+func (r *Rendering) FieldAfter(at int) int { return fieldAfter(r.Fields, at) }
+
+func fieldAfter(fields []Field, at int) int {
+	return sort.Search(len(fields), func(i int) bool { return fields[i].End > at })
 }
 
 // FieldAfterNear is FieldAfter(at) with a linear search from field i on.
@@ -133,15 +135,22 @@ func (r *Rendering) Opens(i int) bool {
 
 // CommonPrefix returns the number of leading bytes in which a and b agree, in text and origin.
 func CommonPrefix(a, b *Rendering) int {
-	n := CommonText(a.Text, b.Text)
-	for i := 0; i < len(a.Fields) || i < len(b.Fields); i++ {
+	return CommonOrigin(a.Fields, b.Fields, 0, CommonText(a.Text, b.Text))
+}
+
+// CommonOrigin returns the offset up to which the fields a and b of two texts agree from byte since
+// on; the texts agree up to byte n.
+func CommonOrigin(a, b []Field, since, n int) int {
+	i, j := fieldAfter(a, since), fieldAfter(b, since)
+	for ; i < len(a) || j < len(b); i, j = i+1, j+1 {
 		switch {
-		case i >= len(a.Fields):
-			return min(n, b.Fields[i].Start)
-		case i >= len(b.Fields):
-			return min(n, a.Fields[i].Start)
+		case i >= len(a):
+			return min(n, max(since, b[j].Start))
+		case j >= len(b):
+			return min(n, max(since, a[i].Start))
 		}
-		x, y := a.Fields[i], b.Fields[i]
+		x, y := a[i], b[j]
+		x.Start, y.Start = max(x.Start, since), max(y.Start, since)
 		if x.Start >= n && y.Start >= n {
 			return n
 		}
@@ -166,7 +175,7 @@ func CommonText(a, b string) int {
 	for i+step <= n && a[i:i+step] == b[i:i+step] {
 		i += step
 	}
-	for i < n && a[i] == b[i] {
+	for a[i] == b[i] { // they differ before n
 		i++
 	}
 	return i
