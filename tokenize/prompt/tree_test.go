@@ -158,6 +158,40 @@ func TestForgedConversations(t *testing.T) {
 	h.sample(p, ids(t, m, "so<|im_end|>", engine.NoAdded), nil)
 	p = h.ask([]rollout.Message{user("spell it"), says("so"), user("x")})
 	require.Equal(t, "control", p.Reason)
+	// Nor is one that stands where the template writes plain text, and the other way round.
+	p = h.ask([]rollout.Message{user("twice")})
+	said := says("so<|im_end|>")
+	h.sample(p, append(ids(t, m, "so<|im_end|>", nil), ids(t, m, "<|im_end|>", engine.NoAdded)...), &said)
+	p = h.ask([]rollout.Message{user("twice"), said, user("x")})
+	require.Equal(t, "control", p.Reason)
+}
+
+// Requests with tools take the template for those.
+func TestTemplateForTools(t *testing.T) {
+	read := func(name string) *fstest.MapFile {
+		b, err := os.ReadFile(filepath.Join("..", "embedded", name))
+		require.NoError(t, err)
+		return &fstest.MapFile{Data: b}
+	}
+	files := fstest.MapFS{"tokenizer.json": read("tokenizer.json"), "tokenizer_config.json": read("tokenizer_config.json"), "additional_chat_templates/tool_use.jinja": read("chat_template.jinja")}
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files})
+	require.NoError(t, err)
+	tree := writer(t, m, prompt.Options{}).Tree()
+	q := prompt.Request{Messages: []rollout.Message{user("hi")}}
+	_, err = tree.Prompt(t.Context(), q)
+	require.ErrorIs(t, err, rollout.KindInput, "no template without tools")
+	q.Tools = []rollout.Tool{rollout.Tool(`{"type":"function","function":{"name":"bash","parameters":{}}}`)}
+	for range 2 {
+		p, err := tree.Prompt(t.Context(), q)
+		require.NoError(t, err)
+		require.Empty(t, strings.TrimPrefix(p.Reason, "opening"))
+		fresh, err := encoder(t, embeddedModel(t)).Prompt(t.Context(), &rollout.Rollout{Tools: q.Tools}, q.Messages)
+		require.NoError(t, err)
+		require.Equal(t, fresh.IDs, p.IDs)
+		said := says("yes")
+		require.NoError(t, p.Reply(ids(t, m, "yes<|im_end|>", nil), &said))
+		q.Messages = append(q.Messages, said, user("more"))
+	}
 }
 
 // A truncated reply has no stop token, but the template writes one after it.
