@@ -61,8 +61,8 @@ type LoadOptions struct {
 
 // Load reads a Hugging Face model folder: tokenizer.json (or tiktoken.model), tokenizer_config.json
 // with the tokens that only it (or added_tokens.json) names, the chat template (chat_template.jinja
-// with additional_chat_templates/NAME.jinja, or the chat_template of the configuration) and
-// generation_config.json. dir is a path of the system, or of opts.FS. Errors name the file, with
+// with additional_chat_templates/NAME.jinja, or the chat_template of the configuration, or of
+// chat_template.json) and generation_config.json. dir is a path of the system, or of opts.FS. Errors name the file, with
 // dir. A folder without a template loads, but can encode captured token ids only. A folder with
 // named templates only also loads, but rollouts need one named default, or tool_use if they have
 // tools.

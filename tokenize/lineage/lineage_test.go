@@ -226,6 +226,8 @@ func TestRealign(t *testing.T) {
 		res := merged(t, Options{Drift: driftRealign, MaxDropTokens: 100, AllowErase: true}, said(ask, answer), said(ask, cat(15, stop)))
 		require.Len(t, res.Rows, 1)
 		require.Equal(t, []Drop{{Turn: 1, From: 0, Len: 2, Reason: dropErase}}, res.Dropped)
+		res = merged(t, Options{Drift: driftSplice, MaxDropTokens: 100, AllowErase: true, Text: toyText}, said(ask, answer), said(ask, cat(15, stop)))
+		require.Len(t, res.Rows, 2, "a policy that drops nothing")
 	})
 }
 

@@ -63,6 +63,17 @@ func TestMatcherIsSearchingEachToken(t *testing.T) {
 	}
 }
 
+// Matches of whole words only, as in tokenizers 0.23.
+func TestSingleWords(t *testing.T) {
+	m := New([]engine.AddedToken{{Content: "foo", SingleWord: true}, {Content: "x", SingleWord: true}}, nil)
+	for text, want := range map[string][]Span{
+		"foo bar": {{0, 0, 3}}, "a foo": {{0, 2, 5}}, "(foo)": {{0, 1, 4}}, "foo-foo": {{0, 0, 3}, {0, 4, 7}}, "xx x": {{1, 3, 4}}, "fooxfoo foo": {{0, 8, 11}},
+		"foos": nil, "foo_": nil, "éfoo": nil, "foo\u0301": nil,
+	} {
+		require.Equal(t, want, m.Append(nil, []byte(text), nil), text)
+	}
+}
+
 // lastOf returns the index of the last token that is spelled like token i.
 func lastOf(tokens []engine.AddedToken, i int) int {
 	last := i

@@ -54,6 +54,7 @@ func TestTemplatesByName(t *testing.T) {
 		{"a folder without a template", nil, map[string]Template{}},
 		{"one text of the configuration", map[string]string{"tokenizer_config.json": `{"chat_template": "C"}`},
 			map[string]Template{"default": {"C", "tokenizer_config.json"}}},
+		{"one text of a processor", map[string]string{"chat_template.json": `{"chat_template": "P"}`}, map[string]Template{"default": {"P", "chat_template.json"}}},
 		{"named ones of the configuration", map[string]string{"tokenizer_config.json": config},
 			map[string]Template{"default": {"D", "tokenizer_config.json"}, "tool_use": {"T", "tokenizer_config.json"}}},
 		{"files of their own replace those of the configuration", map[string]string{"tokenizer_config.json": config, "chat_template.jinja": "F", "additional_chat_templates/rag.jinja": "R"},
