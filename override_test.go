@@ -32,8 +32,9 @@ func TestOverride(t *testing.T) {
 	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
 		p := turnpack.Pipeline{Model: model(t), Encode: tokenize.Options{Mode: mode}}
 		var plain, dst rows
-		_, err := p.Run(t.Context(), faulty(), &plain)
+		unflagged, err := p.Run(t.Context(), faulty(), &plain)
 		require.NoError(t, err)
+		require.Nil(t, unflagged.Faults, "nothing is overridden")
 		p.Estimator = e
 		report, err := p.Run(t.Context(), faulty(), &dst)
 		require.NoError(t, err)

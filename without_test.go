@@ -59,7 +59,7 @@ func TestCapturedRolloutsNeedNoModel(t *testing.T) {
 
 	for note, p := range map[string]turnpack.Pipeline{
 		"whole": {Encode: tokenize.Options{Mode: tokenize.Whole}}, "realign": {Encode: tokenize.Options{Drift: lineage.Options{Drift: "realign"}}},
-		"splice": {Encode: tokenize.Options{Drift: lineage.Options{Drift: "splice"}}},
+		"splice":    {Encode: tokenize.Options{Drift: lineage.Options{Drift: "splice"}}},
 		"reasoning": {Mask: lossmask.Policy{NoReasoning: true}}, "separator": {Mask: lossmask.Policy{TrainSeparator: true}}, "window": {Window: ctxwindow.HeadTail{Budget: 100}},
 	} {
 		_, err := p.Run(t.Context(), src, &rows{})

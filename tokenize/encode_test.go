@@ -460,3 +460,57 @@ func TestTurnsOfMessages(t *testing.T) {
 	_, _, err = e.Encode(t.Context(), &rollout.Rollout{Turns: []rollout.Turn{{Message: -1, Output: []rollout.TokenID{1}}}})
 	require.ErrorContains(t, err, "the rollout has no messages")
 }
+
+// A long prompt has the offsets of all its tokens; contexts of messages that are not there are refused.
+func TestLongPromptsAndContextsOutside(t *testing.T) {
+	m := embeddedModel(t)
+	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
+		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
+		require.NoError(t, err)
+		r := &rollout.Rollout{ID: "r", Messages: say("user: x", "assistant: y")}
+		for _, part := range []rollout.ContextPart{{From: -1, To: 1}, {From: 1, To: 0}, {To: 3}} {
+			r.Turns = []rollout.Turn{{Message: 1, Context: rollout.Context{Parts: []rollout.ContextPart{part}}}}
+			_, _, err = enc.Encode(t.Context(), r)
+			require.ErrorIs(t, err, rollout.KindInput, "%v", part)
+		}
+		p, err := enc.Prompt(t.Context(), r, say("user: "+strings.Repeat("some words\n", 1<<17)))
+		require.NoError(t, err)
+		require.Len(t, p.Offsets, 2*len(p.IDs))
+		require.Equal(t, len(p.Text.Text), int(p.Offsets[len(p.Offsets)-1]))
+	}
+}
+
+// A reply of reasoning alone ends with the stop token, as any other.
+func TestReasoningAloneIsStopped(t *testing.T) {
+	m := embeddedModel(t)
+	r := &rollout.Rollout{ID: "r", Messages: say("user: x", "assistant: ")}
+	r.Messages[1].Reasoning = "Hm."
+	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.Whole} {
+		seqs := encode(t, m, tokenize.Options{Mode: mode}, r)
+		got := sampled(t, m, &seqs[0])[0]
+		require.Contains(t, got, "Hm.")
+		require.True(t, strings.HasSuffix(got, "<|im_end|>"), "%s: %q", mode, got)
+	}
+}
+
+// A template that opens replies with calls differently than its generation prompt does not show where
+// they begin; a reply may itself quote how turns begin.
+func TestHeadersThatThePromptLacks(t *testing.T) {
+	files := folderWith(t, map[string]string{"chat_template.jinja": `{% for m in messages %}{% if m.tool_calls %}CALL <|im_start|>
+{{ m.content }}{% for c in m.tool_calls %}<tool_call>{{ c.function.arguments | tojson }}</tool_call>{% endfor %}{% else %}<|im_start|>{{ m.role }}
+{{ m.content }}{% endif %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`})
+	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: files})
+	require.NoError(t, err)
+	quoting := &rollout.Rollout{ID: "q", Messages: say("user: x", "assistant: <|im_start|>assistant\nis how turns begin")}
+	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
+		enc, err := tokenize.NewEncoder(m, tokenize.Options{Mode: mode})
+		require.NoError(t, err)
+		if _, _, err := enc.Encode(t.Context(), toolRollout()); mode != tokenize.Whole {
+			require.ErrorContains(t, err, "so where the reply begins is not known", mode)
+		}
+		seqs := encode(t, m, tokenize.Options{Mode: mode}, quoting)
+		require.Equal(t, []string{"<|im_start|>assistant\nis how turns begin<|im_end|>"}, sampled(t, m, &seqs[0]), mode)
+	}
+}

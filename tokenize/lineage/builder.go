@@ -61,12 +61,7 @@ func (b *builder) add(t Turn) (int, error) {
 func (b *builder) walkPlain(ids []rollout.TokenID, index int) position {
 	var at position
 	if b.plainKnown {
-		last := &b.turns[b.plainTurn]
-		keep := commonPrefix(b.plain, ids)
-		if keep == len(b.plain) {
-			keep += commonPrefix(last.output, ids[keep:])
-		}
-		at = b.trie.locate(last.full, keep)
+		at = b.trie.locate(b.turns[b.plainTurn].full, commonPrefix(b.plain, ids))
 	}
 	b.plain, b.plainTurn, b.plainKnown = ids, index, true
 	return b.trie.walk(at, ids[at.depth:], true)

@@ -415,6 +415,7 @@ func TestSessionsLearnFromTheRecord(t *testing.T) {
 				_, err = sessions.Prompt(t.Context(), &rollout.Rollout{ID: id}, prompt.Request{Messages: messages})
 				require.NoError(t, err)
 			}
+			require.LessOrEqual(t, sessions.Report().Tokens, 50)
 		}
 		r, err := s.Rollout()
 		require.NoError(t, err)

@@ -43,17 +43,11 @@ type opening struct {
 // learnOpening renders a question and its answer.
 func (rr *Rule) learnOpening() *opening {
 	o := &opening{}
-	if rr.Template == nil {
-		return o
-	}
 	x, err := rr.Probe(context.Background(), render.User("x"))
 	if x == nil || err != nil {
 		return o
 	}
-	bare, err := x.Run(x.All, x.Index, false)
-	if err != nil {
-		return o
-	}
+	bare, _ := x.Run(x.All, x.Index, false) // as Probe did
 	text := strings.Clone(bare.Text)
 	with, err := x.Run(x.All, x.Index, true)
 	if err != nil {
@@ -140,12 +134,9 @@ func (rr *Rule) CheckReply(out *render.Rendering, i int32, f *Frame, prompt *ren
 			return err
 		}
 	}
-	if f.follows {
-		return nil
-	}
 	tail := ThinkTag.ReplaceAllString(prompt.Tail(), "")
 	for _, a := range rr.Added {
-		if a.Special && strings.Contains(f.lead.Text, a.Content) && strings.Contains(tail, a.Content) {
+		if !f.follows && a.Special && strings.Contains(f.lead.Text, a.Content) && strings.Contains(tail, a.Content) {
 			return headerError(f.lead.Text)
 		}
 	}
@@ -173,11 +164,11 @@ func (rr *Rule) CheckSpan(doc *render.Rendering, i int32, start, end int) error 
 		if err := foreignTo(x, i, doc.Text[max(start, x.Start):min(end, x.End)]); err != nil {
 			return err
 		}
-		if at := max(x.Start-start, 0); x.Part.Text() && at < len(lead) {
-			lead = lead[:at]
-		}
 	}
-	if o.Lead != "" && doc.Text[max(0, start-len(o.Lead)):start] != o.Lead {
+	if first, _, ok := doc.Extent(i, render.PartScaffold, start); ok && first < end {
+		lead = doc.Text[start:first]
+	}
+	if doc.Text[max(0, start-len(o.Lead)):start] != o.Lead {
 		return o.Fault
 	}
 	if header := strings.TrimSpace(o.header()); header != "" && strings.HasPrefix(strings.TrimSpace(lead), header) {

@@ -29,7 +29,7 @@ func (f *turnFinder) foreign(i, at int) int {
 // kind returns what the end of message i mostly depends on: whether it has tool calls, and whether
 // a tool answers.
 func (f *turnFinder) kind(i int) [2]bool {
-	return [2]bool{f.c.Has(i, "tool_calls"), i+1 < f.c.Len() && f.c.Role(i+1) == "tool"}
+	return [2]bool{f.c.Has(i, "tool_calls"), f.c.Role(i+1) == "tool"}
 }
 
 // closing returns what the template writes after the last data of a final message of i's kind,

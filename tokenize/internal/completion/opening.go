@@ -48,7 +48,7 @@ func (f *turnFinder) afterPrompt(i, lo, limit int, prompt string, written bool) 
 // emptyBefore returns the end of the turn before message i if that turn has no text, so that its
 // header is not taken for that of message i; else 0.
 func (f *turnFinder) emptyBefore(i int) int {
-	if i == 0 || f.c.Role(i-1) != "assistant" || f.data(i-1).first >= 0 {
+	if f.c.Role(i-1) != "assistant" || f.data(i-1).first >= 0 {
 		return 0
 	}
 	turn, _ := f.turn(i-1, f.emptyBefore(i-1))

@@ -110,8 +110,7 @@ func (rr *Rule) Probe(ctx context.Context, messages ...rollout.Message) (*render
 // file keeps its list of ids.
 //
 // The token is the control token at the end of a conversation's last reply. A token that also
-// occurs inside a reply (the end of each of two calls) does not count, nor does a call's token that
-// a named stop token follows.
+// occurs inside a reply (the end of each of two calls) does not count.
 func (rr *Rule) learnEnds(ids []rollout.TokenID, named int, listed bool) (e ends) {
 	e = ends{IDs: slices.Clone(ids), Stops: map[string]rollout.TokenID{}}
 	for _, a := range rr.Added {
@@ -137,9 +136,7 @@ func (rr *Rule) learnEnds(ids []rollout.TokenID, named int, listed bool) (e ends
 			continue
 		}
 		inside = append(inside, strings.TrimSuffix(reply, end.Content))
-		kind := kindOf(&last)
-		named := e.later[kind].stop != "" || kind > 0 && e.holdsStop(rr.after([]rollout.Message{last}))
-		if !named && (!listed || !e.holdsStop(reply)) {
+		if e.later[kindOf(&last)].stop == "" {
 			found[end.Content] = end.ID
 		}
 	}
@@ -163,15 +160,6 @@ func (e *ends) add(text string, id rollout.TokenID, stops bool) {
 	}
 }
 
-func (e *ends) holdsStop(reply string) bool {
-	for text := range e.Stops {
-		if strings.Contains(reply, text) {
-			return true
-		}
-	}
-	return false
-}
-
 // learnLater finds what ends replies in conversations that continue, if the template writes no
 // named stop token after the last reply.
 func (rr *Rule) learnLater(e *ends) {
@@ -179,7 +167,7 @@ func (rr *Rule) learnLater(e *ends) {
 	for _, pair := range rr.answered() {
 		last, later := strings.TrimRight(rr.after(pair[:1]), blanks), rr.after(pair)
 		stop, at := FirstOf(texts, later)
-		if stop == "" || e.holdsStop(last) {
+		if stop == "" {
 			continue
 		}
 		said := strings.TrimRight(later[:at], blanks)

@@ -251,7 +251,7 @@ func (f *turnFinder) turn(i, at int) (Span, bool) {
 	if limit < lo {
 		return Span{}, false
 	}
-	tool := i > 0 && f.c.Role(i-1) == "tool"
+	tool := f.c.Role(i-1) == "tool"
 	o := f.opened(tool, i)
 	start, ok := 0, false
 	if o.prompt == "" || !strings.HasPrefix(f.r.Text[lo:limit], o.tail) {
