@@ -181,8 +181,6 @@ func (h *History) bounds(p rollout.ContextPart) (from, to int) {
 	switch {
 	case p.From < p.To:
 		return h.index[p.From], h.index[p.To-1] + 1
-	case p.From < len(h.index):
-		return h.index[p.From], h.index[p.From]
 	case p.From > 0:
 		return h.index[p.From-1] + 1, h.index[p.From-1] + 1
 	}

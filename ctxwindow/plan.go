@@ -158,7 +158,7 @@ func extends(a rollout.Context, am int, b rollout.Context, bm int) bool {
 			return false
 		}
 		if x[0].Message != nil || y[0].Message != nil {
-			if !sameMessage(x[0].Message, y[0].Message) {
+			if !reflect.DeepEqual(x[0].Message, y[0].Message) {
 				return false
 			}
 			x, y = x[1:], y[1:]
@@ -183,8 +183,4 @@ func partsOf(c rollout.Context, before int) []rollout.ContextPart {
 		return []rollout.ContextPart{{From: 0, To: before}}
 	}
 	return c.Parts
-}
-
-func sameMessage(a, b *rollout.Message) bool {
-	return a == b || a != nil && b != nil && reflect.DeepEqual(*a, *b)
 }

@@ -105,6 +105,7 @@ func TestCutsAreMeasured(t *testing.T) {
 		require.NoError(t, err)
 		if f.Context.Parts != nil {
 			require.LessOrEqual(t, f.Tokens, 600)
+			require.Greater(t, f.Tokens, 400, "and no more turns go than must")
 			require.Zero(t, f.Shortened)
 		}
 	}
@@ -113,6 +114,21 @@ func TestCutsAreMeasured(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, f.Messages)
 	}
+}
+
+// A summary that does not fit is shortened like any message.
+func TestALongSummaryIsShortened(t *testing.T) {
+	long := func(context.Context, []rollout.Message) (rollout.Message, error) {
+		return rollout.Message{Role: rollout.RoleSystem, Content: "So far" + strings.Repeat(" and on", 1000) + " it went."}, nil
+	}
+	r := agent(rand.New(rand.NewPCG(2, 2)), 20, func(int) int { return 5 })
+	f, err := Fit(t.Context(), r.Messages, Compaction{Budget: 300, Summarize: long}, &chars{})
+	require.NoError(t, err)
+	require.LessOrEqual(t, f.Tokens, 300)
+	require.Greater(t, f.Tokens, 280)
+	require.Equal(t, r.Messages[:2], f.Messages[:2])
+	require.Equal(t, rollout.RoleSystem, f.Messages[2].Role)
+	require.Regexp(t, `^So far[ a-z]*\n\[\d+ characters left out\]\n[ a-z]* it went\.$`, f.Messages[2].Content)
 }
 
 // twoHundredSteps is a rollout of 200 steps in a window that holds about 33.

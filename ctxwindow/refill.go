@@ -20,12 +20,9 @@ type refill struct {
 	gone    int    // first history position after the summarized ones
 	summary *rollout.Message
 	draft   *rollout.Message // summary of the cut in progress, adopted once the cut succeeds
-	drafted span             // what draft summarizes in addition to summary
+	drafted int              // what gone is then
 	state   View
 }
-
-// span is history positions [from, to).
-type span struct{ from, to int }
 
 // Start returns a strategy that remembers its cuts.
 func (p Refill) Start(h *History) Strategy { return strategy(p.begin(h).view) }
@@ -62,7 +59,7 @@ func (s *refill) view(ctx context.Context, n int) ([]unit, View, error) {
 		return nil, View{}, err
 	}
 	if s.draft != nil {
-		s.summary, s.gone, s.draft = s.draft, s.drafted.to, nil
+		s.summary, s.gone, s.draft = s.draft, s.drafted, nil
 	}
 	s.now, s.upTo, s.state = now, n, state
 	return s.now, s.state, nil
@@ -116,7 +113,7 @@ func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, View, e
 	start := max(c.blocks[tail].from, gone)
 	summary, upTo := s.summary, s.gone
 	if start > gone {
-		if err := s.summarized(ctx, span{gone, start}); err != nil {
+		if err := s.summarized(ctx, gone, start); err != nil {
 			return nil, View{}, err
 		}
 		summary, upTo = s.draft, start
@@ -141,20 +138,16 @@ func (s *refill) compact(ctx context.Context, c *cut, tail int) ([]unit, View, e
 	return view, st, err
 }
 
-// summarized drafts a summary of the previous summary and the new messages. If the call fails
-// afterwards, the next attempt uses the same draft.
-func (s *refill) summarized(ctx context.Context, new span) error {
-	if s.draft != nil && s.drafted == new {
-		return nil
-	}
+// summarized drafts a summary of the previous summary and the messages [from, to).
+func (s *refill) summarized(ctx context.Context, from, to int) error {
 	var omitted []rollout.Message
 	if s.summary != nil {
 		omitted = append(omitted, *s.summary)
 	}
-	msg, err := s.summarize(ctx, append(omitted, s.history[new.from:new.to]...))
+	msg, err := s.summarize(ctx, append(omitted, s.history[from:to]...))
 	if err != nil {
 		return failed(err, rollout.KindInput, "the summarizer")
 	}
-	s.draft, s.drafted = &msg, new
+	s.draft, s.drafted = &msg, to
 	return nil
 }

@@ -109,7 +109,6 @@ type reference struct {
 	costs     map[block]int
 	empty     int // count of the two one-letter messages
 	emptyDone bool
-	fixed     map[int]int
 }
 
 // Start returns a strategy that plans each call as the reference does.
@@ -120,7 +119,7 @@ func (p SWERLPolicy) begin(h *History) *reference {
 	if note == nil {
 		note = referenceNote
 	}
-	return &reference{History: h, budget: p.Budget, head: p.Head, note: note, costs: make(map[block]int), fixed: make(map[int]int)}
+	return &reference{History: h, budget: p.Budget, head: p.Head, note: note, costs: make(map[block]int)}
 }
 
 // turns cuts the messages after the first two into turns: an assistant message directly followed by
@@ -169,16 +168,7 @@ func (s *reference) cost(ctx context.Context, b block) (int, error) {
 
 // fixedCost counts the first two messages and a note for no turns.
 func (s *reference) fixedCost(ctx context.Context, n int) (int, error) {
-	first := min(referenceFixed, n)
-	if c, ok := s.fixed[first]; ok {
-		return c, nil
-	}
-	c, err := s.count(ctx, s.compose(n, nil, 0, 0, 0))
-	if err != nil {
-		return 0, err
-	}
-	s.fixed[first] = c
-	return c, nil
+	return s.count(ctx, s.compose(n, nil, 0, 0, 0))
 }
 
 // compose returns the first two messages, the first head turns, a note for omitted turns, and the
