@@ -15,3 +15,9 @@ func TestTools(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, none)
 }
+
+// As json.dumps of Python 3.13, but for the spelling of strings and numbers.
+func TestSpacedJSON(t *testing.T) {
+	require.Equal(t, `{"a": "x\\\"y, z:1\\\\", "b": [1e3, 2, {}, []], "c,": {"d": null}}`, spacedJSON(`{"a":"x\\\"y, z:1\\\\" ,"b" :[1e3,2 , { },[ ]],"c,":
+	{"d":null}}`))
+}
