@@ -16,14 +16,17 @@ import (
 	"github.com/turnpack/turnpack/tokenize/embedded"
 )
 
-// withTemplate is the embedded model with another template.
-func withTemplate(t testing.TB, template string) *tokenize.Model {
+// withTemplate is the embedded model with another template, and with more files by name.
+func withTemplate(t testing.TB, template string, more ...string) *tokenize.Model {
 	t.Helper()
 	fs := fstest.MapFS{"chat_template.jinja": {Data: []byte(template)}}
 	for _, f := range []string{"tokenizer.json", "tokenizer_config.json"} {
 		b, err := os.ReadFile(filepath.Join("..", "embedded", f))
 		require.NoError(t, err)
 		fs[f] = &fstest.MapFile{Data: b}
+	}
+	for i := 0; i < len(more); i += 2 {
+		fs[more[i]] = &fstest.MapFile{Data: []byte(more[i+1])}
 	}
 	m, err := tokenize.Load(".", tokenize.LoadOptions{FS: fs})
 	require.NoError(t, err)
@@ -47,6 +50,9 @@ func TestCertify(t *testing.T) {
 			"system_role": certify.Holds, "nothing_injected": certify.Holds, "no_clock": certify.Holds, "content_verbatim": certify.Holds}},
 		{"plain ChatML", withTemplate(t, chatML), map[certify.Property]certify.Verdict{
 			"append_only": certify.Holds, "reasoning_written": certify.Fails, "tool_calls": certify.Fails}},
+		{"a default system message", withTemplate(t, "<|im_start|>system\nYou help people.<|im_end|>\n"+chatML), map[certify.Property]certify.Verdict{"nothing_injected": certify.Fails, "system_role": certify.Holds}},
+		{"a folder that names no stop token", withTemplate(t, chatML, "tokenizer_config.json", "{}"), map[certify.Property]certify.Verdict{"stop_token": certify.Holds}},
+		{"a folder that lists another one", withTemplate(t, chatML, "tokenizer_config.json", "{}", "generation_config.json", `{"eos_token_id": 4087}`), map[certify.Property]certify.Verdict{"stop_token": certify.Fails}},
 		{"needs tools", withTemplate(t, `{% for t in tools %}{% endfor %}`+chatML), map[certify.Property]certify.Verdict{
 			"generation_prompt": certify.Holds, "stop_token": certify.Holds, "no_clock": certify.Holds}},
 		{"no generation prompt", withTemplate(t, `{% for m in messages %}<|im_start|>{{ m.role }}
