@@ -101,7 +101,6 @@ func (d *document) encode(replies []completion.Span) error {
 			return err
 		}
 		d.spans, at = append(d.spans, turnSpan{int(owner), d.last, d.runs.Len()}), end
-		d.runs.Reserve(at, len(d.text.Text))
 	}
 	return d.part(at, len(d.text.Text))
 }

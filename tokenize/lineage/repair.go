@@ -158,18 +158,13 @@ func (r *repairs) respelled(i int32) {
 func (r *repairs) explain(heads, tails []int32) {
 	const within, beyond = 1, 2
 	mark := make([]uint8, len(r.trie.nodes))
-	found := false
 	for _, i := range tails {
 		for _, l := range r.of(i) {
 			mark[l.node] |= within
 		}
 		for _, x := range r.beyond[i] {
 			mark[x] |= beyond
-			found = true
 		}
-	}
-	if !found {
-		return
 	}
 	for _, x := range r.pre.nodes[1:] {
 		mark[x] |= mark[r.trie.nodes[x].parent]

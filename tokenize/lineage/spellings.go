@@ -1,7 +1,6 @@
 package lineage
 
 import (
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -15,7 +14,6 @@ type spellings struct {
 	*merge
 	hash   []uint64           // by node: hash of the text up to its end; 0 = not hashed
 	places map[uint64][]int32 // by hash of a turn's text: the nodes on whose edge it ends
-	filter []uint64           // one bit per such hash: which are worth a lookup
 	texts  []string           // scratch
 }
 
@@ -36,11 +34,6 @@ func newSpellings(m *merge) *spellings {
 			s.places[s.hash[r.full]] = nil
 		}
 	}
-	s.filter = make([]uint64, 1<<bits.Len(uint(len(s.places)/4)))
-	for h := range s.places {
-		word, bit := s.bit(h)
-		s.filter[word] |= bit
-	}
 	for _, x := range m.pre.nodes {
 		h := s.before(x)
 		if h == 0 {
@@ -48,9 +41,6 @@ func newSpellings(m *merge) *spellings {
 		}
 		for _, id := range m.trie.nodes[x].ids {
 			h = s.extend(h, id)
-			if word, bit := s.bit(h); s.filter[word]&bit == 0 {
-				continue
-			}
 			if at, ok := s.places[h]; ok && (len(at) == 0 || at[len(at)-1] != x) {
 				s.places[h] = append(at, x)
 			}
@@ -83,10 +73,6 @@ func (s *spellings) extend(h uint64, id rollout.TokenID) uint64 {
 		h = (h ^ uint64(text[k])) * 1099511628211
 	}
 	return h
-}
-
-func (s *spellings) bit(h uint64) (word int, bit uint64) {
-	return int(h >> 6 & uint64(len(s.filter)-1)), 1 << (h & 63)
 }
 
 // rivals reports whether two spellings of one text may diverge at node x.

@@ -124,15 +124,6 @@ func (c *Compact) Each(from, to int, visit func(from, to int, source int32, flag
 	}
 }
 
-// Reserve makes room for the rest of a text of which the first done bytes are encoded, if its
-// tokens are so many that growing step by step would move most of them more than once.
-func (c *Compact) Reserve(done, text int) {
-	more := float64(c.Len()) * float64(text-done) / float64(max(1, done))
-	if c.Len() >= hugeIDs/8 && float64(cap(c.IDs)-c.Len()) < more {
-		c.grow(int(more * 17 / 16))
-	}
-}
-
 // Slice returns [from, to) of c as columns. The ids are c's own.
 func (c *Compact) Slice(from, to int) Columns {
 	out := Columns{IDs: c.IDs[from:to:to], Source: make([]int32, to-from), Flags: make([]rollout.Flag, to-from)}

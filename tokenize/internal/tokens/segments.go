@@ -41,13 +41,8 @@ type boundary struct {
 	known      bool
 }
 
-const (
-	// maxKnown bounds the bytes of the segments that are cached with their tokens.
-	maxKnown = 4 << 20
-	// longestKnown bounds one cached segment: caching copies its tokens, and few models
-	// read as much in one turn.
-	longestKnown = 1 << 20
-)
+// maxKnown bounds the bytes of the segments that are cached with their tokens.
+const maxKnown = 4 << 20
 
 // segmentKey is a text that ends with a control token. message is that of its first field,
 // 0 for none, so that a text that many messages hold does not make one long chain.
@@ -120,11 +115,8 @@ func (e *SegmentEncoder) goOn(r render.Rendering) boundary {
 		}
 	}
 	e.last, e.list, e.tokens = r, e.list[:n], keep.Tokens
-	switch {
-	case !e.counting:
+	if !e.counting {
 		e.Runs.Truncate(keep.Tokens)
-	case cap(e.Runs.IDs) > maxKnown:
-		e.Runs = Compact{}
 	}
 	return keep
 }
@@ -154,9 +146,6 @@ func (e *SegmentEncoder) Reserve(n, end int) {
 // if there is none. i is the first field that ends after from.
 func (e *SegmentEncoder) find(r *render.Rendering, i, from, to int, after engine.After) (s *cachedSegment, end int) {
 	end = e.end(r, i, from, to)
-	if len(e.known) == 0 {
-		return nil, end
-	}
 	for s := e.known[keyOf(r, i, from, end, after)]; s != nil; s = s.next {
 		if e.sameOrigin(s, r, i, from, end) {
 			return s, end
@@ -177,7 +166,7 @@ func keyOf(r *render.Rendering, i, from, end int, after engine.After) segmentKey
 // remember caches the segment of r that ends at b.
 func (e *SegmentEncoder) remember(r *render.Rendering, b boundary) {
 	text := r.Text[b.begin:b.At]
-	if !e.counting && len(text) > longestKnown {
+	if !e.counting && len(text) > maxKnown {
 		return
 	}
 	i := r.FieldAfter(b.begin)
