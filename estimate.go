@@ -97,9 +97,6 @@ func (x *run) estimate(rewards []reward.GroupRewards) error {
 			if a.Dropped == "" && !(math.Abs(a.Value) <= math.MaxFloat32) {
 				return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: g.Rollouts[j].ID, Field: "Pipeline.Estimator"}, "the estimator gave the advantage %g in group %q, expected a finite number", a.Value, g.Key)
 			}
-			if why := g.Rollouts[j].Excluded; why == mixedReason && a.Dropped == "" {
-				got[i][j].Dropped = why
-			}
 		}
 	}
 	x.advantages, x.report.Reward = got, reward.ReportOf(rewards, got)

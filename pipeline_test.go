@@ -92,6 +92,25 @@ func TestRun(t *testing.T) {
 	require.Zero(t, *dst.got[8].Advantage, "equal rewards carry no signal")
 }
 
+// Records that the first reading left out, a bad one and a second one of an id, stay out of the second.
+func TestBadRecordsOfTheSameID(t *testing.T) {
+	src := batch()
+	bad, again := *src[0], *src[5]
+	bad.Messages = append([]rollout.Message{{Content: "no role"}}, bad.Messages...)
+	again.Messages = slices.Clone(again.Messages[:2])
+	src = append(append(turnpack.Slice{&bad, nil}, src...), &again)
+	var want, kept, twice rows
+	p := turnpack.Pipeline{Model: model(t)}
+	_, err := p.Run(t.Context(), batch(), &want)
+	require.NoError(t, err)
+	for limit, dst := range map[int64]*rows{0: &kept, -1: &twice} {
+		report, err := turnpack.WithAgainLimit(p, limit).Run(t.Context(), src, dst)
+		require.NoError(t, err)
+		require.Equal(t, 3, report.LeftOut)
+		require.Equal(t, want.got, dst.got)
+	}
+}
+
 // Rows that wait in a file are unchanged when written.
 func TestInterleavedGroupsThroughAFile(t *testing.T) {
 	m := model(t)

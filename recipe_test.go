@@ -258,3 +258,13 @@ func named(t *testing.T, name string) recipe.Recipe {
 	require.NoError(t, err)
 	return r
 }
+
+// A recipe of token advantages leaves no estimator for rollouts beside them.
+func TestRecipeOfTokens(t *testing.T) {
+	r := plain(named(t, "swe-rl-prm"))
+	r.Estimator, r.Tokens = reward.Estimator{}, &reward.TokenEstimator{}
+	p, err := turnpack.Pipeline{Model: model(t), Estimator: reward.GRPO()}.With(r)
+	require.NoError(t, err)
+	require.NoError(t, p.Validate())
+	require.Nil(t, p.Estimator)
+}

@@ -107,12 +107,4 @@ func counted(reasons map[string]int) (out []string) {
 	return out
 }
 
-// kindOf returns the kind of err, KindInput if err has none.
-func kindOf(err error) rollout.Kind {
-	if e, ok := asDetail(err); ok {
-		return e.Kind
-	}
-	return rollout.KindInput
-}
-
 func asDetail(err error) (*rollout.Error, bool) { return errors.AsType[*rollout.Error](err) }

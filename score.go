@@ -222,7 +222,7 @@ func (x *run) noUsableRecord() error {
 	if x.report.LeftOut == 1 {
 		return first
 	}
-	return rollout.Errorf(kindOf(first), rollout.Where{}, "none of the %d records can be used; the first: %w", x.report.LeftOut, first)
+	return rollout.Errorf(rollout.Plain(first).Kind, rollout.Where{}, "none of the %d records can be used; the first: %w", x.report.LeftOut, first)
 }
 
 // mixedReason is the reason for rollouts of a mixed group having no reward.

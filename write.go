@@ -211,7 +211,7 @@ func (x *run) noRow() error {
 		list = x.report.Skips
 	}
 	first := list[0].Error
-	return rollout.Errorf(kindOf(first), rollout.Where{}, "no rollout gave a row: %s; the first: %w", strings.Join(counted(x.report.WithoutRows), ", "), first)
+	return rollout.Errorf(rollout.Plain(first).Kind, rollout.Where{}, "no rollout gave a row: %s; the first: %w", strings.Join(counted(x.report.WithoutRows), ", "), first)
 }
 
 func (x *run) emit(dst Sink, row spool.Row) (err error) {

@@ -111,7 +111,7 @@ func common(a, b []rollout.TokenID) (n int) {
 
 // versions returns the policy versions of the window, nil if no turn of the row has one.
 func (w *Window) versions() []int32 {
-	if !slices.ContainsFunc(w.Row.Spans, func(s lineage.Span) bool { return w.Turns[s.Turn].Version != nil || w.Turns[s.Turn].Versions != nil }) {
+	if !slices.ContainsFunc(w.Row.Spans, func(s lineage.Span) bool { return w.Turns[s.Turn].Version != nil }) {
 		return nil
 	}
 	w.version = slices.Grow(w.version[:0], w.To-w.From)[:w.To-w.From]
