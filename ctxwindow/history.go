@@ -2,6 +2,7 @@ package ctxwindow
 
 import (
 	"context"
+	"slices"
 	"sort"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -33,14 +34,20 @@ func (h *History) Messages() []rollout.Message { return h.history[:h.shown:h.sho
 // Count returns the number of tokens of a context that shows parts, as in View.Parts, except that
 // nil shows nothing.
 func (h *History) Count(ctx context.Context, parts []rollout.ContextPart) (int, error) {
-	units := make([]unit, len(parts))
-	for i, p := range parts {
+	for _, p := range parts {
 		if err := h.check(p, h.shown); err != nil {
 			return 0, err
 		}
+	}
+	return h.count(ctx, unitsOf(parts))
+}
+
+func unitsOf(parts []rollout.ContextPart) []unit {
+	units := make([]unit, len(parts))
+	for i, p := range parts {
 		units[i] = unit{from: p.From, to: p.To, msg: p.Message}
 	}
-	return h.count(ctx, units)
+	return units
 }
 
 func newHistory(r *rollout.Rollout, c Counter) *History {
@@ -193,13 +200,5 @@ func (h *History) write(v View, n int) []rollout.Message {
 	if v.Parts == nil {
 		return h.history[:n:n]
 	}
-	var out []rollout.Message
-	for _, p := range v.Parts {
-		if p.Message != nil {
-			out = append(out, *p.Message)
-		} else {
-			out = append(out, h.history[p.From:p.To]...)
-		}
-	}
-	return out
+	return slices.Clone(h.messages(unitsOf(v.Parts)))
 }
