@@ -57,7 +57,7 @@ func (c *convertCmd) withoutModel() error {
 		flag  string
 	}{
 		{c.Template != "", "--template"}, {c.StopRewrite, "--stop-rewrite"}, {c.NoReasoning, "--no-reasoning"},
-		{c.Window != "none", "--window"}, {c.Mode == "whole", "--mode"}, {c.Drift == "realign" || c.Drift == "auto", "--drift"},
+		{c.Window != "none", "--window"}, {c.Mode == "whole", "--mode"}, {c.Drift != "fork" && c.Drift != "refuse", "--drift"},
 		{c.Target == "megatron" && c.PadMultiple > 1, "--pad-multiple"},
 	} {
 		if n.needs {

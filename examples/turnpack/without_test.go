@@ -37,4 +37,9 @@ func TestConvertWithoutModel(t *testing.T) {
 	for _, flag := range []string{"--mode", "--no-reasoning", "--window"} {
 		require.Contains(t, stderr, flag+": needs a model")
 	}
+	for _, drift := range []string{"splice", "realign", "auto"} {
+		code, _, stderr = call(t, "convert", "--in", in, "--out", filepath.Join(t.TempDir(), "batch"), "--drift", drift)
+		require.Equal(t, exitUsage, code)
+		require.Contains(t, stderr, "--drift: needs a model")
+	}
 }
