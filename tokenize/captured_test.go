@@ -1,6 +1,7 @@
 package tokenize_test
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize"
+	"github.com/turnpack/turnpack/tokenize/engine"
 )
 
 // recordings returns r with recorded ids in two forms: with prompts as full lists, which are
@@ -223,4 +225,54 @@ func TestRowsOfWindows(t *testing.T) {
 	}
 	t.Logf("%d rows in runs", inRuns)
 	require.Greater(t, inRuns, 100)
+}
+
+// Recorded ids end with a stop token only if their last one is it: a reply without one may have been cut,
+// and other tokens may spell the same text.
+func TestRecordedRepliesWithoutAStopToken(t *testing.T) {
+	m := embeddedModel(t)
+	for text, guard := range map[string]func(engine.AddedMatch) bool{"two": nil, "two<|im_end|>": engine.NoAdded} {
+		var out engine.Encoding
+		require.NoError(t, m.Tokenizer.Encode(&out, text, engine.EncodeOptions{Added: guard}))
+		r := &rollout.Rollout{ID: "r", Messages: say("user: one", "assistant: "+text)}
+		r.Turns = []rollout.Turn{{Message: 1, Output: out.IDs}}
+		enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+		require.NoError(t, err)
+		seqs, report, err := enc.Encode(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, []string{text}, sampled(t, m, &seqs[0]))
+		require.Zero(t, report.Stops, text)
+		require.Zero(t, seqs[0].Flags[seqs[0].Len()-1]&rollout.FlagStop, text)
+	}
+}
+
+// A reply from text to a prompt that opened reasoning must close it, unless a limit cut it.
+func TestOpenReasoningIsCounted(t *testing.T) {
+	m := withTemplate(t, `{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+<think>
+{% endif %}`)
+	for content, want := range map[string]int{"no thought": 1, "a thought</think>said": 0} {
+		for reason, counts := range map[string]int{"stop": want, "length": 0} {
+			r := &rollout.Rollout{ID: "r", Messages: say("user: one", "assistant: "+content), Turns: []rollout.Turn{{Message: 1, FinishReason: reason}}}
+			enc, err := tokenize.NewEncoder(m, tokenize.Options{})
+			require.NoError(t, err)
+			_, report, err := enc.Encode(t.Context(), r)
+			require.NoError(t, err)
+			require.Equal(t, counts, report.OpenReasoning, "%s, %s", content, reason)
+		}
+	}
+}
+
+// What a template writes around one reply holds for the next only if it reads no more of them than text.
+func TestFramesOfRepliesWithKeysOfTheirOwn(t *testing.T) {
+	m := withTemplate(t, `{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}{% if m.signed %} (signed){% endif %}<|im_end|>
+{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`)
+	r := &rollout.Rollout{ID: "r", Messages: say("user: one", "assistant: two", "user: one", "assistant: three", "user: one", "assistant: four")}
+	r.Messages[3].Extra = map[string]json.RawMessage{"signed": json.RawMessage("true")}
+	seqs := encode(t, m, tokenize.Options{}, r)
+	require.Equal(t, []string{"two<|im_end|>", "three (signed)<|im_end|>", "four<|im_end|>"}, sampled(t, m, &seqs[0]))
 }
