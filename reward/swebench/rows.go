@@ -186,6 +186,7 @@ func readRows[T any](r io.Reader, keyed bool) ([]T, error) {
 	if len(data) > maxRowsBytes {
 		return nil, rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the file is larger than %d bytes", maxRowsBytes)
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // written by editors and shells of Windows
 	body := bytes.TrimSpace(data)
 	if len(body) > 0 && body[0] == '[' {
 		return readList[T](body)

@@ -109,23 +109,19 @@ func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err
 		fmt.Fprintf(errOut, "turnpack: none of %d test logs has the marks of the test output (>>>>> Start Test Output), so that all count as unresolved: harnesses of SWE-bench before 3.0 write none\n", graded)
 	}
 	summary := swebench.Summarize(instances, predictions, reports, text)
-	var report bytes.Buffer
-	if err := swebench.WriteReports(&report, reports); err != nil {
-		return failed, err
-	}
-	whole, err := json.MarshalIndent(summary, "", "    ")
-	if err != nil {
+	var report, whole bytes.Buffer
+	if err := errors.Join(swebench.WriteReports(&report, reports), summary.Write(&whole)); err != nil {
 		return failed, err
 	}
 	if err := os.MkdirAll(f.Out, 0o777); err != nil {
 		return failed, rollout.Errorf(rollout.KindInput, rollout.Where{File: f.Out}, "the output folder cannot be made: %w", pathless(err)).
 			WithFix("choose another --out, or make the folder above it writable")
 	}
-	if err := f.write([]file{{"report.json", report.Bytes()}, {"summary.json", append(whole, '\n')}, {"results.jsonl", lines.Bytes()}}); err != nil {
+	if err := f.write([]file{{"report.json", report.Bytes()}, {"summary.json", whole.Bytes()}, {"results.jsonl", lines.Bytes()}}); err != nil {
 		return failed, err
 	}
 	_, err = fmt.Fprintf(out, "%d of %d instances resolved, %d unresolved, %d without a patch, %d not graded, %d without a prediction\n",
-		summary.Resolved, summary.Total, summary.Unresolved, summary.EmptyPatches, failed, summary.Total-summary.Submitted)
+		summary.Resolved, summary.Total, summary.Unresolved, summary.EmptyPatches, failed, len(summary.IncompleteIDs))
 	return failed, err
 }
 
@@ -212,6 +208,9 @@ func read[T any](path string, from func(io.Reader) ([]T, error)) ([]T, error) {
 // findLogs returns the log path of each instance. Two logs of one instance are an error.
 func findLogs(dir string) (map[string]string, error) {
 	out := map[string]string{}
+	if target, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = target // WalkDir does not enter a link
+	}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "cannot be read: %w", pathless(err)).WithFix("check --logs, and the right to read it")

@@ -45,6 +45,12 @@ func TestGrade(t *testing.T) {
 {"instance_id": "a-2", "model_patch": "diff"}
 {"instance_id": "a-3", "model_patch": ""}
 `)
+	// A link leads to the logs; a blank patch is none; z-9 is of no instance.
+	require.NoError(t, os.Symlink("logs", filepath.Join(dir, "latest")))
+	odd := write(t, dir, "odd.jsonl", "\ufeff"+`{"instance_id": "a-1", "model_patch": "diff"}
+{"instance_id": "a-3", "model_patch": "\n"}
+{"instance_id": "z-9", "model_patch": "diff"}
+`)
 	passes := bytes.ReplaceAll([]byte(log), []byte("%s"), []byte("PASSED"))
 	fails := bytes.ReplaceAll([]byte(log), []byte("%s"), []byte("FAILED"))
 	write(t, dir, "logs/a-1.log", string(passes))
@@ -64,6 +70,10 @@ func TestGrade(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &reports))
 	require.True(t, reports["a-1"].Resolved)
 	require.False(t, reports["a-2"].Resolved)
+
+	code, stdout, stderr = run(t, "--instances", instances, "--predictions", odd, "--logs", filepath.Join(dir, "latest"), "--out", filepath.Join(dir, "odd"))
+	require.Equal(t, 1, code)
+	require.Contains(t, stdout, "1 of 4 instances resolved, 0 unresolved, 1 without a patch, 1 not graded, 2 without a prediction", stderr)
 
 	for _, name := range []string{"report.json", "summary.json", "results.jsonl"} {
 		require.NoError(t, os.RemoveAll(out))
