@@ -1,7 +1,9 @@
 package pivot
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -40,6 +42,7 @@ type Request struct {
 // Item is one element of the input, in the Responses format.
 type Item struct {
 	Type      string  `json:"type,omitempty"`
+	ID        string  `json:"id,omitempty"` // for reasoning
 	Role      string  `json:"role,omitempty"`
 	Content   *string `json:"content,omitempty"`
 	CallID    string  `json:"call_id,omitempty"`
@@ -132,7 +135,7 @@ func items(messages []rollout.Message, text bool) []Item {
 		switch m.Role {
 		case rollout.RoleAssistant:
 			if m.Reasoning != "" {
-				out = append(out, Item{Type: "reasoning", Summary: []Part{{"summary_text", m.Reasoning}}})
+				out = append(out, Item{Type: "reasoning", ID: "rs_" + strconv.Itoa(i), Summary: []Part{{"summary_text", m.Reasoning}}})
 			}
 			action, before, protocol := textAction(m)
 			if protocol != "" && text || action.Kind != oneCall && action.Kind != batch {
@@ -177,32 +180,54 @@ func items(messages []rollout.Message, text bool) []Item {
 	return out
 }
 
-// tools returns the rollout's tools in the Responses format. Without recorded tools, they are derived
-// from the rollout's calls, with the argument types seen there.
+// function is a tool in the Responses format, of which NeMo-Gym requires parameters and strict.
+type function struct {
+	Type        string          `json:"type"`
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      bool            `json:"strict"`
+}
+
+// tools returns the rollout's tools in the Responses format; tools of the engine itself stay as they
+// are. Without recorded tools, they are derived from the rollout's calls, with the argument types seen
+// there.
 func tools(r *rollout.Rollout) ([]json.RawMessage, error) {
 	var out []json.RawMessage
-	for i, t := range r.Tools {
-		flat := map[string]json.RawMessage{}
-		if err := json.Unmarshal(t, &flat); err != nil {
+	add := func(f function) error {
+		f.Type = "function"
+		if len(f.Parameters) == 0 || string(f.Parameters) == "null" {
+			f.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		text, err := json.Marshal(f)
+		out = append(out, text)
+		return err
+	}
+	for i, raw := range r.Tools {
+		var t *struct {
+			function
+			Function    *function       `json:"function"`
+			InputSchema json.RawMessage `json:"input_schema"`
+		}
+		err := json.Unmarshal(raw, &t)
+		if err == nil && t == nil {
+			err = errors.New("found null")
+		}
+		switch {
+		case err != nil:
+		case t.Function != nil:
+			err = add(*t.Function)
+		case t.Name != "":
+			if t.Parameters == nil {
+				t.Parameters = t.InputSchema
+			}
+			err = add(t.function)
+		default:
+			out = append(out, raw)
+		}
+		if err != nil {
 			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: r.ID, Field: "tools/" + strconv.Itoa(i)}, "a tool is an object: %w", err)
 		}
-		if flat == nil {
-			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: r.ID, Field: "tools/" + strconv.Itoa(i)}, "a tool is an object, found null")
-		}
-		if f, nested := flat["function"]; nested {
-			inner := map[string]json.RawMessage{}
-			if err := json.Unmarshal(f, &inner); err != nil {
-				return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{Rollout: r.ID, Field: "tools/" + strconv.Itoa(i)}, "a function is an object: %w", err)
-			}
-			delete(flat, "function")
-			maps.Copy(flat, inner)
-		}
-		flat["type"] = json.RawMessage(`"function"`)
-		text, err := json.Marshal(flat)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, text)
 	}
 	if len(out) > 0 {
 		return out, nil
@@ -214,13 +239,7 @@ func tools(r *rollout.Rollout) ([]json.RawMessage, error) {
 		Type       string               `json:"type"`
 		Properties map[string]parameter `json:"properties"`
 	}
-	type tool struct {
-		Type       string `json:"type"`
-		Name       string `json:"name"`
-		Parameters schema `json:"parameters"`
-	}
 	shown := map[string]map[string]parameter{}
-	var names []string
 	for i := range r.Messages {
 		if r.Messages[i].Role != rollout.RoleAssistant {
 			continue
@@ -229,7 +248,6 @@ func tools(r *rollout.Rollout) ([]json.RawMessage, error) {
 		for _, c := range action.Calls {
 			if shown[c.Name] == nil {
 				shown[c.Name] = map[string]parameter{}
-				names = append(names, c.Name)
 			}
 			var arguments map[string]json.RawMessage
 			_ = json.Unmarshal([]byte(c.Arguments), &arguments) // arguments that are not an object are ignored
@@ -240,13 +258,11 @@ func tools(r *rollout.Rollout) ([]json.RawMessage, error) {
 			}
 		}
 	}
-	slices.Sort(names)
-	for _, name := range names {
-		text, err := json.Marshal(tool{"function", name, schema{"object", shown[name]}})
-		if err != nil {
+	for _, name := range slices.Sorted(maps.Keys(shown)) {
+		text, err := json.Marshal(schema{"object", shown[name]})
+		if err = cmp.Or(err, add(function{Name: name, Parameters: text})); err != nil {
 			return nil, err
 		}
-		out = append(out, text)
 	}
 	return out, nil
 }

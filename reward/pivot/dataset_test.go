@@ -119,6 +119,26 @@ func TestNullToolIsAnError(t *testing.T) {
 	}
 }
 
+// NeMo-Gym (07d6b0d) refuses a request of which a tool lacks parameters or strict, or has members of its
+// own, or of which reasoning has no id.
+func TestRowsThatNeMoGymTakes(t *testing.T) {
+	r := &rollout.Rollout{ID: "r", Messages: []rollout.Message{
+		{Role: rollout.RoleAssistant, Reasoning: "think", Content: "Well."},
+		{Role: rollout.RoleAssistant, ToolCalls: []rollout.ToolCall{{ID: "c", Name: "f", Arguments: "{}"}, {ID: "d", Name: "g", Arguments: "{}"}}},
+	}}
+	for _, tool := range []string{`{"type":"function","function":{"name":"f"}}`, `{"name":"g","input_schema":{"type":"object"},"cache_control":{}}`, `{"type":"web_search"}`} {
+		r.Tools = append(r.Tools, json.RawMessage(tool))
+	}
+	row, err := pivot.Data{}.Row(r, pivot.Candidates(r, false)[0])
+	require.NoError(t, err)
+	got, err := json.Marshal(row.Request)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"parallel_tool_calls":true,"input":[{"type":"reasoning","id":"rs_0","summary":[{"type":"summary_text","text":"think"}]},{"role":"assistant","content":"Well."}],"tools":[
+{"type":"function","name":"f","parameters":{"type":"object","properties":{}},"strict":false},
+{"type":"function","name":"g","parameters":{"type":"object"},"strict":false},{"type":"web_search"}]}`, string(got))
+	require.JSONEq(t, `{"type":"function_call_batch","calls":[{"name":"f","arguments":"{}"},{"name":"g","arguments":"{}"}]}`, string(row.ExpectedAction))
+}
+
 // A null among the recorded arguments does not hide the type of the others.
 func TestNullArgumentKeepsTheTypeSeen(t *testing.T) {
 	for _, arguments := range [][]string{{`{"n":1}`, `{"n":null}`}, {`{"n":null}`, `{"n":1}`}} {
@@ -128,6 +148,6 @@ func TestNullArgumentKeepsTheTypeSeen(t *testing.T) {
 		}
 		row, err := pivot.Data{}.Row(r, pivot.Candidates(r, false)[0])
 		require.NoError(t, err)
-		require.JSONEq(t, `{"type":"function","name":"look","parameters":{"type":"object","properties":{"n":{"type":"number"}}}}`, string(row.Request.Tools[0]), arguments)
+		require.JSONEq(t, `{"type":"function","name":"look","parameters":{"type":"object","properties":{"n":{"type":"number"}}},"strict":false}`, string(row.Request.Tools[0]), arguments)
 	}
 }

@@ -215,11 +215,17 @@ func TestSWE(t *testing.T) {
 		{"too little of the view", c("editor", `{}`), c("editor", `{}`), "none"},
 		{"view covers 80 %", c("file_editor", `{"command":"view","path":"a","view_range":[0,100]}`), c("file_editor", `{"command":"view","path":"a","view_range":[20,200]}`), "none"},
 		{"view covers less", c("file_editor", `{"command":"view","path":"a","view_range":[0,100]}`), c("file_editor", `{"command":"view","path":"a","view_range":[21,200]}`), "target_mismatch"},
+		{"numbers in any form", c("file_editor", `{"command":"view","path":"a","view_range":[true,"1_0"]}`), c("file_editor", `{"command":"view","path":"a","view_range":"[1.9, 9.2]"}`), "none"},
+		{"a form that is no number", c("file_editor", `{"command":"view","path":"a","view_range":[1,9]}`), c("file_editor", `{"command":"view","path":"a","view_range":[50,"9_"]}`), "none"},
+		{"infinity is no number", c("file_editor", `{"command":"view","view_range":[1,9]}`), c("file_editor", `{"command":"view","view_range":[1,1e400]}`), "unknown_error"},
+		// What Python's str() makes of a value that is no text.
+		{"content that is an object", c("write_file", `{"content":{"a":[1,2.0,true,null,false],"it's":"say \"hi\"\n\t\r\\","b":"it's","é\u200b\u0001\ue000\ud83d\ude00\udbff\udfff":1e16,"c":[1e-5,0.0001,-0.0,NaN,Infinity,-Infinity]}}`),
+			c("write_file", `{"content":"{'a': [1, 2.0, True, None, False], \"it's\": 'say \"hi\"\\n\\t\\r\\\\', 'b': \"it's\", 'é\\u200b\\x01\\ue000😀\\U0010ffff': 1e+16, 'c': [1e-05, 0.0001, -0.0, nan, inf, -inf]}"}`), "none"},
 		{"arguments that are no object", c("bash", `{"command":"ls"}`), c("bash", `5`), "unknown_error"},
 		{"arguments that are no JSON count as none", c("bash", `{"command":"ls"}`), c("bash", `oops`), "none"},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
-			s, err := pivot.SWE{}.Verify(row.expected, row.actual)
+			s, err := pivot.SWE{FullCredit: new(1.0)}.Verify(row.expected, row.actual)
 			require.NoError(t, err)
 			require.Equal(t, row.failure, s.Failure)
 			require.Equal(t, row.failure == "none", s.Reward == 1)

@@ -237,92 +237,57 @@ func sameCommandTarget(w, g string) bool {
 	return g == "" || w == "" || cappedRatio(g, w) >= minBashSimilarity
 }
 
-// viewRange returns view_range, given as a list of two numbers or as a string holding one; nil if it
+// viewRange returns the two numbers of view_range, given as a list or as a string holding one; nil if it
 // is missing or unreadable.
-func (s *step) viewRange() []*big.Int {
+func (s *step) viewRange() []float64 {
 	raw := s.args.of["view_range"]
 	if raw.kind == text {
-		parsed, err := decode(raw.text)
-		if err != nil {
-			return nil
-		}
-		raw = parsed
+		raw, _ = decode(raw.text) // an error leaves null
 	}
-	if raw.kind != list || len(raw.list) != 2 {
+	if len(raw.list) != 2 {
 		return nil
 	}
-	bounds := make([]*big.Int, 2)
+	bounds := make([]float64, 2)
 	for i, e := range raw.list {
-		if bounds[i] = s.toInt(e); bounds[i] == nil {
+		var ok bool
+		if bounds[i], ok = s.toInt(e); !ok {
 			return nil
 		}
 	}
 	return bounds
 }
 
-// toInt reproduces Python's int(). It returns nil where int() raises an exception; the reference
-// catches all of these except OverflowError.
-func (s *step) toInt(v value) *big.Int {
+// toInt reproduces Python's int(), rounded to a float64. ok is false where int() raises an exception;
+// the reference catches all of these except OverflowError.
+func (s *step) toInt(v value) (n float64, ok bool) {
+	whole := v.int
 	switch v.kind {
 	case boolean:
 		if v.bool {
-			return big.NewInt(1)
+			n = 1
 		}
-		return new(big.Int)
-	case integer:
-		return v.int
+		return n, true
 	case float:
 		s.raised = s.raised || math.IsInf(v.float, 0)
-		if math.IsInf(v.float, 0) || math.IsNaN(v.float) {
-			return nil
-		}
-		n, _ := big.NewFloat(v.float).Int(nil)
-		return n
+		return math.Trunc(v.float), v.float-v.float == 0
 	case text:
-		return parseInt(trim(v.text))
+		if t := trim(v.text); integerText.MatchString(t) {
+			whole, _ = new(big.Int).SetString(strings.ReplaceAll(t, "_", ""), 10)
+		}
 	}
-	return nil
+	if whole == nil {
+		return 0, false
+	}
+	n, _ = new(big.Float).SetInt(whole).Float64()
+	return n, true
 }
 
-// parseInt reads decimal digits, which may be separated by single underscores; nil if s is not a
-// number.
-func parseInt(s string) *big.Int {
-	digits := strings.TrimLeft(s, "+-")
-	if len(s)-len(digits) > 1 || digits == "" || digits[0] == '_' || digits[len(digits)-1] == '_' || strings.Contains(digits, "__") {
-		return nil
-	}
-	digits = strings.ReplaceAll(digits, "_", "")
-	for i := range len(digits) {
-		if digits[i] < '0' || digits[i] > '9' {
-			return nil
-		}
-	}
-	n, ok := new(big.Int).SetString(digits, 10)
-	if !ok {
-		return nil
-	}
-	if s[0] == '-' {
-		n.Neg(n)
-	}
-	return n
-}
+var integerText = regexp.MustCompile(`\A[+-]?[0-9]+(_[0-9]+)*\z`)
 
 // covers reports whether got shows at least 80 % of want.
-func covers(got, want []*big.Int) bool {
-	larger := func(a, b *big.Int) *big.Int {
-		if a.Cmp(b) >= 0 {
-			return a
-		}
-		return b
-	}
-	start, end := larger(got[0], want[0]), got[1]
-	if want[1].Cmp(end) < 0 {
-		end = want[1]
-	}
-	overlap := larger(new(big.Int), new(big.Int).Sub(end, start))
-	size := larger(big.NewInt(1), new(big.Int).Sub(want[1], want[0]))
-	share, _ := new(big.Rat).SetFrac(overlap, size).Float64()
-	return share >= 0.8
+func covers(got, want []float64) bool {
+	overlap := max(0, min(got[1], want[1])-max(got[0], want[0]))
+	return overlap/max(1, want[1]-want[0]) >= 0.8
 }
 
 // stepSimilarity returns the similarity of the edits or commands, 1 if the calls are neither.
