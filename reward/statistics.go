@@ -183,6 +183,15 @@ func (s *Statistics) setDivisors() {
 	if s.e.Divisor == divideStd0 {
 		ddof = 0
 	}
+	about := func(m *stats.Moments) float64 {
+		switch {
+		case !s.e.ScaleAboutCenter:
+			return m.Variance(ddof)
+		case m.N <= ddof:
+			return 0
+		}
+		return s.aboutCenter(m) / float64(m.N-ddof)
+	}
 	if s.e.ScaleOver == levelGroup {
 		for i := range s.groups {
 			g := &s.groups[i]
@@ -193,35 +202,24 @@ func (s *Statistics) setDivisors() {
 				g.sd = math.Sqrt(stats.PairwiseVariance(g.values, ddof))
 			case s.e.Arithmetic == arithmeticMeanOfSquares:
 				g.sd = math.Sqrt(stats.MeanOfSquaresVariance(g.values, ddof))
-			case !s.e.ScaleAboutCenter:
-				g.sd = math.Sqrt(g.Variance(ddof))
-			case g.N > ddof:
-				g.sd = math.Sqrt(s.aboutCenter(&g.Moments) / float64(g.N-ddof))
+			default:
+				g.sd = math.Sqrt(about(&g.Moments))
 			}
 		}
 		return
 	}
-	if !s.e.ScaleAboutCenter {
-		if s.batchSD = math.Sqrt(s.batch.Variance(ddof)); s.batch.N == 1 && ddof == 1 {
-			s.batchSD = 1
-		}
-		return
-	}
-	total := 0.0
-	if s.e.CenterOver == levelBatch || s.e.Center == centerNone {
-		total = s.aboutCenter(&s.batch)
-	} else {
+	switch {
+	case s.batch.N == 1 && ddof == 1:
+		s.batchSD = 1
+	case !s.e.ScaleAboutCenter || s.e.CenterOver == levelBatch || s.e.Center == centerNone:
+		s.batchSD = math.Sqrt(about(&s.batch))
+	case s.batch.N > ddof: // each about the centre of its group
 		var sum stats.Sum
 		for i := range s.groups {
 			sum.Add(s.aboutCenter(&s.groups[i].Moments))
 		}
 		sum.Add(s.bare.SumOfSquares()) // their centre is 0
-		total = sum.Round()
-	}
-	if s.batch.N == 1 && ddof == 1 {
-		s.batchSD = 1
-	} else if s.batch.N > ddof {
-		s.batchSD = math.Sqrt(total / float64(s.batch.N-ddof))
+		s.batchSD = math.Sqrt(sum.Round() / float64(s.batch.N-ddof))
 	}
 }
 

@@ -5,25 +5,19 @@ import "math"
 // Moments summarises a set of rewards for the estimators without storing the rewards: count, exact
 // sums of r and r², the two largest and the smallest.
 type Moments struct {
-	N           int // observations
-	Min, Max    float64
-	Second      float64 // second largest, counted with multiplicity
-	hi, lo      float64 // the sum after Freeze
-	sum, square Sum
-	length      *lengths
+	N                int // observations
+	Min, Max         float64
+	Second           float64 // second largest, counted with multiplicity
+	hi, lo           float64 // the sum after Freeze
+	sum, square      Sum
+	length, weighted Sum // of a length-weighted mean
 }
 
 // Freeze prepares the sum for deviations; no reward may be added afterwards.
 func (m *Moments) Freeze() { m.hi, m.lo = m.sum.pair() }
 
-// lengths holds the sums of a length-weighted mean.
-type lengths struct{ total, weighted Sum }
-
 // Add adds the reward r k times.
 func (m *Moments) Add(r float64, k int) {
-	if k <= 0 {
-		return
-	}
 	switch {
 	case m.N == 0:
 		m.Min, m.Max, m.Second = r, r, math.Inf(-1)
@@ -54,23 +48,15 @@ func (m *Moments) Add(r float64, k int) {
 
 // AddLength adds r with the given length to the length-weighted mean.
 func (m *Moments) AddLength(r float64, length int) {
-	if m.length == nil {
-		m.length = new(lengths)
-	}
-	m.length.total.Add(float64(length))
-	m.length.weighted.AddProduct(float64(length), r)
+	m.length.Add(float64(length))
+	m.weighted.AddProduct(float64(length), r)
 }
 
 // Spread returns the largest reward minus the smallest.
 func (m *Moments) Spread() float64 { return m.Max - m.Min }
 
 // Mean returns the mean of the rewards after Freeze, 0 without rewards.
-func (m *Moments) Mean() float64 {
-	if m.N == 0 {
-		return 0
-	}
-	return m.hi / float64(m.N)
-}
+func (m *Moments) Mean() float64 { return m.hi / float64(max(m.N, 1)) }
 
 // Deviation returns r − mean, computed from a numerator of twice the precision, so that no digits are
 // lost however far the rewards are from zero.
@@ -93,15 +79,12 @@ func (m *Moments) excess(r float64) float64 {
 
 // LengthDeviation returns r minus the length-weighted mean, which is 0 if all lengths are 0.
 func (m *Moments) LengthDeviation(r float64) float64 {
-	if m.length == nil {
-		return r
-	}
-	total := m.length.total.Round()
+	total := m.length.Round()
 	if total == 0 {
 		return r
 	}
 	var d Sum
-	d.addScaled(-1, &m.length.weighted)
+	d.addScaled(-1, &m.weighted)
 	d.AddProduct(total, r)
 	return d.Round() / total
 }
