@@ -156,9 +156,6 @@ func (t tally) leaders() []float64 {
 
 // summarizeFaults returns the reasons why votes have no score, the most frequent first.
 func summarizeFaults(votes []rollout.Vote) string {
-	if len(votes) == 0 {
-		return "no vote was asked for"
-	}
 	counts := map[string]int{}
 	for _, v := range votes {
 		if v.Score == nil {

@@ -23,13 +23,10 @@ const maxUnitBytes = 256
 // is kept. A negative limit cuts nothing. count returns the size of a text in the unit of the limit,
 // nil for code points; it must not shrink when text is added at an end.
 func cut(text string, limit int, count func(string) int) string {
-	if limit < 0 || len(text) <= limit && count == nil {
+	if limit < 0 || len(text)/maxUnitBytes <= limit && size(text, count) <= limit {
 		return text
 	}
 	n := utf8.RuneCountInString(text)
-	if n <= limit && count == nil || len(text)/maxUnitBytes <= limit && size(text, count) <= limit {
-		return text
-	}
 	keep := func(k int) string {
 		return head(text, k-k/2) + fmt.Sprintf("\n[%d characters omitted]\n", n-k) + tail(text, k/2)
 	}

@@ -265,7 +265,7 @@ func (t *task) begin(ctx context.Context) ([]int, error) {
 
 // acquire acquires the slots for n votes: one for a batch, else one each, up to the concurrency bound.
 func (t *task) acquire(ctx context.Context, n int) error {
-	t.batch = t.s.batch != nil && n > 1 && t.s.batch.Batches()
+	t.batch = t.s.batch != nil && t.s.batch.Batches()
 	want := min(int64(n), t.s.size)
 	if t.batch {
 		want = 1

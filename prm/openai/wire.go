@@ -241,7 +241,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if d := number(s, time.Second); d > 0 {
 		return d
 	}
-	if t, err := http.ParseTime(s); err == nil && t.After(now) {
+	if t, _ := http.ParseTime(s); t.After(now) {
 		return min(t.Sub(now), 24*time.Hour)
 	}
 	return 0

@@ -277,10 +277,7 @@ func (v *validation) resolve(ref string) any {
 	at := v.root
 	for _, key := range strings.Split(path, "/")[1:] {
 		key = strings.NewReplacer("~1", "/", "~0", "~").Replace(key)
-		object, ok := at.(map[string]any)
-		if !ok {
-			return nil
-		}
+		object, _ := at.(map[string]any)
 		at = object[key]
 	}
 	return at

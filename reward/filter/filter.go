@@ -6,6 +6,7 @@ import (
 
 	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/reward"
+	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -215,7 +216,7 @@ func (r *Rule) alike(x []float64) bool {
 	case testFloat32:
 		return !(deviationFloat32(x) > 0)
 	case testPairwise:
-		return deviationPairwise(x) == 0
+		return stats.PairwiseVariance(x, 0) == 0
 	}
 	if len(x) == 0 {
 		return true

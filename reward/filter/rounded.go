@@ -1,10 +1,6 @@
 package filter
 
-import (
-	"math"
-
-	"github.com/turnpack/turnpack/reward/internal/stats"
-)
+import "math"
 
 // The deviations as the reproduced systems compute them. The order of their sums matters: it decides
 // whether a deviation is 0.
@@ -74,14 +70,6 @@ func vectorSum(x []float32) float32 {
 		sum += v
 	}
 	return sum
-}
-
-// deviationPairwise returns numpy's float64 σ₀, NaN for an empty x.
-func deviationPairwise(x []float64) float64 {
-	if len(x) == 0 {
-		return math.NaN()
-	}
-	return math.Sqrt(stats.PairwiseVariance(x, 0))
 }
 
 // rowVaries reports whether the float32 variance of x without entry skip (−1 = of all entries) is

@@ -129,14 +129,11 @@ func (c *Correction) normalize(rows []Row, weights [][]float64) {
 			seqs++
 		}
 	}
-	mean := 0.0
-	switch {
-	case c.Sequence && seqs > 0:
+	mean := sum / (n + c.CountEpsilon)
+	if c.Sequence {
 		mean = seqSum / seqs
-	case !c.Sequence && n > 0:
-		mean = sum / (n + c.CountEpsilon)
 	}
-	if mean <= 1e-8 {
+	if !(mean > 1e-8) { // NaN without trained tokens
 		return
 	}
 	for i := range weights {

@@ -85,11 +85,8 @@ func (r *Rejection) apply(row Row, keep []bool) {
 	case "max":
 		statistic = most
 	}
-	if n == 0 || r.within(statistic) {
-		return
-	}
-	for t := range keep {
-		keep[t] = false
+	if !r.within(statistic) {
+		clear(keep)
 	}
 }
 

@@ -189,7 +189,7 @@ const maxBinaryBytes = 64 << 20
 // applyBinary applies a binary change, only to the content that it was made from: a literal change
 // would replace any other content too.
 func applyBinary(before string, f *gitdiff.File) (string, error) {
-	if id := f.OldOIDPrefix; !f.IsNew && id != "" && !strings.HasPrefix(blobID(before, len(id)), id) {
+	if id := f.OldOIDPrefix; !f.IsNew && !strings.HasPrefix(blobID(before, len(id)), id) {
 		return "", rollout.Errorf(rollout.KindInput, rollout.Where{}, "the binary change is one of another content, whose id is %s", id)
 	}
 	var out bytes.Buffer

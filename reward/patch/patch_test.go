@@ -71,6 +71,7 @@ func TestPlace(t *testing.T) {
 		{"a hunk at line 1 must match at the start", "p\nc\nx\nc\n", hunk(1, "c"), ""},
 		{"without trailing context it must match at the end", "c\nx\nq\n", "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n c\n-x\n+y\n", ""},
 		{"no match", "c\nz\nc\n", hunk(1, "c"), ""},
+		{"longer than the file", "c\n", hunk(5, "c"), ""},
 		{"white space counts", "c \nx\nc\n", hunk(1, "c"), ""},
 		{"no end of line at the end", "c\nx", "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n c\n-x\n\\ No newline at end of file\n+y\n\\ No newline at end of file\n", "c\ny"},
 		{"an end of line that the file lacks", "c\nx", "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n c\n-x\n+y\n", ""},

@@ -48,12 +48,8 @@ type Comparator struct {
 // Validate reports every fault of the configuration.
 func (c Comparator) Validate() error {
 	var f faults.List
-	if !(c.WordThreshold >= 0) {
-		f.Add("word_count_similarity_threshold", "expected 0 to 0.5, found %v", c.WordThreshold)
-	}
-	if !(c.FloatTolerance >= 0) {
-		f.Add("floating_point_comparison_threshold", "expected a positive number, found %v", c.FloatTolerance)
-	}
+	f.Amount("word_count_similarity_threshold", c.WordThreshold)
+	f.Amount("floating_point_comparison_threshold", c.FloatTolerance)
 	faults.Word(&f, "parallel_tool_call_reward_mode", c.Mode, "binary_strict", "fractional", "f1")
 	return f.Err()
 }
@@ -144,9 +140,6 @@ func (c Comparator) reward(matched, expected, actual int) float64 {
 	switch {
 	case !c.CountCalls:
 	case c.Mode == "f1":
-		if expected+actual == 0 {
-			return 0
-		}
 		return 2 * float64(matched) / float64(expected+actual)
 	case c.AllowSubset:
 		required = min(expected, actual)

@@ -138,7 +138,7 @@ func items(messages []rollout.Message, text bool) []Item {
 				out = append(out, Item{Type: "reasoning", ID: "rs_" + strconv.Itoa(i), Summary: []Part{{"summary_text", m.Reasoning}}})
 			}
 			action, before, protocol := textAction(m)
-			if protocol != "" && text || action.Kind != oneCall && action.Kind != batch {
+			if protocol != "" && text || len(action.Calls) == 0 {
 				say(m.Role, m.Content)
 				open = nil
 				continue

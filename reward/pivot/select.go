@@ -72,12 +72,8 @@ type Selection struct {
 func (s Selection) validate() error {
 	var f faults.List
 	f.Count("MinSamples", s.MinSamples)
-	if !(s.MinVariance >= 0) {
-		f.Add("MinVariance", "found %g, expected 0 or more", s.MinVariance)
-	}
-	if !(s.MaxMean >= 0) {
-		f.Add("MaxMean", "found %g, expected 0 or more", s.MaxMean)
-	}
+	f.Amount("MinVariance", s.MinVariance)
+	f.Amount("MaxMean", s.MaxMean)
 	f.Count("PerRollout", s.PerRollout)
 	f.Count("Total", s.Total)
 	return f.Err()

@@ -190,13 +190,12 @@ func cappedRatio(a, b string) float64 {
 
 // sameTarget reports whether two calls of the same family act on the same target.
 func sameTarget(want, got *step) bool {
-	searches := func(c category) bool { return c == catSearch || c == catRead }
-	switch {
-	case got.category == catEdit && want.category == catEdit:
+	switch got.category {
+	case catEdit:
 		return sameEditTarget(want, got)
-	case got.category == catBash && want.category == catBash:
+	case catBash:
 		return sameCommandTarget(want.command(), got.command())
-	case searches(got.category) && searches(want.category):
+	case catSearch, catRead:
 		g, w := got.file(), want.file()
 		return g == "" || w == "" || pathSuffix(g, 3) == pathSuffix(w, 3)
 	}
@@ -290,12 +289,12 @@ func covers(got, want []float64) bool {
 	return overlap/max(1, want[1]-want[0]) >= 0.8
 }
 
-// stepSimilarity returns the similarity of the edits or commands, 1 if the calls are neither.
+// stepSimilarity returns the similarity of two edits or two commands, 1 for other calls of one family.
 func stepSimilarity(want, got *step) float64 {
-	switch {
-	case got.category == catEdit && want.category == catEdit:
+	switch got.category {
+	case catEdit:
 		return editSimilarity(want, got)
-	case got.category == catBash && want.category == catBash:
+	case catBash:
 		if g, w := got.command(), want.command(); g != "" && w != "" {
 			return cappedRatio(g, w)
 		}

@@ -207,6 +207,9 @@ func TestSolver(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.want, got, c.reason)
 	}
+	got, _, err := ssr.Grade(context.Background(), env, fixAdd+fixMul, nil)
+	require.NoError(t, err)
+	require.Equal(t, ssr.Unsolved, got, "no test proves a repair")
 
 	spec, err := a.Spec()
 	require.NoError(t, err)

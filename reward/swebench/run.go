@@ -162,7 +162,7 @@ func findMarkers(log string) markers {
 		if !strings.HasPrefix(rest, ">>>>> ") {
 			continue
 		}
-		closes := m.start >= 0 && pos >= m.start && m.regionEnd == len(log)
+		closes := m.start >= 0 && m.regionEnd == len(log)
 		switch {
 		case strings.HasPrefix(rest, markerStart):
 			if m.start < 0 {

@@ -91,12 +91,8 @@ func (a Aggregation) validate() error {
 	f.Count("Sequences", a.Sequences)
 	f.Count("Tokens", a.Tokens)
 	f.Count("MicroBatch", a.MicroBatch)
-	if !(a.Divisor >= 0) || a.Divisor > 1e300 {
-		f.Add("Divisor", "%g is not a finite number >= 0", a.Divisor)
-	}
-	if !(a.Epsilon >= 0) || a.Epsilon > 1e300 {
-		f.Add("Epsilon", "%g is not a finite number >= 0", a.Epsilon)
-	}
+	f.Amount("Divisor", a.Divisor)
+	f.Amount("Epsilon", a.Epsilon)
 	if a.Divisor != 0 && a.Mode != constant {
 		f.Add("Divisor", "%g, which has a meaning with constant only, found %q", a.Divisor, a.Mode)
 	}

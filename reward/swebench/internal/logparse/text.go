@@ -50,7 +50,7 @@ func lastField(s string) (before, word string) {
 // cutSpace removes one leading white space character.
 func cutSpace(s string) (string, bool) {
 	r, n := utf8.DecodeRuneInString(s)
-	if n == 0 || !IsSpace(r) {
+	if !IsSpace(r) {
 		return s, false
 	}
 	return s[n:], true
@@ -59,7 +59,7 @@ func cutSpace(s string) (string, bool) {
 // cutLastSpace removes one trailing white space character.
 func cutLastSpace(s string) (string, bool) {
 	r, n := utf8.DecodeLastRuneInString(s)
-	if n == 0 || !IsSpace(r) {
+	if !IsSpace(r) {
 		return s, false
 	}
 	return s[:len(s)-n], true
