@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
-	"strings"
 )
 
 // Report is one instance's entry in the official report.json.
@@ -63,7 +62,7 @@ type Summary struct {
 }
 
 // Summarize returns the summary of a run over instances. Instances without a prediction are
-// incomplete, those with a missing or blank patch are empty patches, and those without a report are
+// incomplete, those with a missing or empty patch are empty patches, and those without a report are
 // errors. logs returns the test log of an instance, "" if there is none, to detect infrastructure
 // failures of instances that are not resolved; nil means no logs.
 func Summarize(instances []Instance, predictions []Prediction, reports map[string]Report, logs func(id string) string) Summary {
@@ -82,7 +81,7 @@ func Summarize(instances []Instance, predictions []Prediction, reports map[strin
 		case !ok:
 			s.IncompleteIDs = append(s.IncompleteIDs, in.InstanceID)
 			continue
-		case p.Patch == nil || strings.TrimSpace(*p.Patch) == "":
+		case p.Patch == nil || *p.Patch == "":
 			s.EmptyPatchIDs = append(s.EmptyPatchIDs, in.InstanceID)
 			continue
 		case !ran:

@@ -37,6 +37,10 @@ type result struct {
 	Reason     string `json:"reason,omitempty"`
 }
 
+// noPatch is the reason of a prediction whose patch is missing or blank. SWE-bench's own summary has
+// blank ones among its errors.
+const noPatch = "no patch"
+
 // Help returns the long help text.
 func (*Cmd) Help() string {
 	return `Grades test logs of SWE-bench, SWE-Gym or SWE-rebench instances by their lists of tests, as the official harness does, and writes report.json (a report for each instance), summary.json (the report of the run) and results.jsonl, which convert --rewards joins.
@@ -80,7 +84,7 @@ func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err
 	var lines bytes.Buffer
 	enc := json.NewEncoder(&lines)
 	seen := map[string]bool{}
-	graded, unmarked := 0, 0
+	graded, unmarked, patchless := 0, 0, 0
 	for _, p := range predictions {
 		if err := ctx.Err(); err != nil {
 			return failed, err
@@ -94,6 +98,9 @@ func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err
 			failed++
 			fmt.Fprintf(errOut, "turnpack: %s: %v\n", rollout.Printable(p.InstanceID), cli.Reason(err))
 			res = result{InstanceID: p.InstanceID, Verdict: rollout.VerdictInfraError.String(), Reason: err.Error()}
+		}
+		if res.Reason == noPatch {
+			patchless++
 		}
 		if _, hasLog := logs[p.InstanceID]; hasLog && err == nil {
 			graded++
@@ -121,7 +128,7 @@ func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err
 		return failed, err
 	}
 	_, err = fmt.Fprintf(out, "%d of %d instances resolved, %d unresolved, %d without a patch, %d not graded, %d without a prediction\n",
-		summary.Resolved, summary.Total, summary.Unresolved, summary.EmptyPatches, failed, len(summary.IncompleteIDs))
+		summary.Resolved, summary.Total, summary.Unresolved, patchless, failed, len(summary.IncompleteIDs))
 	return failed, err
 }
 
@@ -164,7 +171,7 @@ func verdict(in *swebench.Instance, p swebench.Prediction, log string, reports m
 		return result{}, rollout.Errorf(rollout.KindInput, where, "the prediction is of no instance")
 	}
 	if p.Patch == nil || strings.TrimSpace(*p.Patch) == "" {
-		return result{InstanceID: p.InstanceID, Resolved: new(bool), Verdict: rollout.VerdictUnresolved.String(), Reason: "no patch"}, nil
+		return result{InstanceID: p.InstanceID, Resolved: new(bool), Verdict: rollout.VerdictUnresolved.String(), Reason: noPatch}, nil
 	}
 	if log == "" {
 		return result{}, rollout.Errorf(rollout.KindInput, where, "there is no test log").WithFix("name it %s.log, or %s/test_output.txt", p.InstanceID, p.InstanceID)
