@@ -63,8 +63,9 @@ type Prompt struct {
 	// Raw keeps recorded text unchanged. Use it only to compare prompts with another system's:
 	// recorded text can then imitate any part of the prompt.
 	Raw bool
-	// Issue and Rubric return the task text and an optional rubric or gold patch; nil selects the text
-	// of the metadata key problem_statement if it exists, else the first user message, and no rubric.
+	// Issue and Rubric return the task text and an optional rubric or gold patch. Where Issue is nil or
+	// returns "", the task is the text of the metadata key problem_statement if it exists, else the
+	// first user message.
 	Issue, Rubric func(r *rollout.Rollout) string
 }
 
@@ -290,14 +291,14 @@ func (b *Builder) Build(r *rollout.Rollout, steps []Step, i int) ([]Message, err
 	if i < 0 || i >= len(steps) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.ID}, "step %d asked for, there are %d", i, len(steps))
 	}
-	issue, rubric := issueOf(r), ""
+	issue, rubric := "", ""
 	if b.p.Issue != nil {
 		issue = b.p.Issue(r)
 	}
 	if b.p.Rubric != nil {
 		rubric = b.p.Rubric(r)
 	}
-	return b.Messages(b.View(issue, rubric, steps[:i], &steps[i], steps[i].Index+1))
+	return b.Messages(b.View(cmp.Or(issue, issueOf(r)), rubric, steps[:i], &steps[i], steps[i].Index+1))
 }
 
 // issueOf returns the problem statement of the instance, else the first user message.

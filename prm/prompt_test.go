@@ -256,6 +256,18 @@ func TestRecordedTextCannotPose(t *testing.T) {
 	}
 }
 
+// A rollout without the task that Issue looks for is judged by its own task, not by none.
+func TestIssueFallsBack(t *testing.T) {
+	for found, want := range map[string]string{"the task": "the task", "": "fix the bug"} {
+		b, err := prm.Prompt{User: "{{.Issue}}", Issue: func(*rollout.Rollout) string { return found }}.Compile()
+		require.NoError(t, err)
+		r := agentRun()
+		messages, err := b.Build(r, prm.StepsOf(r), 0)
+		require.NoError(t, err)
+		require.Equal(t, want, messages[1].Content)
+	}
+}
+
 func FuzzEscape(f *testing.F) {
 	b, err := prm.Prompt{System: "-", User: `{{.Fence "x" .Issue}}`, Limits: prm.Limits{Issue: 200}}.Compile()
 	require.NoError(f, err)

@@ -102,12 +102,10 @@ func NewScorer(judge Judge, o Options) (*Scorer, error) {
 	}
 	s.batch, _ = judge.(BatchJudge)
 	o.Prompt.Verdict = cmp.Or(o.Prompt.Verdict, verdictFor(o.Rule))
-	var err error
-	if s.prompt, err = o.Prompt.Compile(); err != nil {
-		return nil, err
-	}
-	s.parse, err = o.Rule.Compile()
-	return s, err
+	var errPrompt, errRule error
+	s.prompt, errPrompt = o.Prompt.Compile()
+	s.parse, errRule = o.Rule.Compile()
+	return s, errors.Join(errPrompt, errRule)
 }
 
 // Score returns one score per step of r, by step number. Failed votes are part of the result; an error
@@ -226,8 +224,8 @@ func scoreWithoutJudge(out *rollout.StepScore, step *Step, policy string) bool {
 func (s *Scorer) digest(messages []Message) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
-	if err := errors.Join(enc.Encode(s.o.Identity), enc.Encode(s.o.Seed), enc.Encode(messages)); err != nil {
-		return "" // not reached: writing to a hash and encoding these types do not fail
+	for _, part := range []any{s.o.Identity, s.o.Seed, messages} {
+		_ = enc.Encode(part) // writing to a hash and encoding these types do not fail
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

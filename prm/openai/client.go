@@ -220,11 +220,6 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 	if e.oneByOne.Load() {
 		n = 1
 	}
-	body, err := c.body(req, n)
-	if err != nil {
-		c.pool.release(e, probe, neutral, 0, nil)
-		return e, nil, &failure{err: err}, nil
-	}
 	rctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
 	done := func(Outcome) {}
@@ -232,7 +227,7 @@ func (c *Client) attempt(ctx context.Context, req prm.Request, n, try int) (*end
 		rctx, done = c.o.Hook.Start(rctx, Attempt{Endpoint: e.url, Model: c.o.Model, ID: req.ID, Votes: n, Try: try})
 	}
 	began := time.Now()
-	replies, status, fail := c.send(rctx, e, body, n)
+	replies, status, fail := c.send(rctx, e, c.body(req, n), n)
 	took := time.Since(began)
 	if fail == nil && len(replies) < n {
 		e.oneByOne.Store(true)

@@ -48,11 +48,8 @@ func (c *Client) commonFields() ([]byte, error) {
 }
 
 // body returns the body of a request for n votes.
-func (c *Client) body(req prm.Request, n int) ([]byte, error) {
-	messages, err := json.Marshal(req.Messages)
-	if err != nil {
-		return nil, rollout.Errorf(rollout.KindInternal, where(req), "the messages do not encode: %w", err)
-	}
+func (c *Client) body(req prm.Request, n int) []byte {
+	messages, _ := json.Marshal(req.Messages) // texts do not fail to encode
 	b := make([]byte, 0, len(c.common)+len(messages)+64)
 	b = append(b, c.common[:len(c.common)-1]...)
 	b = append(b, `,"messages":`...)
@@ -63,7 +60,7 @@ func (c *Client) body(req prm.Request, n int) ([]byte, error) {
 		b = append(b, `,"n":`...)
 		b = strconv.AppendInt(b, int64(n), 10)
 	}
-	return append(b, '}'), nil
+	return append(b, '}')
 }
 
 // completion holds the parts of a reply that are read.

@@ -41,7 +41,7 @@ type Cmd struct {
 	Prompt      string `help:"Limits of the prompt sections: default or swe-rl." enum:"default,swe-rl" default:"default"`
 	SystemFile  string `name:"system-file" help:"File with another system prompt (text/template over prm.View)." placeholder:"FILE"`
 	UserFile    string `name:"user-file" help:"File with another user prompt." placeholder:"FILE"`
-	IssueKey    string `name:"issue-key" help:"Metadata key whose text is the task (default: problem_statement where it is there, else the first user message)." placeholder:"KEY"`
+	IssueKey    string `name:"issue-key" help:"Metadata key whose text is the task (default, and without that key: problem_statement where it is there, else the first user message)." placeholder:"KEY"`
 	RubricKey   string `name:"rubric-key" help:"Metadata key whose text is shown as rubric." placeholder:"KEY"`
 	CommandLess string `name:"command-less" help:"Steps without a command: judge, skip or neutral." enum:"judge,skip,neutral" default:"judge"`
 	Submit      string `help:"Steps that submit the work: judge, skip or neutral." enum:"judge,skip,neutral" default:"judge"`
