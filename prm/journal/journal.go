@@ -19,8 +19,6 @@ type Stats struct {
 	Votes  int   // votes with a text, read or appended
 	Failed int   // lines of votes without a text
 	Torn   int64 // bytes removed from the end by Open
-	// Unsynced counts the appended votes that are not on stable storage yet.
-	Unsynced int
 }
 
 // Journal is an open journal. All methods are safe for concurrent use.
@@ -284,9 +282,7 @@ func (j *Journal) syncLoop(interval time.Duration) {
 func (j *Journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	s := j.stats
-	s.Unsynced = j.appended - j.synced
-	return s
+	return j.stats
 }
 
 // Close syncs and closes the file. A second Close does nothing.

@@ -35,11 +35,9 @@ type Options struct {
 	Attempts   int        // number of solvers per bug; 0 = 8
 	MinLive    int        // least number of attempts that must end on their own; 0 = 1
 	Alpha      *float64   // nil = ssr.DefaultAlpha
-	// FirstOrder disables making bugs of order two from failed repairs.
-	FirstOrder bool
-	Number     int    // number of the round, part of ids
-	Workers    int    // number of concurrent rollouts; 0 = 8
-	Store      *Store // bugs of earlier rounds, to which this round adds its own; nil = none
+	Number     int        // number of the round, part of ids
+	Workers    int        // number of concurrent rollouts; 0 = 8
+	Store      *Store     // bugs of earlier rounds, to which this round adds its own; nil = none
 	// Replay is the number of stored bugs given to solvers again, in addition to those proposed again:
 	// bugs with the fewest attempts first, the hardest first among equals.
 	Replay int
@@ -127,7 +125,7 @@ func Round(ctx context.Context, repo *Repository, o Options) (*Result, error) {
 		return nil, err
 	}
 	if repo == nil || repo.suites == nil {
-		return nil, notOpen()
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "the repository was not opened").WithFix("make it with Open")
 	}
 	p := &round{Options: o.withDefaults(), repo: repo, metrics: Metrics{FailedAt: map[string]int{}, ByOrder: map[int]int{}, Tokens: map[string]int{}, Seconds: map[string]float64{}}}
 	how := o.Agent
@@ -150,17 +148,14 @@ func Round(ctx context.Context, repo *Repository, o Options) (*Result, error) {
 	if err := p.solve(ctx, bugs); err != nil {
 		return nil, err
 	}
-	if !p.FirstOrder {
-		harder, err := p.harder(ctx, bugs)
-		if err != nil {
-			return nil, err
-		}
-		if err := p.solve(ctx, harder); err != nil {
-			return nil, err
-		}
-		bugs = append(bugs, harder...)
+	harder, err := p.harder(ctx, bugs)
+	if err != nil {
+		return nil, err
 	}
-	return p.settle(ctx, proposals, bugs)
+	if err := p.solve(ctx, harder); err != nil {
+		return nil, err
+	}
+	return p.settle(ctx, proposals, append(bugs, harder...))
 }
 
 // propose runs all injectors and judges their artifacts.
