@@ -154,10 +154,7 @@ func maskedText(e *reward.Estimator) string {
 // Digest returns a hash of the name and settings of r, its loss and its off-policy bounds, but not
 // of its descriptions.
 func (r Recipe) Digest() string {
-	b, err := json.Marshal([]any{r.Name, r.settings(), r.Loss, r.Shaping.OffPolicy})
-	if err != nil {
-		return "" // none of these can fail
-	}
+	b, _ := json.Marshal([]any{r.Name, r.settings(), r.Loss, r.Shaping.OffPolicy}) // none of these fails
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
@@ -236,12 +233,8 @@ func preset(name string) reward.Estimator {
 	return reward.ByKey(e)
 }
 
-// filterOf returns a filter of package filter, nil if there is none of that name.
+// filterOf returns a filter of package filter, whose name must exist.
 func filterOf(name string) *filter.Rule {
 	all := filter.Presets()
-	i := slices.IndexFunc(all, func(r filter.Rule) bool { return r.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &all[i]
+	return &all[slices.IndexFunc(all, func(r filter.Rule) bool { return r.Name == name })]
 }

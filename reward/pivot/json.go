@@ -33,7 +33,7 @@ func valueOf(j jsonscan.Value) value {
 	case jsonscan.Number:
 		return numberOf(string(j.Raw()))
 	case jsonscan.String:
-		return textValue(j.String())
+		return value{kind: text, text: j.String()}
 	case jsonscan.Array:
 		v := value{kind: list}
 		for _, e := range j.Items() {

@@ -67,7 +67,7 @@ func newStep(c Call) *step {
 	name := lower(c.Name)
 	args, err := decode(c.Arguments)
 	if err != nil {
-		args = emptyObject()
+		args = value{kind: object}
 	}
 	return &step{name: name, category: toolCategory(name), args: args}
 }

@@ -38,10 +38,6 @@ type value struct {
 	of    map[string]value
 }
 
-func textValue(s string) value { return value{kind: text, text: s} }
-
-func emptyObject() value { return value{kind: object} }
-
 func isSpace(r rune) bool { return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r) }
 
 func fields(s string) []string { return strings.FieldsFunc(s, isSpace) }

@@ -121,11 +121,7 @@ func (s Spec) readLog(log string) (Run, error) {
 
 // unifyLines replaces CRLF and lone CR by LF.
 func unifyLines(log string) string {
-	if strings.IndexByte(log, '\r') < 0 {
-		return log
-	}
-	log = strings.ReplaceAll(log, "\r\n", "\n")
-	return strings.ReplaceAll(log, "\r", "\n")
+	return strings.ReplaceAll(strings.ReplaceAll(log, "\r\n", "\n"), "\r", "\n")
 }
 
 // markers holds the content of the evaluation script's marker lines.

@@ -1,10 +1,8 @@
 package rewards
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"strconv"
 	"unicode/utf8"
 
@@ -17,23 +15,17 @@ import (
 // swe-rl limits. The prompt around the sections is this module's own, so the complete
 // prompt has no digest in the kit to compare with.
 func judgePromptVerb() pipe.Verb {
-	builder, err := prm.Prompt{Limits: prm.SWERL().Limits, Raw: true}.Compile()
-	return pipe.Plain("judge-prompt", "trajectory and step → sections of the judge prompt (swe-rl limits)", func(_ context.Context, line []byte) (any, error) {
-		if err != nil {
-			return nil, err
-		}
-		var in struct {
-			Problem string `json:"problem"`
-			Steps   []struct {
-				Action     string `json:"action"`
-				ReturnCode *int   `json:"returncode"`
-				Output     string `json:"output"`
-			} `json:"steps"`
-			StepIndex *int `json:"step_index"`
-		}
-		if err := json.Unmarshal(line, &in); err != nil {
-			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "judge-prompt line: %w", err)
-		}
+	builder, _ := prm.Prompt{Limits: prm.SWERL().Limits, Raw: true}.Compile() // does not fail
+	type promptCase struct {
+		Problem string `json:"problem"`
+		Steps   []struct {
+			Action     string `json:"action"`
+			ReturnCode *int   `json:"returncode"`
+			Output     string `json:"output"`
+		} `json:"steps"`
+		StepIndex *int `json:"step_index"`
+	}
+	return pipe.Case("judge-prompt", "trajectory and step → sections of the judge prompt (swe-rl limits)", func(in *promptCase) (any, error) {
 		if in.StepIndex == nil || *in.StepIndex < 0 {
 			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "step_index"}, "expected an index of 0 or more")
 		}

@@ -2,8 +2,6 @@ package rewards
 
 import (
 	"cmp"
-	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/turnpack/turnpack/internal/plumb/pipe"
@@ -15,22 +13,19 @@ import (
 // text, the votes of a step, and the step results of a rollout.
 func votesVerb() pipe.Verb {
 	swe, chat, opd, terminal := mustRule(prm.Rule{}), mustRule(prm.Rule{Kind: "boxed-last", Digit: true, Scale: prm.ScoreRange{Values: []float64{-1, 0, 1}}}), mustRule(prm.Rule{Kind: "boxed-last", Digit: true}), mustRule(prm.Rule{Kind: "tail"})
-	return pipe.Plain("votes", "judge text, votes of a step or step results → scores", func(_ context.Context, line []byte) (any, error) {
-		var in struct {
-			Text   *string         `json:"text"`
-			Votes  *[]*string      `json:"votes"`
-			Judged *[]int          `json:"judged_steps"`
-			Raw    json.RawMessage `json:"results"`
-			Mask   []int           `json:"loss_mask"`
-			Out    float64         `json:"outcome"`
-			Coef   *float64        `json:"coef"`
-		}
-		if err := json.Unmarshal(line, &in); err != nil {
-			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{}, "votes line: %w", err)
-		}
+	type votesCase struct {
+		Text   *string      `json:"text"`
+		Votes  *[]*string   `json:"votes"`
+		Judged *[]int       `json:"judged_steps"`
+		Steps  []stepResult `json:"results"`
+		Mask   []int        `json:"loss_mask"`
+		Out    float64      `json:"outcome"`
+		Coef   *float64     `json:"coef"`
+	}
+	return pipe.Case("votes", "judge text, votes of a step or step results → scores", func(in *votesCase) (any, error) {
 		switch {
 		case in.Judged != nil:
-			return combineLine(*in.Judged, in.Raw, in.Out, in.Coef, in.Mask)
+			return combineLine(*in.Judged, in.Steps, in.Out, in.Coef, in.Mask)
 		case in.Votes != nil:
 			return voteLine(*in.Votes, swe, chat, opd), nil
 		case in.Text != nil:
@@ -47,12 +42,9 @@ func votesVerb() pipe.Verb {
 	})
 }
 
-// mustRule compiles a preset. If that fails, the parser returns the error.
+// mustRule compiles a preset, which does not fail.
 func mustRule(r prm.Rule) prm.Parser {
-	p, err := r.Compile()
-	if err != nil {
-		return func(string) (float64, error) { return 0, err }
-	}
+	p, _ := r.Compile()
 	return p
 }
 
@@ -131,17 +123,12 @@ func orZero(v *float64) float64 {
 	return *v
 }
 
-func combineLine(steps []int, raw json.RawMessage, outcome float64, coef *float64, mask []int) (any, error) {
-	var results []struct {
-		Mean      *float64 `json:"mean"`
-		Exception bool     `json:"exception"`
-	}
-	if raw == nil {
-		raw = json.RawMessage("[]")
-	}
-	if err := json.Unmarshal(raw, &results); err != nil {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "results"}, "%w", err)
-	}
+type stepResult struct {
+	Mean      *float64 `json:"mean"`
+	Exception bool     `json:"exception"`
+}
+
+func combineLine(steps []int, results []stepResult, outcome float64, coef *float64, mask []int) (any, error) {
 	if len(results) != len(steps) {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "results"}, "%d results for %d judged steps", len(results), len(steps))
 	}

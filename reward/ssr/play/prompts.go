@@ -61,9 +61,4 @@ func solvePrompt(spec, script string) string {
 		"Repair the code. The tests are put back to their full form before your work is judged, so changes to test files count for nothing. All tests must pass. They are run by:\n\n```\n%s```\n", withFinalNewline(spec), withFinalNewline(script))
 }
 
-func withFinalNewline(text string) string {
-	if len(text) == 0 || text[len(text)-1] != '\n' {
-		text += "\n"
-	}
-	return text
-}
+func withFinalNewline(text string) string { return strings.TrimSuffix(text, "\n") + "\n" }

@@ -122,12 +122,7 @@ func parseHighlightJS(log string, _ Context) (Statuses, error) {
 	return m, nil
 }
 
-func dropMilliseconds(name string) string {
-	if strings.Contains(name, "ms)") {
-		name = milliseconds().ReplaceAllString(name, "")
-	}
-	return trim(name)
-}
+func dropMilliseconds(name string) string { return trim(milliseconds().ReplaceAllString(name, "")) }
 
 var summary = compile(`\n[ \t]*<d>+ passing`)
 
@@ -269,10 +264,7 @@ var assertionBlock = compile(`AssertionError:<s>+#(?s:.*?)\n\n`)
 func parseNextKarma(log string) (Statuses, error) {
 	var m Statuses
 	var suites suiteStack
-	log = stripANSI(log)
-	if strings.Contains(log, "AssertionError:") {
-		log = assertionBlock().ReplaceAllString(log, "")
-	}
+	log = assertionBlock().ReplaceAllString(stripANSI(log), "")
 	for _, run := range strings.Split(log, " xvfb-run ")[1:] {
 		if i := strings.LastIndex(run, "Starting browser Chrome"); i >= 0 {
 			run = run[i+len("Starting browser Chrome"):]

@@ -78,10 +78,7 @@ func shortenOption(test string) string {
 }
 
 func parseMatplotlib(log string, c Context) (Statuses, error) {
-	if strings.Contains(log, "MouseButton.") {
-		log = strings.NewReplacer("MouseButton.LEFT", "1", "MouseButton.RIGHT", "3").Replace(log)
-	}
-	return parsePytest(log, c)
+	return parsePytest(strings.NewReplacer("MouseButton.LEFT", "1", "MouseButton.RIGHT", "3").Replace(log), c)
 }
 
 var colour = compile(`\[<d>+m`)
@@ -193,12 +190,11 @@ func parseDjango(log string, _ Context) (Statuses, error) {
 	)
 	var m Statuses
 	previous, havePrevious := "", false
-	hasVersionTest := strings.Contains(log, versionTest)
 	at := 0
 	for line := range strings.SplitSeq(log, "\n") {
 		at++
 		line = trim(line)
-		if hasVersionTest && strings.Contains(line, versionTest) {
+		if strings.Contains(line, versionTest) {
 			m.Set(versionTest, Passed)
 		}
 		if i := strings.Index(line, " ... "); i >= 0 {
