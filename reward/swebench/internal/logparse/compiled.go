@@ -36,8 +36,10 @@ func parseMaven(log string, _ Context) (Statuses, error) {
 	var pending []string
 	var unmatched []Status
 	for line := range strings.SplitSeq(log, "\n") {
-		if g := mavenTest().FindStringSubmatch(line); g != nil {
-			pending = append(pending, g[1])
+		if strings.Contains(line, "-Dtest=") {
+			if g := mavenTest().FindStringSubmatch(line); g != nil {
+				pending = append(pending, g[1])
+			}
 		}
 		var result Status
 		switch line = trimRight(line); {
@@ -72,10 +74,14 @@ func parseGradle(log string, _ Context) (Statuses, error) {
 	pending := ""
 	for line := range strings.SplitSeq(log, "\n") {
 		line = trim(line)
-		if g := gradleResult().FindStringSubmatch(line); g != nil {
-			m.Set(g[1], Status(g[2]))
-			pending = ""
-		} else if gradleTest().MatchString(line) {
+		if strings.HasSuffix(line, string(Passed)) || strings.HasSuffix(line, string(Failed)) {
+			if g := gradleResult().FindStringSubmatch(line); g != nil {
+				m.Set(g[1], Status(g[2]))
+				pending = ""
+				continue
+			}
+		}
+		if strings.Contains(line, ">") && gradleTest().MatchString(line) {
 			pending = line
 		} else if pending != "" && (line == string(Passed) || line == string(Failed)) {
 			m.Set(pending, Status(line))

@@ -78,7 +78,10 @@ func shortenOption(test string) string {
 }
 
 func parseMatplotlib(log string, c Context) (Statuses, error) {
-	return parsePytest(strings.NewReplacer("MouseButton.LEFT", "1", "MouseButton.RIGHT", "3").Replace(log), c)
+	if strings.Contains(log, "MouseButton.") {
+		log = strings.NewReplacer("MouseButton.LEFT", "1", "MouseButton.RIGHT", "3").Replace(log)
+	}
+	return parsePytest(log, c)
 }
 
 var colour = compile(`\[<d>+m`)
