@@ -10,6 +10,7 @@ import (
 
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/prm/journal"
+	"github.com/turnpack/turnpack/rollout"
 )
 
 func openJournal(t *testing.T, path string) *journal.Journal {
@@ -67,4 +68,21 @@ func TestStoppedRunJournalsItsFailures(t *testing.T) {
 	_, err := s.Score(t.Context(), madeRun(1, 3))
 	require.ErrorContains(t, err, "no route to host")
 	require.GreaterOrEqual(t, j.Stats().Failed, 2)
+}
+
+// A wave of votes that the journal holds counts as a whole, as it did when it was asked for, though its
+// first votes alone leave nothing to decide.
+func TestResumedStepsHaveTheSameVotes(t *testing.T) {
+	j := openJournal(t, filepath.Join(t.TempDir(), "votes"))
+	score := func() []rollout.StepScore {
+		s := scorer(t, prm.JudgeFunc(func(_ context.Context, r prm.Request) (prm.Reply, error) {
+			return prm.Reply{Text: map[bool]string{true: `\boxed{1}`}[r.ID.Vote == 4], Latency: 1}, nil
+		}), prm.Options{Journal: j, Votes: 5, Aggregate: prm.Aggregate{Method: "majority", Quorum: 2}})
+		scores, err := s.Score(t.Context(), madeRun(1, 1))
+		require.NoError(t, err)
+		return scores
+	}
+	first := score()
+	require.Len(t, first[0].Votes, 5)
+	require.Equal(t, first, score())
 }

@@ -292,21 +292,20 @@ func (t *task) next() ([]int, error) {
 		if need == 0 {
 			return nil, nil
 		}
-		var ask []int
+		var wave []int
 		for v := len(t.votes); v < len(t.votes)+need; v++ {
-			ask = append(ask, v)
+			wave = append(wave, v)
 		}
 		if t.s.o.Journal == nil {
-			return ask, nil
+			return wave, nil
 		}
-		rec, ok, err := t.s.o.Journal.Lookup(t.key(ask[0]))
-		if err != nil {
-			return nil, err
+		for ; len(wave) > 0; wave = wave[1:] {
+			rec, ok, err := t.s.o.Journal.Lookup(t.key(wave[0]))
+			if err != nil || !ok {
+				return wave, err
+			}
+			t.count(rec, true)
 		}
-		if !ok {
-			return ask, nil
-		}
-		t.count(rec, true)
 	}
 }
 
