@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
 )
 
 // Dir returns the path of elem under the shared folder beside the module root. If it does not
@@ -17,9 +18,7 @@ import (
 func Dir(t testing.TB, elem ...string) string {
 	t.Helper()
 	root, err := moduleRoot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	path := filepath.Join(append([]string{root, "..", "shared"}, elem...)...)
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("SKIPPED FOR LACK OF SHARED MATERIAL: %s is not beside the checkout; put the shared folder there to run this test", filepath.Join(elem...))
@@ -48,9 +47,7 @@ func Long(t testing.TB) {
 func Qwen3(t testing.TB) fstest.MapFS {
 	t.Helper()
 	config, err := os.ReadFile(Dir(t, "conformance", "tokenizers", "qwen3.tokenizer_config.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return fstest.MapFS{"tokenizer.json": {Data: Tokenizer(t, "qwen3")}, "tokenizer_config.json": {Data: config}}
 }
 
@@ -61,14 +58,10 @@ func Tokenizer(t testing.TB, name string) []byte {
 	packed, err := os.ReadFile(plain + ".zst")
 	if err == nil {
 		z, err := zstd.NewReader(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer z.Close()
 		definition, err := z.DecodeAll(packed, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return definition
 	}
 	for _, path := range []string{plain, filepath.Join(Fetched(t), name, "tokenizer.json")} {
@@ -87,9 +80,7 @@ func Fetched(t testing.TB) string { return filepath.Join(cache(t), "tokenizers-k
 func cache(t testing.TB) string {
 	t.Helper()
 	dir, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return filepath.Join(dir, "turnpack")
 }
 

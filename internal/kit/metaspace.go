@@ -3,6 +3,8 @@ package kit
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // WithMetaspace returns a SentencePiece style tokenizer.json that marks the beginnings of texts by
@@ -10,9 +12,7 @@ import (
 func WithMetaspace(t testing.TB, definition []byte, scheme string) []byte {
 	t.Helper()
 	var d map[string]any
-	if err := json.Unmarshal(definition, &d); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(definition, &d))
 	d["normalizer"] = nil
 	d["pre_tokenizer"] = map[string]any{"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": scheme, "split": false}
 	if scheme == "never" {
@@ -21,8 +21,6 @@ func WithMetaspace(t testing.TB, definition []byte, scheme string) []byte {
 			map[string]any{"type": "ByteFallback"}, map[string]any{"type": "Fuse"}}}
 	}
 	out, err := json.Marshal(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return out
 }
