@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"path/filepath"
 	"slices"
 	"time"
@@ -130,23 +129,13 @@ func (c *Cmd) planned(stdin io.Reader) (int64, error) {
 		if err != nil {
 			break // the run itself meets and reports this error
 		}
-		for range judgedSteps(r, c.options.Steps) {
-			n += int64(c.options.Votes)
-		}
-	}
-	return n, nil
-}
-
-// judgedSteps yields the steps that the judge scores.
-func judgedSteps(r *rollout.Rollout, o prm.StepOptions) iter.Seq[prm.Step] {
-	return func(yield func(prm.Step) bool) {
 		for _, s := range prm.StepsOf(r) {
-			out := s.Unrecorded || s.Class == "command-less" && o.CommandLess != "judge" || s.Class == "submit" && o.Submit != "judge"
-			if !out && !yield(s) {
-				return
+			if !s.Unrecorded && (s.Class != "command-less" || c.CommandLess == "judge") && (s.Class != "submit" || c.Submit == "judge") {
+				n += int64(c.Votes)
 			}
 		}
 	}
+	return n, nil
 }
 
 // output writes rollouts to standard output, or to a file that appears under its name
