@@ -14,7 +14,7 @@ type Combination struct {
 	// Coef is the weight of the mean; nil means 1.
 	Coef *float64
 	// Missing selects the treatment of a step without a score: "", it is left out of the mean; "zero",
-	// it counts as 0 (OpenClaw-RL@0d034dd5e); "exclude", the rollout gets no combined reward.
+	// it counts as 0 (OpenClaw-RL@0d034dd5e).
 	Missing string
 }
 
@@ -23,7 +23,7 @@ func (c Combination) validate() error {
 	if k := c.coef(); k-k != 0 {
 		f.Add("Coef", "%g is not finite", k)
 	}
-	faults.Word(&f, "Missing", c.Missing, "zero", "exclude")
+	faults.Word(&f, "Missing", c.Missing, "zero")
 	return f.Err()
 }
 
@@ -43,23 +43,16 @@ func (c Combination) Combine(outcome float64, scores []rollout.StepScore) rollou
 		return rollout.Reward{Excluded: "no combined reward", Reason: err.Error()}
 	}
 	r := rollout.Reward{Total: outcome, Outcome: outcome}
-	mean, n, missing := 0.0, 0, 0
+	mean, n := 0.0, 0
 	// Sorted by step, since a sum of floats depends on the order.
 	for _, s := range slices.SortedStableFunc(slices.Values(scores), func(a, b rollout.StepScore) int { return a.Step - b.Step }) {
 		switch {
 		case s.Score != nil:
 			mean += *s.Score
 			n++
-		case Skipped(s):
-		case c.Missing == "zero":
+		case c.Missing == "zero" && !Skipped(s):
 			n++
-		default:
-			missing++
 		}
-	}
-	if missing > 0 && c.Missing != "" {
-		r.Excluded = "step_scores_missing"
-		return r
 	}
 	if n > 0 {
 		mean /= float64(n)
