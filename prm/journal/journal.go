@@ -86,11 +86,7 @@ func (j *Journal) load() error {
 	if j.end = end; end > 0 {
 		return nil
 	}
-	first, err := appendLine(nil, fileHeader)
-	if err != nil {
-		return err
-	}
-	if err := j.write(first); err != nil {
+	if err := j.write(appendLine(nil, fileHeader)); err != nil {
 		return err
 	}
 	return j.file.Sync()
@@ -105,7 +101,8 @@ func (j *Journal) scan(r *bufio.Reader) (end int64, err error) {
 			return 0, rollout.Errorf(rollout.KindInput, j.where(), "%w", rerr)
 		}
 		if rerr == io.EOF {
-			if line == 1 && !headerPrefix(raw) {
+			// A crash during the first write leaves a prefix of the header.
+			if line == 1 && !bytes.HasPrefix(appendLine(nil, fileHeader), raw) {
 				return 0, j.notAJournal()
 			}
 			return end, nil
@@ -114,7 +111,7 @@ func (j *Journal) scan(r *bufio.Reader) (end int64, err error) {
 		switch {
 		case line == 1:
 			var h header
-			if body == nil || json.Unmarshal(body, &h) != nil || h != fileHeader {
+			if json.Unmarshal(body, &h) != nil || h != fileHeader {
 				return 0, j.notAJournal()
 			}
 		case body == nil:
@@ -133,13 +130,6 @@ func (j *Journal) scan(r *bufio.Reader) (end int64, err error) {
 			end = offset
 		}
 	}
-}
-
-// headerPrefix reports whether b is a prefix of the header, as a crash during the first write leaves
-// it.
-func headerPrefix(b []byte) bool {
-	first, err := appendLine(nil, fileHeader)
-	return err == nil && bytes.HasPrefix(first, b)
 }
 
 func (j *Journal) notAJournal() error {
@@ -184,7 +174,7 @@ func (j *Journal) Lookup(k Key) (Record, bool, error) {
 	}
 	var r Record
 	body := parseLine(raw[:len(raw)-1])
-	if body == nil || json.Unmarshal(body, &r) != nil || r.Key != k {
+	if json.Unmarshal(body, &r) != nil || r.Key != k {
 		return Record{}, false, rollout.Errorf(rollout.KindFormat, rollout.Where{File: j.path, Byte: rollout.At(int(offset))}, "the line is no longer the vote it was").WithFix("no other program may write the journal while it is open")
 	}
 	return r, true, nil
@@ -195,13 +185,10 @@ func (j *Journal) Lookup(k Key) (Record, bool, error) {
 func (j *Journal) Append(records ...Record) error {
 	var buf []byte
 	offsets := make([]int64, len(records))
-	var err error
 	for i, r := range records {
 		offsets[i] = int64(len(buf))
 		r.Key = r.clean()
-		if buf, err = appendLine(buf, r); err != nil {
-			return err
-		}
+		buf = appendLine(buf, r)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
-	"github.com/turnpack/turnpack/rollout"
 )
 
 // Key identifies a vote and everything its text depends on.
@@ -71,17 +70,14 @@ type header struct {
 var fileHeader = header{Format: "turnpack-votes", Version: 1}
 
 // appendLine appends v to dst as one line.
-func appendLine(dst []byte, v any) ([]byte, error) {
-	body, err := jsonscan.Marshal(v)
-	if err != nil {
-		return dst, rollout.Errorf(rollout.KindInternal, rollout.Where{}, "encode a journal line: %w", err)
-	}
+func appendLine(dst []byte, v any) []byte {
+	body, _ := jsonscan.Marshal(v) // texts and numbers do not fail to encode
 	var sum [4]byte
 	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(body, castagnoli))
 	dst = hex.AppendEncode(dst, sum[:])
 	dst = append(dst, ' ')
 	dst = append(dst, body...)
-	return append(dst, '\n'), nil
+	return append(dst, '\n')
 }
 
 const sumLen = 9 // eight digits and a space

@@ -184,7 +184,7 @@ func (c *Client) requestVotes(ctx context.Context, req prm.Request, n int) ([]pr
 		if fail.pause > pause {
 			pause = fail.pause + time.Duration(rand.Int64N(int64(fail.pause)/10+1))
 		}
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < pause {
+		if deadline, _ := ctx.Deadline(); time.Until(deadline) < pause {
 			return nil, c.timeoutError(outer, req, last, try+1)
 		}
 		c.count(func(s *Stats) { s.Retries++ })

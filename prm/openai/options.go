@@ -116,13 +116,7 @@ func (o Options) Validate() error {
 	if p := o.TopP; p != nil && !(*p > 0 && *p <= 1) {
 		f.Add("TopP", "%g is not in (0, 1]", *p)
 	}
-	for _, p := range []struct {
-		field string
-		value float64
-	}{{"Price.Prompt", o.Price.Prompt}, {"Price.Completion", o.Price.Completion}} {
-		if !(p.value >= 0 && p.value < 1e12) {
-			f.Add(p.field, "%g is not a finite price", p.value)
-		}
-	}
+	f.Amount("Price.Prompt", o.Price.Prompt)
+	f.Amount("Price.Completion", o.Price.Completion)
 	return f.Err()
 }

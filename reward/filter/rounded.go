@@ -5,11 +5,8 @@ import "math"
 // The deviations as the reproduced systems compute them. The order of their sums matters: it decides
 // whether a deviation is 0.
 
-// deviation returns σ₁ about the mean, NaN for fewer than two values.
+// deviation returns σ₁ about the mean, no positive number for fewer than two values.
 func deviation(x []float64) float64 {
-	if len(x) < 2 {
-		return math.NaN()
-	}
 	mean := 0.0
 	for _, v := range x {
 		mean += v
@@ -23,11 +20,8 @@ func deviation(x []float64) float64 {
 }
 
 // deviationFloat32 returns σ₁ as torch computes it: the mean is a float32 sum divided by n, the
-// squares are float64.
+// squares are float64. It is no positive number for fewer than two values.
 func deviationFloat32(x []float64) float64 {
-	if len(x) < 2 {
-		return math.NaN()
-	}
 	y := make([]float32, len(x))
 	for i, v := range x {
 		y[i] = float32(v)
@@ -84,9 +78,6 @@ func rowVaries(x []float64, skip int) bool {
 		}
 		values[i] = float32(v)
 		squares[i] = values[i] * values[i]
-	}
-	if n < 2 {
-		return false
 	}
 	mean := dotSum(values) / float32(n)
 	square := float32(mean * mean)
