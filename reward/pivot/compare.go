@@ -140,15 +140,12 @@ func (c Comparator) reward(matched, expected, actual int) float64 {
 	switch {
 	case !c.CountCalls:
 	case c.Mode == "f1":
-		return 2 * float64(matched) / float64(expected+actual)
+		return 2 * float64(matched) / float64(max(1, expected+actual))
 	case c.AllowSubset:
 		required = min(expected, actual)
 	}
 	if c.CountCalls && c.Mode == "fractional" {
-		if required == 0 {
-			return 0
-		}
-		return float64(matched) / float64(required)
+		return float64(matched) / float64(max(1, required))
 	}
 	if matched == required {
 		return 1
