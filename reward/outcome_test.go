@@ -48,6 +48,7 @@ func TestScore(t *testing.T) {
 		{"flag and verdict disagree", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes, Verdict: rollout.VerdictNoPatch}}, OutcomePolicy{}, 0, "contradictory outcome: resolved is true, verdict is no_patch"},
 		{"step scores add their mean over the scored ones", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}, Steps: steps}, OutcomePolicy{StepCoef: 2}, 1.5, ""},
 		{"step scores alone change nothing", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}, Steps: steps}, OutcomePolicy{}, 1, ""},
+		{"a failed judge whose scores do not count", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}, Steps: []rollout.StepScore{{}}}, OutcomePolicy{}, 1, ""},
 		{"a failed judge is no 0", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}, Steps: []rollout.StepScore{{}}}, OutcomePolicy{StepCoef: 1}, 1, "no step score computed"},
 		{"unless allowed", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}, Steps: []rollout.StepScore{{}}}, OutcomePolicy{StepCoef: 1, StepsOptional: true}, 1, ""},
 		{"a rollout that nobody judged keeps its outcome", rollout.Rollout{Outcome: rollout.Outcome{Resolved: yes}}, OutcomePolicy{StepCoef: 1}, 1, ""},

@@ -360,7 +360,7 @@ func (s *Statistics) centered(g *groupState, r RolloutReward) float64 {
 	case centerLengthWeighted:
 		return m.LengthDeviation(r.Reward)
 	case centerSecondBest:
-		if r.Reward < m.Max || m.Second == m.Max {
+		if r.Reward < m.Max {
 			return 0
 		}
 		return m.Max - m.Second

@@ -78,10 +78,9 @@ func (j *Journal) load() error {
 	if err != nil {
 		return rollout.Errorf(rollout.KindInput, j.where(), "%w", err)
 	}
-	if j.stats.Torn = size - end; j.stats.Torn > 0 {
-		if err := j.file.Truncate(end); err != nil {
-			return rollout.Errorf(rollout.KindInput, j.where(), "cut off a torn end: %w", err)
-		}
+	j.stats.Torn = size - end
+	if err := j.file.Truncate(end); err != nil {
+		return rollout.Errorf(rollout.KindInput, j.where(), "cut off a torn end: %w", err)
 	}
 	if j.end = end; end > 0 {
 		return nil

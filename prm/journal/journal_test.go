@@ -92,6 +92,14 @@ func TestTornTailAtEveryByte(t *testing.T) {
 		require.NoError(t, j.Close())
 		require.NoError(t, os.Remove(torn))
 	}
+	require.NoError(t, os.WriteFile(path, append(whole, bytes.Repeat([]byte("x"), 500)...), 0o600))
+	for _, want := range []journal.Stats{{Votes: 4, Torn: 500}, {Votes: 5}} { // nothing is left of a tail longer than the next vote
+		j, err := journal.Open(path)
+		require.NoError(t, err)
+		require.Equal(t, want, j.Stats())
+		require.NoError(t, j.Append(record(30)))
+		require.NoError(t, j.Close())
+	}
 }
 
 func TestDamage(t *testing.T) {

@@ -69,7 +69,7 @@ func (w *work) checkCollisions(next Tree) error {
 	}
 	dirs := map[string]bool{}
 	for name := range next {
-		for dir := path.Dir(name); dir != "." && !dirs[dir]; dir = path.Dir(dir) {
+		for dir := path.Dir(name); !dirs[dir]; dir = path.Dir(dir) {
 			dirs[dir] = true
 		}
 	}

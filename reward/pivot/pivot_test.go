@@ -322,7 +322,7 @@ func TestCandidates(t *testing.T) {
 	use := []rollout.ToolCall{{Name: "bash", Arguments: `{"command":"ls"}`}}
 	r := &rollout.Rollout{ID: "r", Messages: []rollout.Message{
 		{Role: rollout.RoleUser, Content: "go"},
-		{Role: rollout.RoleAssistant, ToolCalls: use},
+		{Role: rollout.RoleAssistant, ToolCalls: use, Content: "```bash\npwd\n```"},
 		{Role: rollout.RoleTool, Content: "a"},
 		{Role: rollout.RoleAssistant, Content: "done"},
 		{Role: rollout.RoleAssistant, ToolCalls: use, Sampled: rollout.SampledExit},

@@ -161,20 +161,19 @@ var commandPath = func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|[` + space + `='"(])((?:/[` + part + `]+)+|\.\.?/[` + part + `/]+|[` + part + `]+/[` + part + `/]+)`)
 }()
 
-// pathSuffixes returns the set of path suffixes in a shell command, and whether it contains any path.
-func pathSuffixes(command string) (set map[string]bool, any bool) {
-	set = map[string]bool{}
+// pathSuffixes returns the set of path suffixes in a shell command.
+func pathSuffixes(command string) map[string]bool {
+	set := map[string]bool{}
 	for _, m := range commandPath.FindAllStringSubmatch(command, -1) {
 		path := m[1]
 		if strings.HasPrefix(path, "--") || utf8.RuneCountInString(path) <= 2 {
 			continue
 		}
-		any = true
 		if suffix := pathSuffix(path, 3); suffix != "" {
 			set[suffix] = true
 		}
 	}
-	return set, any
+	return set
 }
 
 // minBashSimilarity separates commands that only share their verb.
@@ -222,9 +221,8 @@ func sameCommandTarget(w, g string) bool {
 	if gv, wv := verb(g), verb(w); gv != "" && wv != "" && gv != wv {
 		return false
 	}
-	gs, gAny := pathSuffixes(g)
-	ws, wAny := pathSuffixes(w)
-	if gAny && wAny && len(gs) > 0 && len(ws) > 0 {
+	gs, ws := pathSuffixes(g), pathSuffixes(w)
+	if len(gs) > 0 && len(ws) > 0 {
 		shared := false
 		for s := range gs {
 			shared = shared || ws[s]

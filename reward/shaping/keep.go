@@ -61,7 +61,7 @@ func ParseKeep(text string) (Keep, error) {
 // bound parses the number of a rule and returns it, or before if that is larger.
 func bound(text string, before *float64) (*float64, error) {
 	x, err := strconv.ParseFloat(text, 64)
-	if err == nil && (math.IsNaN(x) || math.IsInf(x, 0)) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
 		err = strconv.ErrRange
 	}
 	if before != nil {

@@ -155,9 +155,6 @@ func findMarkers(log string) markers {
 		}
 		pos += i
 		rest := log[pos:]
-		if !strings.HasPrefix(rest, ">>>>> ") {
-			continue
-		}
 		closes := m.start >= 0 && m.regionEnd == len(log)
 		switch {
 		case strings.HasPrefix(rest, markerStart):

@@ -417,6 +417,7 @@ func TestFaultInAListNamesItsRow(t *testing.T) {
 		"[" + good + `,{"model_patch":"x"}]`:                   "/1/instance_id",
 		"[" + good + "," + good + `,{"instance_id":3}]`:        "/2",
 		"[" + good + ",null]":                                  "/1/instance_id",
+		`{"a":`:                                                "line 1",
 		"[" + good + "," + good + "":                           "expected a list of rows",
 		"[" + good + "] " + good:                               "expected a list of rows",
 		"[" + good + "," + strings.TrimSuffix(good, "}") + "]": "/1",

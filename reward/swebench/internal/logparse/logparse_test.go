@@ -170,6 +170,15 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// A log that breaks off where its parser looks for an end is an error.
+func TestCutLogs(t *testing.T) {
+	for parser, log := range map[string]string{"parse_log_doctest": "<doctest binary=\"x\">", "parse_log_django": "FAIL:", "parse_log_karma": "Starting browser\n     a\n   b\n  c\n", "parse_log_calypso": "$ ./node_modules/.bin/jest x\n✓ a"} {
+		parse, _ := logparse.Lookup(parser)
+		_, err := parse(log, logparse.Context{})
+		require.ErrorIs(t, err, rollout.KindScorer, parser)
+	}
+}
+
 func TestNullsInMochasReportAreNoResults(t *testing.T) {
 	parse, _ := logparse.Lookup("parse_log_prismjs")
 	for _, report := range []string{`{"failures": null, "passes": []}`, `{"failures": [{"fullTitle": null}], "passes": []}`} {
