@@ -316,17 +316,13 @@ func issueOf(r *rollout.Rollout) string {
 }
 
 // escaper breaks up markers in recorded text.
-type escaper struct {
-	byFirst [256][]string
-	any     bool
-}
+type escaper struct{ byFirst [256][]string }
 
 func newEscaper(markers []string) escaper {
 	var e escaper
 	for _, m := range markers {
 		if m != "" {
 			e.byFirst[m[0]] = append(e.byFirst[m[0]], m)
-			e.any = true
 		}
 	}
 	return e
@@ -335,9 +331,6 @@ func newEscaper(markers []string) escaper {
 // apply inserts a middle dot after the first character of every marker, including overlapping markers,
 // so that none is left.
 func (e *escaper) apply(text string) string {
-	if !e.any {
-		return text
-	}
 	var out strings.Builder
 	done := 0
 	for i := range text {
