@@ -180,10 +180,16 @@ func (s *scorer) score(text []byte) (float64, any, error) {
 	if json.Unmarshal(answer.Metadata, &recorded) == nil && recorded.TextPrompt {
 		*answer.Output = pivot.WithTextCalls(*answer.Output)
 	}
+	nothing := rollout.Errorf(rollout.KindInput, rollout.Where{Field: "expected_action"}, "the line says of no step what was expected")
 	if s.Server == "swe_pivot" { // an expected step of the wrong shape gets reward 0 and is not an error
 		var row pivot.Row
 		if err := json.Unmarshal(text, &row); err != nil {
 			return 0, nil, err
+		}
+		var inside map[string]json.RawMessage
+		_ = json.Unmarshal(row.Metadata, &inside) // metadata that is no object holds none
+		if row.ExpectedAction == nil && (row.ExpectedAnswer == nil || *row.ExpectedAnswer == "") && inside["expected_action"] == nil {
+			return 0, nil, nothing // as in the rollouts that NeMo-Gym writes
 		}
 		got, err := s.swe.VerifyRow(row, *answer.Output)
 		return got.Reward, got, err
@@ -195,7 +201,7 @@ func (s *scorer) score(text []byte) (float64, any, error) {
 		return 0, nil, err
 	}
 	if row.Expected == nil {
-		return 0, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "expected_action"}, "the line says of no step what was expected")
+		return 0, nil, nothing
 	}
 	got, err := s.comparator.Compare(*row.Expected, pivot.ActionOf(*answer.Output))
 	return got.Reward, got, err

@@ -37,6 +37,12 @@ func TestScore(t *testing.T) {
 		require.Contains(t, lines[1], `"reward":0,`, server)
 		require.Contains(t, errOut, "2 steps scored, mean reward 0.5000, 0 not scored")
 	}
+	for _, server := range []string{"argument_comparison", "swe_pivot"} {
+		code, out, errOut := run(t, `{"expected_answer": "", "metadata": {"category": "edit"}, "response_output": [`+call+`], "reward": 1}`+"\n", "score", "--server", server)
+		require.Equal(t, 1, code)
+		require.Contains(t, errOut, "says of no step what was expected", server)
+		require.NotContains(t, out, "reward")
+	}
 	code, out, errOut := run(t, `{"id": 3, "expected_action": `+call+`, "reward": 1}`+"\n", "score")
 	require.Equal(t, 1, code)
 	require.Contains(t, errOut, "standard input:1")
