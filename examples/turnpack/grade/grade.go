@@ -78,7 +78,8 @@ func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err
 	}
 	text := func(id string) string {
 		b, _ := os.ReadFile(logs[id]) // verdict has already listed logs that cannot be read
-		return string(b)
+		harness, _ := os.ReadFile(logs[id+harnessLog])
+		return string(b) + "\n" + string(harness)
 	}
 	reports := map[string]swebench.Report{}
 	var lines bytes.Buffer
@@ -212,6 +213,10 @@ func read[T any](path string, from func(io.Reader) ([]T, error)) ([]T, error) {
 	return out, nil
 }
 
+// harnessLog follows an instance in the map of logs for the log of the harness itself, which tells in
+// the summary why there is no test log.
+const harnessLog = "/run_instance"
+
 // findLogs returns the log path of each instance. Two logs of one instance are an error.
 func findLogs(dir string) (map[string]string, error) {
 	out := map[string]string{}
@@ -227,13 +232,13 @@ func findLogs(dir string) (map[string]string, error) {
 		}
 		id, ext := d.Name(), filepath.Ext(d.Name())
 		switch {
+		case id == "run_instance.log":
+			out[filepath.Base(filepath.Dir(path))+harnessLog] = path
+			return nil
 		case id == "test_output.txt":
 			id = filepath.Base(filepath.Dir(path))
 		case ext == ".log" || ext == ".txt":
 			id = strings.TrimSuffix(id, ext)
-			if id == "run_instance" { // log of the harness itself
-				return nil
-			}
 		default:
 			return nil
 		}
