@@ -13,10 +13,11 @@ func Judge(ctx context.Context, env Env, a Artifact, original patch.Tree, settin
 	if err := settings.Validate(); err != nil {
 		return Verdict{}, err
 	}
-	if err := a.Validate(); err != nil {
-		return Verdict{Malformed: err, Reason: "malformed"}, nil
+	err := a.Validate()
+	var facts Facts
+	if err == nil {
+		facts, err = a.Facts(original)
 	}
-	facts, err := a.Facts(original)
 	if err != nil {
 		return Verdict{Malformed: err, Reason: "malformed"}, nil
 	}

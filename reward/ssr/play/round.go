@@ -231,10 +231,7 @@ func (p *round) accept(proposals []*proposal) []*roundBug {
 			m.FailedAt[fmt.Sprintf("%d %s", failed.Number, failed.Name)]++
 		default:
 			m.Accepted++
-			b, err := p.number(*x.artifact, x.verdict, x.strategy, "")
-			if err != nil { // not reached: Judge has parsed the patches
-				continue
-			}
+			b, _ := p.number(*x.artifact, x.verdict, x.strategy, "") // Judge has parsed the patches
 			if first := seen[b.Fingerprint]; first != nil {
 				m.Duplicates++
 				first.proposers = append(first.proposers, x)
@@ -254,9 +251,7 @@ func (p *round) accept(proposals []*proposal) []*roundBug {
 func (p *round) number(a ssr.Artifact, v ssr.Verdict, s Strategy, parent string) (*roundBug, error) {
 	b := &roundBug{Bug: Bug{Repository: p.repo.Name, Commit: p.repo.commit, Parent: parent, Order: a.Order(), Strategy: s, Round: p.Number, Broken: v.Broken, Artifact: a}}
 	var err error
-	if b.Fingerprint, err = a.Fingerprint(); err != nil {
-		return nil, err
-	}
+	b.Fingerprint, _ = a.Fingerprint() // SolveKey returns the same error
 	b.key, err = ssr.SolveKey(ssr.InjectKey(p.repo.Name, p.repo.commit, string(s), p.Number), a)
 	return b, err
 }
@@ -353,10 +348,8 @@ func (p *round) harder(ctx context.Context, bugs []*roundBug) ([]*roundBug, erro
 			if err != nil || !v.Valid() {
 				continue
 			}
-			if found[i], err = p.number(a, v, b.Strategy, b.Fingerprint); err != nil {
-				return err
-			}
-			return nil
+			found[i], err = p.number(a, v, b.Strategy, b.Fingerprint)
+			return err
 		}
 		return nil
 	})
