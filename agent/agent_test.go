@@ -549,7 +549,8 @@ func TestExact(t *testing.T) {
 	}
 	report := prompts.Report()
 	require.Positive(t, report.Turns)
-	calls := s.Calls()
+	calls, err := s.Calls()
+	require.NoError(t, err)
 	require.Equal(t, live.StateOK, calls[1].State)
 	require.EqualValues(t, "extends", calls[1].Join)
 }

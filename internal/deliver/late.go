@@ -15,17 +15,15 @@ func (q *Queue) endLate(ctx context.Context, s *live.Session, digest string, e E
 	q.mu.Lock()
 	at := q.names.get(e.Group).short
 	q.mu.Unlock()
-	calls := s.Calls()
-	if at.IsZero() || len(calls) == 0 || !calls[0].Began.Before(at) {
-		return false, Answer{}, nil
+	calls, err := s.Calls()
+	if err != nil || at.IsZero() || len(calls) == 0 || !calls[0].Began.Before(at) {
+		return false, Answer{}, err
 	}
-	x := ended(s, e, 0)
-	x.Status, x.Failure = rollout.StatusFailed, &rollout.Failure{Reason: reasonLate, Detail: detailLate}
-	if _, err := s.End(ctx, x); err != nil {
+	if err := recordEnd(ctx, s, e, 0, &rollout.Failure{Reason: reasonLate, Detail: detailLate}); err != nil {
 		return true, Answer{}, err
 	}
-	err := q.deliverLate(ctx, s.ID(), digest)
-	answer := Answer{Group: e.Group, LeftOut: x.Failure.Detail}
+	err = q.deliverLate(ctx, s.ID(), digest)
+	answer := Answer{Group: e.Group, LeftOut: detailLate}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err == nil {

@@ -206,8 +206,7 @@ func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, 
 	}
 	if s.Parent() != "" {
 		q.dropEmpty(g)
-		_, err := s.End(ctx, ended(s, e, 0))
-		return nil, Answer{Group: e.Group}, err
+		return nil, Answer{Group: e.Group}, recordEnd(ctx, s, e, 0, nil)
 	}
 	if late, answer, err := q.endLate(ctx, s, digest, e); late || err != nil {
 		q.dropEmpty(g)
@@ -226,7 +225,7 @@ func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, 
 	case closed:
 		return nil, Answer{}, errClosed
 	}
-	if _, err := s.End(ctx, ended(s, e, index)); err != nil {
+	if err := recordEnd(ctx, s, e, index, nil); err != nil {
 		q.dropEmpty(g)
 		return nil, Answer{}, err
 	}
@@ -248,8 +247,7 @@ func (q *Queue) repeat(ctx context.Context, m *member, e Ending) error {
 	if !ok {
 		return nil // it was delivered meanwhile
 	}
-	_, err := s.End(ctx, ended(s, e, m.index))
-	return err
+	return recordEnd(ctx, s, e, m.index, nil)
 }
 
 // session returns the session of a rollout, and begins it if the rollout failed before its first call.
@@ -267,17 +265,25 @@ func (q *Queue) session(ctx context.Context, id string, e Ending) (*live.Session
 	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "no call of it is recorded: %w", live.ErrUnknown)
 }
 
-// ended converts an ending for the recorder.
-func ended(s *live.Session, e Ending, index int) live.Ending {
+// recordEnd records the end of a session. It failed for the given reason, nil = the ending's.
+func recordEnd(ctx context.Context, s *live.Session, e Ending, index int, failure *rollout.Failure) error {
+	calls, err := s.Calls()
+	if err != nil {
+		return err
+	}
 	x := live.Ending{Group: e.Group, Index: index, Status: rollout.StatusCompleted, Metadata: e.Metadata,
 		Outcome: rollout.Outcome{Resolved: e.Resolved, Reward: e.Reward}}
-	if why := gate.Truncated(s.Calls()); why != "" {
+	if why := gate.Truncated(calls); why != "" {
 		x.Status, x.ExitStatus = rollout.StatusTruncated, why
 	}
-	if e.Failure != "" {
-		x.Status, x.Failure = rollout.StatusFailed, &rollout.Failure{Reason: e.Failure}
+	if failure == nil && e.Failure != "" {
+		failure = &rollout.Failure{Reason: e.Failure}
 	}
-	return x
+	if failure != nil {
+		x.Status, x.Failure = rollout.StatusFailed, failure
+	}
+	_, err = s.End(ctx, x)
+	return err
 }
 
 // dropEmpty drops a group that got no rollout.

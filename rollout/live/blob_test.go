@@ -31,7 +31,7 @@ func TestBlobBeforeItIsDurable(t *testing.T) {
 	go func() {
 		ended <- c.End(t.Context(), live.Reply{Output: ids{2}, Logprobs: []float32{-1}, Blob: []byte("blob")})
 	}()
-	for s.Calls()[0].State == live.StateRunning {
+	for callsOf(t, s)[0].State == live.StateRunning {
 		time.Sleep(time.Millisecond)
 	}
 	blob := make(chan []byte, 1)
@@ -45,7 +45,7 @@ func TestBlobBeforeItIsDurable(t *testing.T) {
 	time.Sleep(20 * time.Millisecond)
 	others := make(chan error, 1)
 	go func() {
-		_ = s.Calls()
+		_ = callsOf(t, s)
 		_ = rec.Stats()
 		_, err := rec.Begin(t.Context(), live.Start{ID: "child", Parent: "a"})
 		others <- err

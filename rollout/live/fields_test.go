@@ -16,6 +16,14 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
+// callsOf returns the calls of a session.
+func callsOf(t testing.TB, s *live.Session) []live.CallInfo {
+	t.Helper()
+	calls, err := s.Calls()
+	require.NoError(t, err)
+	return calls
+}
+
 // All fields of a call are recorded and survive a restart.
 func TestRecordOfACall(t *testing.T) {
 	dir := t.TempDir()
@@ -40,9 +48,9 @@ func TestRecordOfACall(t *testing.T) {
 	require.NoError(t, c.End(t.Context(), live.Reply{ID: "chatcmpl-1", Message: &rollout.Message{Content: "yes", Reasoning: "hm"}, FinishReason: "stop", StopString: "END",
 		Usage: live.Usage{PromptTokens: 4, CompletionTokens: 3}, Blob: []byte("experts")}))
 	require.NoError(t, s.Mark(t.Context(), c.ID(), live.StateUnseen, "the client was gone"))
-	require.Contains(t, s.Calls()[2].Began.String(), "m=+", "in this process times do not jump")
+	require.Contains(t, callsOf(t, s)[2].Began.String(), "m=+", "in this process times do not jump")
 	for range 2 {
-		calls := s.Calls()
+		calls := callsOf(t, s)
 		require.Len(t, calls, 3)
 		got := calls[2]
 		require.WithinDuration(t, time.Now(), got.Began, time.Hour)
@@ -170,8 +178,8 @@ func TestBeginIsWritten(t *testing.T) {
 	rec, _ = recorder(t, killed, live.JournalOptions{}, live.Options{})
 	s, ok := rec.Session("a")
 	require.True(t, ok)
-	require.Len(t, s.Calls(), 1)
-	require.Equal(t, c.ID(), s.Calls()[0].ID)
+	require.Len(t, callsOf(t, s), 1)
+	require.Equal(t, c.ID(), callsOf(t, s)[0].ID)
 }
 
 // Log probabilities have the limit of ids, and their excess is not told as that of ids.

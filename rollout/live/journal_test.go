@@ -461,7 +461,7 @@ func TestCompaction(t *testing.T) {
 	require.NoError(t, j.Close())
 	rec, j = recorder(t, dir, live.JournalOptions{}, live.Options{MaxMemory: 1})
 	s, _ := rec.Session("old")
-	require.Len(t, s.Calls(), 3)
+	require.Len(t, callsOf(t, s), 3)
 	require.NoError(t, j.Close())
 	require.Greater(t, n, 80)
 	for i := 1; i <= n; i += 1 + i%3 {

@@ -115,8 +115,8 @@ func TestCold(t *testing.T) {
 		got, err := b.Rollout()
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		require.Len(t, b.Calls(), 5)
-		blob, err := b.Blob(b.Calls()[3].ID)
+		require.Len(t, callsOf(t, b), 5)
+		blob, err := b.Blob(callsOf(t, b)[3].ID)
 		require.NoError(t, err)
 		require.Equal(t, []byte{3}, blob)
 	}

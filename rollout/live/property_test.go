@@ -165,7 +165,7 @@ func (h *harness) step() {
 
 // expected returns the samples to be trained: those that were used, whatever the state of the call.
 func (h *harness) expected() (out []*sample) {
-	calls := h.root.Calls()
+	calls := callsOf(h.t, h.root)
 	for _, c := range calls {
 		s := h.samples[c.ID]
 		if len(s.output) > 0 && c.State != live.StateIncomplete && (s.trained || c.Used) {
@@ -267,7 +267,7 @@ func TestTrainedIsSampled(t *testing.T) {
 		after, err := s.Rollout()
 		require.NoError(t, err)
 		require.Equal(t, lines(t, before), lines(t, after), "seed %d", seed)
-		require.Equal(t, h.root.Calls(), s.Calls(), "seed %d", seed)
+		require.Equal(t, callsOf(t, h.root), callsOf(t, s), "seed %d", seed)
 		require.NoError(t, j.Close())
 		require.NoError(t, os.RemoveAll(dir))
 	}

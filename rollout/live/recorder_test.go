@@ -47,7 +47,7 @@ func TestMemoryIsDistinctIDs(t *testing.T) {
 		}
 	}()
 	grown := heap() - before
-	calls := s.Calls()
+	calls := callsOf(t, s)
 	require.Len(t, calls, 200)
 	last := calls[199]
 	require.Greater(t, last.PromptTokens+last.OutputTokens, 174_000)
@@ -59,7 +59,8 @@ func TestMemoryIsDistinctIDs(t *testing.T) {
 
 // became returns the state of a call and the reason for it.
 func became(s *live.Session, c *live.Call) (state live.State, why string) {
-	for _, x := range s.Calls() {
+	calls, _ := s.Calls() // without them the state is none
+	for _, x := range calls {
 		if x.ID == c.ID() {
 			state, why = x.State, x.Why
 		}
@@ -134,7 +135,7 @@ func TestBrokenRepliesThatARetryRepeats(t *testing.T) {
 		}
 		ask(t, s, ids{1, 2, 10, 11, 14, 13, 20}, ids{30})
 		ask(t, s, ids{1, 2, 10, 11, 14, 13, 20, 30, 40}, ids{50})
-		require.Equal(t, !retried, s.Calls()[0].Used)
+		require.Equal(t, !retried, callsOf(t, s)[0].Used)
 		r, err := s.Rollout()
 		require.NoError(t, err)
 		require.Equal(t, retried, r.Turns[0].Incomplete != "", r.Turns[0].Incomplete)
@@ -301,7 +302,7 @@ func TestBlobs(t *testing.T) {
 		got, err := s.Blob("c")
 		require.NoError(t, err)
 		require.Equal(t, want, got)
-		require.Equal(t, len(want), s.Calls()[0].BlobBytes)
+		require.Equal(t, len(want), callsOf(t, s)[0].BlobBytes)
 		require.NoError(t, j.Close())
 		rec, j = recorder(t, dir, live.JournalOptions{}, live.Options{})
 		s, _ = rec.Session("a")
@@ -440,12 +441,12 @@ func TestJoins(t *testing.T) {
 	call([]rollout.Message{say(rollout.RoleUser, "other")}, []rollout.TokenID{2}, "e", 8)
 	var joins []string
 	var drift []int
-	for _, c := range s.Calls() {
+	for _, c := range callsOf(t, s) {
 		joins, drift = append(joins, c.Join), append(drift, c.Drift)
 	}
 	require.Equal(t, []string{"first", "extends", "drifts", "forks", "first"}, joins)
 	require.Equal(t, []int{0, 0, 2, 0, 0}, drift)
-	require.Equal(t, s.Calls()[0].ID, s.Calls()[2].Base)
+	require.Equal(t, callsOf(t, s)[0].ID, callsOf(t, s)[2].Base)
 }
 
 // A tool result of an unknown call adds a note and keeps the rollout.

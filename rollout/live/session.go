@@ -271,19 +271,19 @@ func (s *Session) Ended() bool {
 	return s.open() != nil
 }
 
-// Calls returns the calls of the session's rollout in the order in which they began. It returns nil if they
-// must be read from the journal and cannot be; Rollout returns that error.
-func (s *Session) Calls() []CallInfo {
+// Calls returns the calls of the session's rollout in the order in which they began. It fails if they must be
+// read from the journal and cannot be.
+func (s *Session) Calls() ([]CallInfo, error) {
 	g, err := s.lock()
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer g.mu.Unlock()
 	out := make([]CallInfo, len(g.order))
 	for i, c := range g.order {
 		out[i] = c.CallInfo
 	}
-	return out
+	return out, nil
 }
 
 // Conversation returns a call of the session's rollout, the messages sent and the reply, nil if none is

@@ -89,7 +89,7 @@ func TestPythonClients(t *testing.T) {
 			require.Equal(t, ids, r.Turns[i].Output, name)
 			require.Equal(t, "", r.Turns[i].Incomplete, name)
 		}
-		for _, c := range w.session("py-" + name).Calls() {
+		for _, c := range w.calls("py-" + name) {
 			require.Equal(t, live.StateOK, c.State, name)
 		}
 		if len(want) == 2 { // the second request repeats the first reply

@@ -51,7 +51,7 @@ func TestEnginesThatLie(t *testing.T) {
 						body = q.body + `,"stream":true}`
 					}
 					status, answer := w.ask("/rollouts/r"+q.path, body)
-					call := w.session("r").Calls()[0]
+					call := w.calls("r")[0]
 					r := w.rollout("r")
 					require.NoError(t, r.Validate())
 					for i := range r.Turns {
@@ -100,7 +100,7 @@ func TestCompletionsOfLiars(t *testing.T) {
 			}
 			w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: strings.Repeat("long ", 40)}}, Faults: f, Event: 4})
 			status, answer := w.ask("/rollouts/r/v1/completions", `{"model":"m","prompt":"x","max_tokens":1000`+stream+"}")
-			call := w.session("r").Calls()[0]
+			call := w.calls("r")[0]
 			for _, turn := range w.rollout("r").Turns {
 				require.NotEmpty(t, turn.Incomplete, "it is never trained")
 			}
@@ -164,7 +164,7 @@ func TestDropsAreLearned(t *testing.T) {
 			if i == 0 && !probe {
 				want = live.StateIncomplete
 			}
-			require.Equal(t, want, w.session(fmt.Sprint("r", i)).Calls()[0].State)
+			require.Equal(t, want, w.calls(fmt.Sprint("r", i))[0].State)
 		}
 		require.Equal(t, "drops ids", w.engine.Status()[0].Streams)
 	}
@@ -185,7 +185,7 @@ func TestErrors(t *testing.T) {
 			}
 			require.Equal(t, want, got, body)
 			requireError(t, name, body)
-			require.Equal(t, live.StateAborted, w.session("r-" + name).Calls()[0].State)
+			require.Equal(t, live.StateAborted, w.calls("r-" + name)[0].State)
 		}
 	}
 	w := newWorld(t, fakeengine.Options{})
@@ -276,7 +276,7 @@ func TestCutAnywhere(t *testing.T) {
 			for cut = len(stream); cut >= 0; cut -= step {
 				id := fmt.Sprint("r", kind, len(stream), "-", cut)
 				w.ask("/rollouts/"+id+path, body)
-				call := w.session(id).Calls()[0]
+				call := w.calls(id)[0]
 				r := w.rollout(id)
 				var out []rollout.TokenID
 				if len(r.Turns) > 0 {
@@ -340,7 +340,7 @@ func TestSilence(t *testing.T) {
 	ask("completions", "/v1/completions", `{"model":"m","prompt":"x"`)
 	wg.Wait()
 	for _, name := range []string{"chat", "responses", "anthropic", "completions"} {
-		call := w.session(name).Calls()[0]
+		call := w.calls(name)[0]
 		require.Equal(t, live.StateAborted, call.State, name)
 		require.NotZero(t, call.OutputTokens, name)
 	}

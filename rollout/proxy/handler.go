@@ -294,7 +294,10 @@ func (h *Handler) reply(w http.ResponseWriter, r *http.Request, s *session, d wi
 		k = digest([]byte(d.Name()), []byte("key"), []byte(given))
 	}
 	s.mu.Lock()
-	s.load()
+	if err := s.load(); err != nil {
+		s.mu.Unlock()
+		return h.problem(err)
+	}
 	a := s.asked[k]
 	switch {
 	case a != nil && a.body != at:

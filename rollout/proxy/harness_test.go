@@ -72,7 +72,7 @@ func TestClaudeCodeShape(t *testing.T) {
 	require.Equal(t, false, last()["parallel_tool_calls"])
 	require.EqualValues(t, 32000, last()["max_tokens"])
 	require.Nil(t, last()["context_management"])
-	call := w.session("cc").Calls()[0]
+	call := w.calls("cc")[0]
 	require.Equal(t, live.StateOK, call.State, call.Why)
 	for _, kept := range []string{"context_management", "output_config", "tools_left_out", "web_search_20250305"} {
 		require.Contains(t, string(call.Settings), kept)
@@ -81,7 +81,7 @@ func TestClaudeCodeShape(t *testing.T) {
 	// Claude Code's title request: no tools, a schema, a prefilled beginning.
 	_, answer = w.ask("/rollouts/cc/v1/messages", `{"model":"small","max_tokens":50,"system":"Title.","messages":[{"role":"user","content":"Mend"},{"role":"assistant","content":"{"}],"output_config":{"format":{"type":"json_schema","schema":{"type":"object"}}}}`)
 	require.Equal(t, "json_schema", at(last(), "response_format", "type"), answer)
-	require.Len(t, w.session("cc").Calls(), 2)
+	require.Len(t, w.calls("cc"), 2)
 }
 
 // TestCodexShape: a request as Codex makes it: developer messages, sealed reasoning, function and custom calls
@@ -125,7 +125,7 @@ func TestCodexShape(t *testing.T) {
 	require.Equal(t, `{"input": "*** Begin\n+x\n"}`, at(last(), "messages", 3, "tool_calls", 0, "function", "arguments"), "as it was sampled")
 	r := w.rollout("cx")
 	require.NoError(t, r.Validate())
-	for _, c := range w.session("cx").Calls() {
+	for _, c := range w.calls("cx") {
 		require.Equal(t, live.StateOK, c.State, c.Why)
 	}
 }
@@ -158,7 +158,7 @@ func TestCodexTools(t *testing.T) {
 		require.Equal(t, []any{"close_agent", nil}, []any{at(items[1], "name"), at(items[1], "namespace")})
 		require.Len(t, last()["tools"], 2)
 		require.Equal(t, "mcp__calendar__create_event", at(last(), "tools", 0, "function", "name"))
-		call := w.session("cx").Calls()[0]
+		call := w.calls("cx")[0]
 		require.Contains(t, string(call.Settings), `["local_shell","tool_search","web_search"]`)
 
 		both, err := json.Marshal(items)
@@ -170,7 +170,7 @@ func TestCodexTools(t *testing.T) {
 		r := w.rollout("cx")
 		require.NoError(t, r.Validate())
 		require.Len(t, r.Turns, 2)
-		for _, c := range w.session("cx").Calls() {
+		for _, c := range w.calls("cx") {
 			require.Equal(t, live.StateOK, c.State, c.Why)
 		}
 	}
@@ -197,10 +197,10 @@ func TestClaudeCodeLater(t *testing.T) {
 	}
 	require.Equal(t, []string{"system", "user", "assistant", "tool", "user", "system"}, roles)
 	require.Equal(t, "image_url", at(last(), "messages", 4, "content", 1, "type"))
-	require.Contains(t, string(w.session("cc").Calls()[0].Settings), "diagnostics")
+	require.Contains(t, string(w.calls("cc")[0].Settings), "diagnostics")
 	status, answer = w.ask("/rollouts/cc/v1/messages/count_tokens?beta=true", strings.Replace(body, `"max_tokens":32000,"stream":true,`, "", 1), headers...)
 	require.Equal(t, 200, status, answer)
-	require.EqualValues(t, w.session("cc").Calls()[0].PromptTokens, parsed(t, answer)["input_tokens"])
+	require.EqualValues(t, w.calls("cc")[0].PromptTokens, parsed(t, answer)["input_tokens"])
 	for _, bad := range []string{`{"type":"server_tool_use","id":"s","name":"web_search","input":{}}`, `{"type":"tool_use","id":"t"}`} { // blocks that no model here produced
 		status, answer = w.ask("/rollouts/cc/v1/messages", `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},{"role":"assistant","content":[`+bad+`]},{"role":"user","content":"y"}]}`)
 		require.Equal(t, 400, status)

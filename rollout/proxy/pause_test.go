@@ -133,7 +133,7 @@ func TestContinue(t *testing.T) {
 					require.Equal(t, want.Logprobs, got.Logprobs, at)
 					require.Equal(t, want.Prompt.Add, got.Prompt.Add, at)
 					require.NoError(t, r.Validate())
-					c := w.session("r").Calls()[0]
+					c := w.calls("r")[0]
 					require.Equal(t, live.StateOK, c.State, "%s: %s", at, c.Why)
 					require.Equal(t, live.Usage{PromptTokens: len(want.Prompt.Add), CompletionTokens: len(want.Output)}, c.Usage, at)
 					if p.ended {
@@ -170,7 +170,7 @@ func TestContinueEnds(t *testing.T) {
 	require.Equal(t, "length", at(parsed(t, body), "choices", 0, "finish_reason"), body)
 	require.EqualValues(t, 4, at(parsed(t, body), "usage", "completion_tokens"))
 	require.Len(t, p.asked, 1)
-	require.Equal(t, live.StateOK, w.session("r").Calls()[0].State)
+	require.Equal(t, live.StateOK, w.calls("r")[0].State)
 
 	for _, more := range []string{`,"stop":["x"]`, `,"n":2`, `,"frequency_penalty":0.5`, `,"response_format":{"type":"json_object"}`} {
 		w := newWorld(t, f, tokenIn, func(o *proxy.Options) {
@@ -217,7 +217,7 @@ func TestContinueUnspelled(t *testing.T) {
 	w, p := paused(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: "one two three"}}, Event: 3}, 2, 1)
 	p.Engine = other{p.Engine}
 	w.ask("/rollouts/r/v1/chat/completions", requests["chat"].body+`}`)
-	c := w.session("r").Calls()[0]
+	c := w.calls("r")[0]
 	require.Equal(t, live.StateIncomplete, c.State)
 	require.Contains(t, c.Why, "do not spell")
 }

@@ -125,6 +125,16 @@ func (w *world) session(id string) *live.Session {
 	return s
 }
 
+// madeCalls returns the calls of a session.
+func madeCalls(t testing.TB, s *live.Session) []live.CallInfo {
+	t.Helper()
+	calls, err := s.Calls()
+	require.NoError(t, err)
+	return calls
+}
+
+func (w *world) calls(id string) []live.CallInfo { return madeCalls(w.t, w.session(id)) }
+
 func (w *world) rollout(id string) *rollout.Rollout {
 	w.t.Helper()
 	r, err := w.session(id).Rollout()
@@ -206,8 +216,8 @@ func TestDialects(t *testing.T) {
 				require.Len(t, m.ToolCalls, 2)
 				require.Equal(t, `{"command": "ls"}`, m.ToolCalls[0].Arguments)
 				require.Equal(t, `{"command": "cat \"a\""}`, m.ToolCalls[1].Arguments)
-				require.Equal(t, live.StateOK, w.session("r-1").Calls()[0].State)
-				require.Equal(t, name, w.session("r-1").Calls()[0].Dialect)
+				require.Equal(t, live.StateOK, w.calls("r-1")[0].State)
+				require.Equal(t, name, w.calls("r-1")[0].Dialect)
 				require.NoError(t, r.Validate())
 
 				text, reasoning, calls := told(t, name, stream != "", body)

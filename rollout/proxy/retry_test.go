@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +46,7 @@ func TestRetries(t *testing.T) {
 				require.Equal(t, texts[0], texts[i])
 			}
 			require.Equal(t, 1, w.fake.Requests())
-			require.Len(t, w.session("r").Calls(), 1)
+			require.Len(t, w.calls("r"), 1)
 			s := w.handler.Stats()
 			require.EqualValues(t, 6, s.Joined+s.Replayed)
 			require.Zero(t, s.Failed)
@@ -99,7 +101,7 @@ func TestRetryAfterRestartOfFailures(t *testing.T) {
 		}
 		if round == 1 {
 			var states []live.State
-			for _, c := range w.session("r").Calls() {
+			for _, c := range w.calls("r") {
 				states = append(states, c.State)
 			}
 			require.Equal(t, []live.State{live.StateSuperseded, live.StateSuperseded, live.StateOK}, states)
@@ -117,7 +119,7 @@ func TestRetryOfAFailure(t *testing.T) {
 	require.Contains(t, at(parsed(t, body), "error", "message"), "told to fail")
 	status, _ = w.ask("/rollouts/r"+q.path, q.body+"}")
 	require.Equal(t, 200, status)
-	calls := w.session("r").Calls()
+	calls := w.calls("r")
 	require.Len(t, calls, 2)
 	require.Equal(t, live.StateSuperseded, calls[0].State)
 	require.Equal(t, live.StateOK, calls[1].State)
@@ -160,7 +162,7 @@ func TestClientGone(t *testing.T) {
 		if abort {
 			want = live.StateAborted
 		}
-		require.Eventually(t, func() bool { return w.session("r").Calls()[0].State == want }, 20*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return w.calls("r")[0].State == want }, 20*time.Second, 5*time.Millisecond)
 		out := w.rollout("r").Turns[0].Output
 		whole := sampled(toolText)
 		if !abort {
@@ -173,7 +175,7 @@ func TestClientGone(t *testing.T) {
 		_, body := w.ask("/rollouts/r"+q.path, q.body+`,"stream":true}`)
 		text, _, _ := told(t, "anthropic", true, body)
 		require.Equal(t, "Reading é.", text)
-		calls := w.session("r").Calls()
+		calls := w.calls("r")
 		if abort {
 			require.Equal(t, 2, w.fake.Requests())
 			require.Equal(t, live.StateSuperseded, calls[0].State)
@@ -213,5 +215,37 @@ func TestEndIsHeld(t *testing.T) {
 		status, body := w.ask("/rollouts/r2"+q.path, q.body+`}`)
 		require.Equal(t, 503, status, body)
 		require.Equal(t, asked, w.fake.Requests(), "no intent, no call")
+	}
+}
+
+// TestRetryOfAnUnreadableRecord: while a rollout that is only in the journal cannot be read, a retry is refused
+// and not sampled anew, neither then nor later.
+func TestRetryOfAnUnreadableRecord(t *testing.T) {
+	dir := t.TempDir()
+	q := requests["chat"]
+	var first string
+	for round := range 2 {
+		journal, err := live.OpenJournal(dir, live.JournalOptions{})
+		require.NoError(t, err)
+		recorder, err := live.New(live.Options{Journal: journal, MaxMemory: 1})
+		require.NoError(t, err)
+		w := newWorld(t, fakeengine.Options{Seed: 3}, func(o *proxy.Options) { o.Recorder = recorder })
+		if round == 0 {
+			_, first = w.ask("/rollouts/r"+q.path, q.body+"}")
+		}
+		w.ask("/rollouts/other"+q.path, q.body+"}") // r is dropped from memory
+		if round == 1 {
+			segment := filepath.Join(dir, "00000001.tpj")
+			require.NoError(t, os.Rename(segment, segment+".away"))
+			status, body := w.ask("/rollouts/r"+q.path, q.body+"}")
+			require.GreaterOrEqual(t, status, 400, body)
+			require.NoError(t, os.Rename(segment+".away", segment))
+			status, body = w.ask("/rollouts/r"+q.path, q.body+"}")
+			require.Equal(t, 200, status, body)
+			require.Equal(t, at(parsed(t, first), "choices", 0, "message", "content"), at(parsed(t, body), "choices", 0, "message", "content"))
+			require.Zero(t, w.fake.Requests())
+			require.Len(t, w.calls("r"), 1)
+		}
+		require.NoError(t, journal.Close())
 	}
 }

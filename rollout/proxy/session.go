@@ -113,9 +113,8 @@ type session struct {
 	live  *live.Session
 	users int // requests and jobs that use it, under Handler.mu
 
-	mu     sync.Mutex
-	loaded bool
-	asked  map[key]*asked
+	mu    sync.Mutex
+	asked map[key]*asked // nil = not loaded
 }
 
 // key identifies equal requests: by the idempotency key, or by dialect and body.
@@ -170,12 +169,16 @@ func digest(parts ...[]byte) key {
 }
 
 // load reads from the record which requests were answered before this process began.
-func (s *session) load() {
-	if s.loaded {
-		return
+func (s *session) load() error {
+	if s.asked != nil {
+		return nil
 	}
-	s.loaded, s.asked = true, map[key]*asked{}
-	for _, c := range s.live.Calls() {
+	calls, err := s.live.Calls()
+	if err != nil {
+		return err
+	}
+	s.asked = map[key]*asked{}
+	for _, c := range calls {
 		if c.Session != s.live.ID() {
 			continue
 		}
@@ -207,6 +210,7 @@ func (s *session) load() {
 			a.calls = nil
 		}
 	}
+	return nil
 }
 
 // mostIdle is the number of idle sessions that are kept; for other sessions load reads the answered requests

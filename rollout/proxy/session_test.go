@@ -37,13 +37,13 @@ func TestSessions(t *testing.T) {
 		return answer
 	}
 	ask(200, "/rollouts/a%2Fb/v1/chat/completions")
-	require.Len(t, w.session("a/b").Calls(), 1)
+	require.Len(t, w.calls("a/b"), 1)
 	ask(200, "/v1/chat/completions", "X-Session-Id", "a/b")
 	ask(200, "/v1/chat/completions", "Authorization", "Bearer "+w.handler.Token("a/b"))
 	ask(200, "/v1/chat/completions", "X-Api-Key", w.handler.Token("a/b"), "Authorization", "Bearer other")
-	require.Len(t, w.session("a/b").Calls(), 4)
+	require.Len(t, w.calls("a/b"), 4)
 	ask(200, "/rollouts/child/v1/chat/completions", "X-Parent-Session-Id", "a/b")
-	require.Len(t, w.session("a/b").Calls(), 5)
+	require.Len(t, w.calls("a/b"), 5)
 	require.Equal(t, "a/b", w.session("child").Parent())
 
 	ask(401, "/v1/chat/completions")
@@ -163,7 +163,7 @@ func TestResponsesGoOn(t *testing.T) {
 	require.Equal(t, one["id"], two["previous_response_id"])
 	three := ask(fmt.Sprintf(`{"model":"m","previous_response_id":%q,"input":"And?"}`, two["id"]))
 	require.Equal(t, "Three.", at(three, "output", 0, "content", 0, "text"))
-	calls := w.session("r").Calls()
+	calls := w.calls("r")
 	_, sent, reply, err := w.session("r").Conversation(calls[2].ID)
 	require.NoError(t, err)
 	var got []string
@@ -186,7 +186,7 @@ func TestSeveralReplies(t *testing.T) {
 		w := newWorld(t, fakeengine.Options{Seed: 5})
 		q := requests["chat"]
 		_, body := w.ask("/rollouts/r"+q.path, q.body+stream+`,"n":3}`)
-		calls := w.session("r").Calls()
+		calls := w.calls("r")
 		require.Len(t, calls, 3)
 		texts := map[string]bool{}
 		total := 0
@@ -215,7 +215,7 @@ func TestSeveralReplies(t *testing.T) {
 	w := newWorld(t, fakeengine.Options{Seed: 5, Faults: fakeengine.Faults{Count: 1}})
 	q := requests["chat"]
 	w.ask("/rollouts/r"+q.path, q.body+`,"n":2}`)
-	for _, c := range w.session("r").Calls() {
+	for _, c := range w.calls("r") {
 		require.Equal(t, live.StateIncomplete, c.State)
 	}
 }
@@ -284,7 +284,7 @@ func TestTokenIn(t *testing.T) {
 			turn := &w.rollout("r").Turns[0]
 			require.Equal(t, sampled(toolText), turn.Output)
 			require.Equal(t, "<system>Be brief.<user>What is here?<assistant>", string(bytesOf(turn.Prompt.Add)))
-			require.Equal(t, live.StateOK, w.session("r").Calls()[0].State)
+			require.Equal(t, live.StateOK, w.calls("r")[0].State)
 		}
 	}
 	w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}}, tokenIn)
@@ -327,7 +327,7 @@ func TestSGLang(t *testing.T) {
 		require.Equal(t, []rollout.TokenID{13, 14, 15, 16, 2}, turn.Output)
 		require.Equal(t, []float32{-0.5, -0.25, -0.125, -1, 0}, turn.Logprobs)
 		require.Equal(t, []rollout.VersionRun{{From: 0, Version: 4}, {From: 3, Version: 5}}, turn.Versions)
-		require.Equal(t, live.StateOK, w.session("r").Calls()[0].State)
+		require.Equal(t, live.StateOK, w.calls("r")[0].State)
 		require.Equal(t, map[string]any{"input_ids": []any{1.0, 2.0, 3.0}, "return_logprob": true, "logprob_start_len": -1.0, "stream": true,
 			"sampling_params": map[string]any{"max_new_tokens": 9.0, "temperature": 0.5, "stop": []any{"."}, "sampling_seed": 3.0}}, asked)
 	}
@@ -346,7 +346,7 @@ func TestSGLang(t *testing.T) {
 		require.Contains(t, body, "hm")
 		_, body = w.ask("/rollouts/"+id+"/v1/chat/completions", requests["chat"].body+stream+"}")
 		require.NotContains(t, body, "meta_info")
-		for _, c := range w.session(id).Calls() {
+		for _, c := range w.calls(id) {
 			require.Equal(t, live.StateOK, c.State, c.Why)
 			require.EqualValues(t, 3, *c.Version)
 			require.Equal(t, 2, c.OutputTokens)
@@ -405,7 +405,7 @@ func TestNothingIsLeft(t *testing.T) {
 		for name := range requests {
 			s, ok := recorder.Session(name)
 			require.True(t, ok)
-			require.Equal(t, live.StateAborted, s.Calls()[0].State)
+			require.Equal(t, live.StateAborted, madeCalls(t, s)[0].State)
 		}
 		r := httptest.NewRequest(http.MethodPost, "/rollouts/x/v1/chat/completions", strings.NewReader(requests["chat"].body+"}"))
 		got := httptest.NewRecorder()

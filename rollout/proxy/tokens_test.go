@@ -45,7 +45,7 @@ func TestTokensOut(t *testing.T) {
 					turn := &w.rollout(id).Turns[0]
 					require.Equal(t, sampled(toolText), turn.Output)
 					require.Equal(t, "<system>Be brief.<user>What is here?<assistant>", string(bytesOf(turn.Prompt.Add)))
-					require.Equal(t, live.StateOK, w.session(id).Calls()[0].State)
+					require.Equal(t, live.StateOK, w.calls(id)[0].State)
 					want := i + 1
 					if unstreamed {
 						want++ // the first is refused, and the next not tried
@@ -99,7 +99,7 @@ func TestPrefill(t *testing.T) {
 			require.True(t, strings.HasSuffix(prompt, "<assistant>Let me"), prompt)
 			r := w.rollout("r")
 			require.Equal(t, rollout.SampledPrefilled, r.Messages[1].Sampled)
-			require.Equal(t, live.StateOK, w.session("r").Calls()[0].State)
+			require.Equal(t, live.StateOK, w.calls("r")[0].State)
 			if path == "/v1/messages" {
 				_, text = w.ask("/rollouts/r/v1/messages/count_tokens", body+"}")
 				require.EqualValues(t, len(prompt), parsed(t, text)["input_tokens"])

@@ -67,7 +67,8 @@ func recorded(t *testing.T, recorder *live.Recorder, id string) {
 	if !ok {
 		t.Fatalf("session %s is not there", id)
 	}
-	calls := s.Calls()
+	calls, err := s.Calls()
+	must(t, err)
 	if len(calls) != 2 {
 		t.Fatalf("%d calls, expected 2", len(calls))
 	}

@@ -362,7 +362,10 @@ func (g *Gate) Turn(ctx context.Context, s *live.Session) error {
 	if c == (Caps{}) {
 		return nil
 	}
-	calls := s.Calls()
+	calls, err := s.Calls()
+	if err != nil {
+		return err
+	}
 	why := Truncated(calls)
 	recorded := why != ""
 	if !recorded {

@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"html/template"
 	"net/http"
 	"slices"
@@ -77,11 +78,13 @@ func (c control) calls(w http.ResponseWriter, r *http.Request) {
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
-	for _, x := range s.Calls() {
-		if err := enc.Encode(x); err != nil {
-			deliver.Reply(w, nil, err)
-			return
-		}
+	calls, err := s.Calls()
+	for _, x := range calls {
+		err = errors.Join(err, enc.Encode(x))
+	}
+	if err != nil {
+		deliver.Reply(w, nil, err)
+		return
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	_, _ = out.WriteTo(w)
@@ -163,10 +166,11 @@ type Summary struct {
 }
 
 // summarize returns the summary of a session's calls.
-func summarize(s *live.Session) Summary {
+func summarize(s *live.Session) (Summary, error) {
+	calls, err := s.Calls()
 	x := Summary{ID: s.ID(), Ended: s.Ended(), States: map[live.State]int{}, Joins: map[string]int{}, Fidelity: 1}
 	trained := 0
-	for i, c := range s.Calls() {
+	for i, c := range calls {
 		if i == 0 {
 			x.Began = c.Began
 		}
@@ -186,7 +190,7 @@ func summarize(s *live.Session) Summary {
 	if x.Sampled > 0 {
 		x.Fidelity = float64(trained) / float64(x.Sampled)
 	}
-	return x
+	return x, err
 }
 
 // sessionsShown is the maximum number of sessions on the page, the latest ones.
@@ -210,7 +214,12 @@ func (c control) sessions(w http.ResponseWriter, r *http.Request) {
 		if len(data.Shown) == sessionsShown {
 			break
 		}
-		data.Shown = append(data.Shown, summarize(s))
+		x, err := summarize(s)
+		if err != nil {
+			deliver.Reply(w, nil, err)
+			return
+		}
+		data.Shown = append(data.Shown, x)
 	}
 	if strings.EqualFold(r.URL.Query().Get("format"), "json") {
 		deliver.Reply(w, data, nil)
