@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"net/http"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/stream"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/live/gate"
 )
 
 // score starts to make the process rewards of a rollout. The caller holds the lock, or has the only reference
@@ -48,8 +48,8 @@ func (q *Queue) rollout(m *member) (*rollout.Rollout, error) {
 	return s.Rollout()
 }
 
-// startMaking begins to make the batch of a group, and retries after errors that may pass. The caller holds the
-// lock, or has the only reference to the queue.
+// startMaking begins to make the batch of a group and, where no trainer acknowledges it, to deliver it. It
+// retries after errors that may pass. The caller holds the lock, or has the only reference to the queue.
 func (q *Queue) startMaking(g *group) {
 	if q.closed { // the batch is made after a restart
 		g.fault = rollout.Errorf(rollout.KindInput, rollout.Where{}, "the queue is closed: %w", live.ErrUnavailable)
@@ -57,7 +57,13 @@ func (q *Queue) startMaking(g *group) {
 	}
 	q.work.Go(func() {
 		for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-			err := q.make(g)
+			var err error
+			if !g.made { // only this goroutine sets it
+				err = q.make(g)
+			}
+			if err == nil {
+				err = q.settle(g)
+			}
 			if err == nil || q.ctx.Err() != nil {
 				return
 			}
@@ -97,13 +103,6 @@ func (q *Queue) make(g *group) error {
 	if err != nil {
 		q.opts.Refused(g.key, err)
 	}
-	defer func() {
-		if q.forgetEmpty(); q.opts.Folder && b.Seq > 0 {
-			if err := errors.Join(q.Ack(q.ctx, b.Seq), q.steps()); err != nil {
-				q.opts.Refused(g.key, err) // it is delivered with the next batch
-			}
-		}
-	}()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	g.made, g.batch, g.fault = true, b, nil
@@ -140,9 +139,8 @@ func (q *Queue) leftOut(reason string) {
 
 // transient reports whether an error comes from the machine and not from the group.
 func transient(err error) bool {
-	_, path := errors.AsType[*fs.PathError](err)
-	_, number := errors.AsType[syscall.Errno](err)
-	return path || number || errors.Is(err, live.ErrUnavailable) || errors.Is(err, export.ErrClosed)
+	status, _ := gate.Answer(err)
+	return status == http.StatusServiceUnavailable || errors.Is(err, export.ErrClosed)
 }
 
 // add makes the batch, or finds it, and appends the reasons of rollouts that are left out.
@@ -328,6 +326,19 @@ func (q *Queue) deliver(ctx context.Context, g *group) error {
 	q.acked = max(q.acked, g.batch.Seq)
 	q.wake()
 	return nil
+}
+
+// settle delivers what awaits no acknowledgement: groups without a batch beyond emptyHeld, and with
+// Settings.Folder the batch of g.
+func (q *Queue) settle(g *group) error {
+	q.forgetEmpty()
+	if !q.opts.Folder || g.empty() {
+		return nil
+	}
+	if err := q.Ack(q.ctx, g.batch.Seq); err != nil {
+		return err
+	}
+	return q.steps()
 }
 
 // steps writes the steps whose groups are delivered.

@@ -26,6 +26,7 @@ import (
 	"github.com/turnpack/turnpack/internal/deliver"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
+	"github.com/turnpack/turnpack/rollout/live/gate"
 )
 
 func rows(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
@@ -459,7 +460,9 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, os.Rename(data, data+"x"))
 	s.play(t, "a", 1)
 	_, err := s.End(t.Context(), "a", resolved("g", true))
-	require.Error(t, err)
+	status, after := gate.Answer(err)
+	require.Equal(t, 503, status, "the harness sent nothing wrong: %v", err)
+	require.NotEmpty(t, after)
 	require.NoError(t, os.Rename(data+"x", data))
 	b, err := s.Next(t.Context(), 0)
 	require.NoError(t, err)

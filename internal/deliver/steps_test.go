@@ -20,6 +20,26 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
+// A step that a full disk or too many open files prevent is written when there is room, without another group:
+// where the trainer waits for the step, there will be none.
+func TestStepIsTriedAgain(t *testing.T) {
+	dir := t.TempDir()
+	told := make(chan error, 100)
+	s := start(t, dir, deliver.Settings{Size: 1, StepGroups: 1, Refused: func(_ stream.Key, err error) { told <- err }})
+	steps := filepath.Join(dir, "out", "steps")
+	require.NoError(t, os.Rename(steps, steps+"x"))
+	s.play(t, "a", 1)
+	_, err := s.End(t.Context(), "a", resolved("g", true))
+	require.NoError(t, err)
+	require.Error(t, <-told)
+	require.NoError(t, os.Rename(steps+"x", steps))
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(filepath.Join(steps, "step_0.parquet"))
+		return err == nil
+	}, 20*time.Second, time.Millisecond)
+	s.close(t)
+}
+
 // Completed groups become step files with the rewards of their rollouts and the version of each token, also
 // after a restart.
 func TestStepFiles(t *testing.T) {

@@ -214,7 +214,7 @@ func (h *Handler) problem(err error) *wire.Problem {
 		return &wire.Problem{Status: http.StatusServiceUnavailable, RetryAfter: "1", Message: "the call was ended before its reply was whole"}
 	}
 	status, after := gate.Answer(err)
-	if errors.Is(err, live.ErrUnavailable) { // agents should not learn where the record is
+	if status == http.StatusServiceUnavailable { // agents should not learn where the record is
 		return &wire.Problem{Status: status, RetryAfter: after, Message: live.ErrUnavailable.Error() + " now: ask again later"}
 	}
 	return &wire.Problem{Status: status, RetryAfter: after, Message: rollout.Printable(err.Error())}

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/turnpack/turnpack/internal/faults"
@@ -70,12 +72,14 @@ func (e *refusal) Unwrap() error { return e.error }
 const retryAfter = 2 * time.Second
 
 // Answer returns the HTTP status for an error of a call, and the value of Retry-After, "" for none: 429 for
-// limits, 503 if the journal cannot record, 409 for a session that has ended, 404 for an unknown session, 400
+// limits, 503 if the journal cannot record or the machine fails at a file, 409 for a session that has ended, 404 for an unknown session, 400
 // for other bad input.
 func Answer(err error) (status int, after string) {
 	const badRequest, notFound, conflict, tooMany, internal, unavailable = 400, 404, 409, 429, 500, 503
 	wait := time.Second
 	refused, ok := errors.AsType[*refusal](err)
+	_, path := errors.AsType[*fs.PathError](err)
+	_, number := errors.AsType[syscall.Errno](err)
 	if ok {
 		wait = refused.after
 	}
@@ -83,7 +87,7 @@ func Answer(err error) (status int, after string) {
 	switch {
 	case ok && wait == 0:
 		return badRequest, "" // retrying changes nothing
-	case errors.Is(err, live.ErrUnavailable):
+	case path || number || errors.Is(err, live.ErrUnavailable):
 		return unavailable, after
 	case errors.Is(err, rollout.KindLimit):
 		return tooMany, after
