@@ -24,7 +24,7 @@ const (
 // Handler returns a handler that serves
 //
 //	POST /rollouts/{id}/end      an Ending → an Answer
-//	GET  /batches?after=N&wait=D the next batch as an Arrow IPC stream; 204 when none came
+//	GET  /batches?after=N&wait=D the next batch as an Arrow IPC stream; 204 when none came, 404 after a batch that there is not
 //	POST /batches/ack            {"seq": N}
 //
 // Errors are {"error": "..."} with the status of gate.Answer.

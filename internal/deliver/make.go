@@ -238,7 +238,7 @@ func versions(t *rollout.Turn) []int32 {
 }
 
 // Next waits for the first unacknowledged batch after that number. It returns the context's error if that ends
-// first.
+// first; a number without a batch is live.ErrUnknown, 0 aside.
 func (q *Queue) Next(ctx context.Context, after int) (stream.Batch, error) {
 	if q.open == nil {
 		return stream.Batch{}, zeroValue()
@@ -251,9 +251,11 @@ func (q *Queue) Next(ctx context.Context, after int) (stream.Batch, error) {
 				first = g
 			}
 		}
-		changed, closed := q.changed, q.closed
+		changed, closed, last := q.changed, q.closed, q.stats.Last
 		q.mu.Unlock()
 		switch {
+		case after > last:
+			return stream.Batch{}, noBatch("after", after, last).WithFix("take the trainer's checkpoint or the service's folder of the same run")
 		case first != nil:
 			return first.batch, nil
 		case closed:
@@ -286,7 +288,7 @@ func (q *Queue) Ack(ctx context.Context, seq int) error {
 	last := q.stats.Last
 	q.mu.Unlock()
 	if seq < 1 || seq > last {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "seq"}, "there is no batch %d, the last is %d: %w", seq, last, live.ErrUnknown)
+		return noBatch("seq", seq, last)
 	}
 	slices.SortFunc(done, func(a, b *group) int { return a.batch.Seq - b.batch.Seq })
 	for _, g := range done {
@@ -295,6 +297,10 @@ func (q *Queue) Ack(ctx context.Context, seq int) error {
 		}
 	}
 	return nil
+}
+
+func noBatch(field string, seq, last int) *rollout.Error {
+	return rollout.Errorf(rollout.KindInput, rollout.Where{Field: field}, "there is no batch %d, the last is %d: %w", seq, last, live.ErrUnknown)
 }
 
 // deliver records that a group is delivered.

@@ -536,7 +536,7 @@ func TestConcurrent(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNoContent, r.StatusCode)
 	require.NoError(t, r.Body.Close())
-	for path, status := range map[string]int{"/batches?after=x": 400, "/batches?wait=-1s": 400} {
+	for path, status := range map[string]int{"/batches?after=x": 400, "/batches?wait=-1s": 400, "/batches?after=9&wait=1h": 404} {
 		r, err := http.Get(server.URL + path)
 		require.NoError(t, err)
 		require.Equal(t, status, r.StatusCode)
