@@ -174,6 +174,7 @@ func TestKilled(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(out, "batches", "data", "batch_000001.parquet"))
 	said, err := run().wait()
 	require.NoError(t, err, said)
+	require.Contains(t, said, "1 attempts were cut by the end of another run")
 	require.Contains(t, said, "3 attempts at 1 tasks, 2 are there")
 	require.Contains(t, said, "resolved 2, unresolved 1", "nothing was lost, nothing counts against the policy")
 	mu.Lock()

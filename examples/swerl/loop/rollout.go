@@ -130,6 +130,9 @@ func (c *training) run(ctx context.Context, out io.Writer) (err error) {
 	if c.recorder, err = live.New(live.Options{Journal: journal}); err != nil {
 		return err
 	}
+	if cut := c.recorder.Stats().Open; cut > 0 {
+		fmt.Fprintf(out, "%d attempts were cut by the end of another run: their sandboxes keep places of the pool until their leases end (--lease-ttl of serve-pool, 10m by default)\n", cut)
+	}
 	if err := agent.Abandon(ctx, c.recorder); err != nil {
 		return err
 	}
