@@ -357,6 +357,8 @@ func TestBadCompletions(t *testing.T) {
 		requireError(t, "completions", body)
 	}
 	require.Zero(t, w.fake.Requests())
+	status, body := w.ask("/rollouts/r/v1/completions", `{"prompt":"a","suffix":"","best_of":1,"echo":false}`)
+	require.Equal(t, 200, status, body)
 }
 
 // TestTwoHarnesses: two harnesses that share a session by mistake each get replies to their own conversation,

@@ -62,13 +62,17 @@ func TestTokensOut(t *testing.T) {
 	w.ask("/rollouts/r/v1/chat/completions", requests["chat"].body+`,"tool_choice":"required"}`)
 	w.ask("/rollouts/r/v1/chat/completions", requests["chat"].body+`,"n":2}`)
 	require.Equal(t, []string{"/v1/completions", "/v1/chat/completions", "/v1/completions"}, *asked)
+	url, _ = askedOf(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: "né"}}})
+	w = (&world{t: t}).on(url, "vllm-tokens", tokenIn)
+	_, body := w.ask("/rollouts/r/v1/chat/completions", requests["chat"].body+`,"max_tokens":2}`)
+	require.Equal(t, "n\uFFFD", at(parsed(t, body), "choices", 0, "message", "content"), "the limit cut a character")
 
 	w, p := paused(t, fakeengine.Options{}, 5, 2)
 	url, _ = askedOf(t, fakeengine.Options{Script: []fakeengine.Reply{toolReply}, Event: 3})
 	e, err := engine.New(engine.Options{URL: url, Kind: "vllm-tokens"})
 	require.NoError(t, err)
 	p.Engine = e
-	_, body := w.ask("/rollouts/r/v1/chat/completions", requests["chat"].body+`}`)
+	_, body = w.ask("/rollouts/r/v1/chat/completions", requests["chat"].body+`}`)
 	text, _, _ := told(t, "chat", false, body)
 	require.Equal(t, "Reading é.", text)
 	turn := &w.rollout("r").Turns[0]

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -232,11 +231,10 @@ func (d *driver) Containers(context.Context) ([]sandbox.Container, error) {
 	var out []sandbox.Container
 	for _, e := range list {
 		c := sandbox.Container{ID: e.Name(), Name: e.Name()}
-		text, err := os.ReadFile(filepath.Join(d.options.Work, e.Name(), infoFile))
-		if err == nil {
-			err = json.Unmarshal(text, &c)
+		if text, err := os.ReadFile(filepath.Join(d.options.Work, e.Name(), infoFile)); err == nil {
+			_ = json.Unmarshal(text, &c) // a kill while the container was created leaves no file, or a part
 		}
-		if e.IsDir() && (err == nil || errors.Is(err, fs.ErrNotExist)) { // without infoFile the container was being created
+		if e.IsDir() {
 			out = append(out, c)
 		}
 	}

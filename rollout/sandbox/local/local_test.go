@@ -265,6 +265,13 @@ func TestContainersOfADriverBefore(t *testing.T) {
 	require.NoError(t, err)
 	_, err = list[0].Evaluate(ctx, sandbox.Evaluation{Patch: patch})
 	require.ErrorIs(t, err, rollout.KindSandbox, "how it began is not known any more")
+	// A kill while a container is created leaves half of its file.
+	torn := filepath.Join(root, ".containers", list[0].Container().ID, "container.json")
+	require.NoError(t, os.Truncate(torn, 9))
+	half, err := sandbox.Adopt(ctx, again)
+	require.NoError(t, err)
+	require.Len(t, half, 1, "nobody else will remove it")
+	require.NoError(t, half[0].Close(ctx))
 	require.NoError(t, list[0].Close(ctx))
 	require.NoError(t, list[0].Close(ctx))
 	left, err := again.Containers(ctx)
