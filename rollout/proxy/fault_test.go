@@ -191,7 +191,9 @@ func TestErrors(t *testing.T) {
 	w := newWorld(t, fakeengine.Options{})
 	for name, q := range requests {
 		for _, bad := range []string{`{`, `[]`, `{}`, `{"messages":7,"input":7}`, `{"messages":[{"role":7}],"input":[7]}`, `{"messages":[7],"input":[{"type":"x"}]}`, `{"model":"a","model":"b"}`,
-			`{"messages":[{"role":"user","content":7}],"input":[{"role":"user","content":7}]}`, "{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}],\"input\":\"\xff\"}"} {
+			`{"messages":[{"role":"user","content":7}],"input":[{"role":"user","content":7}]}`, "{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}],\"input\":\"\xff\"}",
+			`{"messages":[],"input":[]}`, `{"messages":[{"content":"x"}],"input":[{"role":"robot","content":"x"}]}`, `{"messages":[{"role":"user","content":[7]}],"input":[{"role":"user","content":[{"type":"x"}]}]}`,
+			`{"messages":[{"role":"assistant","tool_calls":7}],"input":[{"type":"function_call","call_id":"c"}]}`, `{"messages":[{"role":"user","content":"x"}],"input":"x","tools":7}`, `{"messages":[{"role":"user","content":"x"}],"input":"x","stream":"yes"}`} {
 			status, body := w.ask("/rollouts/bad"+q.path, bad)
 			require.Equal(t, 400, status, "%s %s: %s", name, bad, body)
 			requireError(t, name, body)

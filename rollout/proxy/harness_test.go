@@ -207,3 +207,32 @@ func TestClaudeCodeLater(t *testing.T) {
 		requireError(t, "anthropic", answer)
 	}
 }
+
+// TestRequestsForEngines: what the clients' APIs say in their own words reaches the engine in its.
+func TestRequestsForEngines(t *testing.T) {
+	const tools, named = `"tools":[{"type":"function","name":"run","input_schema":{"type":"object"},"parameters":null}],`, `{"function":{"name":"run"},"type":"function"}`
+	for _, x := range [][3]string{ // the API, what the request says, what the engine is told
+		{"messages", `"stop_sequences":["END"]`, `"stop":["END"]`},
+		{"messages", `"thinking":{"type":"disabled"}`, `"chat_template_kwargs":{"enable_thinking":false}`},
+		{"messages", tools + `"tool_choice":{"type":"any"}`, `"tool_choice":"required"`},
+		{"messages", tools + `"tool_choice":{"type":"tool","name":"run"}`, `"tool_choice":` + named},
+		{"messages", tools + `"tool_choice":{"type":"none"}`, `"tool_choice":"none"`},
+		{"messages", tools + `"tool_choice":{"type":"auto","disable_parallel_tool_use":true}`, `"parallel_tool_calls":false`},
+		{"responses", tools + `"tool_choice":{"type":"function","name":"run"}`, `"tool_choice":` + named},
+		{"responses", `"text":{"format":{"type":"json_object"}}`, `"response_format":{"type":"json_object"}`},
+		{"responses", `"text":{"format":{"type":"json_schema","schema":{"type":"object"},"strict":true}}`, `"response_format":{"json_schema":{"name":"output","schema":{"type":"object"},"strict":true},"type":"json_schema"}`},
+		{"responses", `"reasoning":{"effort":"minimal"}`, `"reasoning_effort":"low"`},
+	} {
+		w, last := spy(t, fakeengine.Reply{Content: "Done."})
+		status, body := w.ask("/rollouts/r/v1/"+x[0], `{"model":"m","max_tokens":9,"input":[{"role":"user","content":"a"},{"type":"reasoning","content":[{"text":"because"}]},{"role":"assistant","content":"b"},{"role":"user","content":"c"}],
+"messages":[{"role":"user","content":"a"},{"role":"assistant","content":[{"type":"thinking","thinking":"because"},{"type":"text","text":"b"}]},{"role":"user","content":[{"type":"document","source":{"type":"text","data":"c"}}]}],`+x[1]+`}`)
+		require.Equal(t, 200, status, body)
+		sent, err := json.Marshal(last())
+		require.NoError(t, err)
+		require.Contains(t, string(sent), x[2], x[1])
+		for i, want := range [][2]string{{"a"}, {"b", "because"}, {"c"}} {
+			m := &w.rollout("r").Messages[i]
+			require.Equal(t, want, [2]string{m.Content, m.Reasoning}, x[0])
+		}
+	}
+}

@@ -330,6 +330,15 @@ func TestSGLang(t *testing.T) {
 		require.Equal(t, live.StateOK, w.calls("r")[0].State)
 		require.Equal(t, map[string]any{"input_ids": []any{1.0, 2.0, 3.0}, "return_logprob": true, "logprob_start_len": -1.0, "stream": true,
 			"sampling_params": map[string]any{"max_new_tokens": 9.0, "temperature": 0.5, "stop": []any{"."}, "sampling_seed": 3.0}}, asked)
+
+		// A client that asks for ids and log probabilities gets them in its API's format.
+		const more = `"stream":true,"return_token_ids":true,"logprobs":true,`
+		_, body = w.ask("/rollouts/ids/v1/completions", `{`+more+`"prompt":[1,2,3]}`)
+		require.Contains(t, body, `"logprobs":{"text_offset":[],"token_logprobs":[-0.5],"tokens":["token_id:13"],"top_logprobs":null},"finish_reason":null,"token_ids":[13]`)
+		w = (&world{t: t}).on(upstream.URL, "sglang", tokenIn)
+		_, body = w.ask("/rollouts/ids/v1/chat/completions", `{`+more+`"messages":[{"role":"user","content":[{"type":"text","text":"a"},"b"]}]}`)
+		require.Contains(t, body, `"logprobs":{"content":[{"token":"token_id:13","logprob":-0.5,"bytes":null,"top_logprobs":[]}]},"finish_reason":null,"token_ids":[13]`)
+		require.Equal(t, "<user>ab<assistant>", string(bytesOf(w.rollout("ids").Turns[0].Prompt.Add)))
 	}
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked map[string]any

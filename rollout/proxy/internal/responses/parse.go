@@ -178,6 +178,9 @@ func input(c *wire.Call, own *echo, v jsonscan.Value) error {
 			return wire.Bad("input.%d: an item of type %q is not supported", i, kind)
 		}
 	}
+	if len(c.Messages) == 0 && c.Previous == "" {
+		return wire.Bad("input is empty")
+	}
 	return nil
 }
 
