@@ -39,6 +39,8 @@ func TestHarnessesOnFiles(t *testing.T) {
 		want map[string]string // the files at the end
 	}{
 		"openhands": {func() {
+			do("execute_bash", object{"command": "mkdir 'new dir'; head -c 2000000 /dev/zero > \"new dir/ñ'.txt\""})("returncode>0<")
+			do(edit("view", "new dir/ñ'.txt", object{}))("cannot be read")
 			do(edit("create", "new dir/ñ'.txt", object{"file_text": "one\ntwo"}))("wrote /testbed/new dir/ñ'.txt")
 			do(edit("insert", "new dir/ñ'.txt", object{"insert_line": 2, "new_str": "three"}))("inserted into")
 			do(edit("insert", "new dir/ñ'.txt", object{"insert_line": 0, "new_str": "zero\n"}))("inserted into")

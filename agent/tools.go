@@ -180,7 +180,7 @@ func (x *run) edit(ctx context.Context, w work) (actionResult, error) {
 	switch {
 	case out.code == 3:
 		return actionResult{0, out.output}, nil
-	case out.code == 4 && w.fresh:
+	case w.fresh:
 	case out.code == 4:
 		return actionResult{-1, w.path + " is not there"}, nil
 	default:

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"slices"
@@ -219,11 +220,8 @@ func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, erro
 			f := t.Get("function")
 			k.Calls = append(k.Calls, CallDelta{Index: i, ID: t.Get("id").String(), Name: f.Get("name").String(), Arguments: f.Get("arguments").String()})
 		}
-		k.Finish = x.finish.String()
-		for _, s := range []jsonscan.Value{x.stop, x.matched} {
-			if s.Kind() == jsonscan.String && k.Finish == "stop" {
-				k.Stop = s.String()
-			}
+		if k.Finish = x.finish.String(); k.Finish == "stop" {
+			k.Stop = cmp.Or(x.matched.String(), x.stop.String())
 		}
 		c.Choices = append(c.Choices, k)
 	}
@@ -289,9 +287,7 @@ func (d *decoder) generate(text []byte, choices int) (*Chunk, error) {
 			if k.Finish = reason.Get("type").String(); k.Finish == "abort" {
 				return &Error{Status: http.StatusServiceUnavailable, Type: "abort", Message: clean("it aborted the reply: " + reason.Get("message").String())}
 			}
-			if s := reason.Get("matched"); s.Kind() == jsonscan.String {
-				k.Stop = s.String()
-			}
+			k.Stop = reason.Get("matched").String()
 			if c.Usage == nil {
 				c.Usage = &Usage{Prompt: count(meta, "prompt_tokens"), Cached: count(meta, "cached_tokens")}
 			}
@@ -378,9 +374,6 @@ func versionOf(x jsonscan.Value) *int32 {
 }
 
 func parseVersion(s string) *int32 {
-	if s == "" {
-		return nil // as in most events
-	}
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || n < 0 {
 		return nil

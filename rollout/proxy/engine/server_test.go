@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -126,6 +127,40 @@ func TestConnectionsOfStreams(t *testing.T) {
 			require.NoError(t, err, c.name)
 		}
 		require.LessOrEqual(t, opened.Load(), c.most, c.name)
+		e.Close()
+		server.Close()
+	}
+}
+
+// TestRequests: each kind of server gets a request in its own words.
+func TestRequests(t *testing.T) {
+	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
+	say := []rollout.Message{{Role: rollout.RoleUser, Content: "hi", Name: "bob", Parts: []rollout.Part{{Type: "text", Text: "hi"}}}}
+	for _, x := range []struct {
+		o    engine.Options
+		r    engine.Request
+		want string
+	}{
+		{engine.Options{Model: "served"}, engine.Request{Messages: say, Raw: []byte(`{"model":"gpt","messages":[]}`)}, `/v1/chat/completions {"logprobs":true,"return_token_ids":true,"model":"served","messages":[]}`},
+		{engine.Options{Model: "served"}, engine.Request{Messages: say, Fields: map[string]json.RawMessage{"model": raw(`"gpt"`), "stop": raw(`"."`)}},
+			`/v1/chat/completions {"messages":[{"role":"user","content":[{"type":"text","text":"hi"}],"name":"bob"}],"stop":".","model":"served","logprobs":true,"return_token_ids":true}`},
+		{engine.Options{Model: "served"}, engine.Request{Prompt: []rollout.TokenID{1, 2}, Fields: map[string]json.RawMessage{"model": raw(`"gpt"`), "tools": raw(`[]`), "max_completion_tokens": raw(`5`)}},
+			`/v1/completions {"prompt":[1,2],"max_tokens":5,"model":"served","return_token_ids":true,"logprobs":0}`},
+		{engine.Options{Kind: "vllm-tokens"}, engine.Request{Text: "a", IDsOnly: true}, `/v1/completions {"prompt":"a","return_token_ids":true,"logprobs":0}`},
+		{engine.Options{Kind: "sglang"}, engine.Request{Text: "a", N: 2, Fields: map[string]json.RawMessage{"top_p": raw(`null`)}},
+			`/generate {"return_logprob":true,"logprob_start_len":-1,"sampling_params":{"max_new_tokens":null,"n":2},"text":"a"}`},
+	} {
+		got := ""
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			got = r.URL.Path + " " + string(body)
+			http.Error(w, "seen", http.StatusBadRequest)
+		}))
+		x.o.URL = server.URL
+		e, err := engine.New(x.o)
+		require.NoError(t, err)
+		require.Error(t, e.Generate(t.Context(), &x.r, func(*engine.Chunk) error { return nil }))
+		require.Equal(t, x.want, got)
 		e.Close()
 		server.Close()
 	}
