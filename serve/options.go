@@ -1,9 +1,12 @@
 package serve
 
 import (
+	"cmp"
 	"errors"
 	"strings"
+	"time"
 
+	"github.com/turnpack/turnpack/export/stream"
 	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -20,10 +23,44 @@ func (o Options) validate() error {
 	if o.Out == "" {
 		l.Add("Out", "is missing, expected a folder")
 	}
+	l.Join(o.Groups.validate())
 	if o.Exact && o.Model == nil {
 		l.Add("Model", "is missing, expected the model that makes the exact prompts")
 	}
 	return l.Err()
+}
+
+func (o Groups) validate() error {
+	l := faults.List{Of: "Groups."}
+	if o.Rows == nil {
+		l.Add("Rows", "is nil, expected a function")
+	}
+	l.Count("Size", o.Size)
+	l.Count("Least", o.Least)
+	l.Count("MaxUndelivered", o.MaxUndelivered)
+	l.Count("StepGroups", o.StepGroups)
+	l.Count("Deadline", int(o.Deadline))
+	if o.MaxAge != nil {
+		l.Count("MaxAge", int(*o.MaxAge))
+	}
+	if size := cmp.Or(max(0, o.Size), 8); o.Least > size {
+		l.Add("Least", "is %d, a group has %d", o.Least, size)
+	}
+	return l.Err()
+}
+
+func (o Groups) withDefaults() Groups {
+	o.Size = cmp.Or(o.Size, 8)
+	o.Least = cmp.Or(o.Least, 1)
+	o.MaxUndelivered = cmp.Or(o.MaxUndelivered, 64)
+	o.Folder = o.Folder || o.StepGroups > 0
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Refused == nil {
+		o.Refused = func(stream.Key, error) {}
+	}
+	return o
 }
 
 // inOptions returns the error of a part with the fields that it names as fields of Options, where they have the

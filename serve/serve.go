@@ -12,13 +12,11 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/stream"
-	"github.com/turnpack/turnpack/internal/deliver"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/live/gate"
 	"github.com/turnpack/turnpack/rollout/proxy"
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
-	"github.com/turnpack/turnpack/serve/internal/control"
 	"github.com/turnpack/turnpack/tokenize"
 	"github.com/turnpack/turnpack/tokenize/exact"
 	"github.com/turnpack/turnpack/tokenize/prompt"
@@ -83,7 +81,7 @@ type Service struct {
 	record  *live.Recorder
 	gate    *gate.Gate
 	batches *stream.Stream
-	queue   *deliver.Queue
+	queue   *queue
 	engines engine.Engine
 	exact   *exact.Prompts // nil = the engine makes the prompts
 	proxy   *proxy.Handler
@@ -132,19 +130,15 @@ func Open(o Options) (_ *Service, err error) {
 		return nil, inOptions(err, "", "Gate.")
 	}
 	if err := s.deliver(o.Groups); err != nil {
-		return nil, inOptions(err, "Options.", "Groups.")
+		return nil, err
 	}
 	return s, s.serve(o)
 }
 
 // deliver makes the part that trainers use.
 func (s *Service) deliver(groups Groups) (err error) {
-	o := deliver.Options{Recorder: s.record, Stream: s.batches, Settings: deliver.Settings(groups)}
-	if o.MaxAge != nil {
-		o.Version = s.gate.Version
-	}
-	if rows := o.Rows; rows != nil && s.exact != nil {
-		o.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
+	if rows := groups.Rows; s.exact != nil {
+		groups.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
 			err := rows(ctx, group, w)
 			for _, r := range group {
 				_, ended := s.exact.End(ctx, r)
@@ -153,7 +147,7 @@ func (s *Service) deliver(groups Groups) (err error) {
 			return err
 		}
 	}
-	s.queue, err = deliver.New(o)
+	s.queue, err = newQueue(s.record, s.batches, groups, s.gate.Version)
 	return err
 }
 
@@ -206,35 +200,18 @@ func secret(path string) ([]byte, error) {
 
 // Handler serves agents, harnesses, trainers and operators.
 func (s *Service) Handler() http.Handler {
-	metrics := func() []control.Metric {
-		all := append(control.Metrics("turnpack_proxy", "", s.proxy.Stats()), control.Metrics("turnpack_delivery", "reason", s.queue.Stats())...)
-		engines := map[string]map[string]float64{"running": {}, "failed": {}, "down": {}, "drops_ids": {}}
-		is := map[bool]float64{true: 1}
-		for _, e := range s.engines.Status() {
-			engines["running"][e.Name], engines["failed"][e.Name] = float64(e.Running), float64(e.Failed)
-			engines["down"][e.Name], engines["drops_ids"][e.Name] = is[time.Now().Before(e.Down)], is[e.Streams == "drops ids"]
-		}
-		all = append(all, control.Metrics("turnpack_engine", "engine", engines)...)
-		if s.exact != nil {
-			report := s.exact.Report()
-			all = append(all, control.Metrics("turnpack_prompts", "reason", report)...)
-			all = append(all, control.Metric{Name: "turnpack_prompts_bridged_share", Help: "share of turns whose prompt holds the reply before as it was sampled", Value: report.Share()})
-		}
-		return all
-	}
-	steer := control.New(control.Options{Recorder: s.record, Journal: s.journal, Gate: s.gate, More: metrics})
-	batches := s.queue.Handler()
 	mux := http.NewServeMux()
-	mux.Handle("/", steer)
-	mux.Handle("GET /rollouts/{id}", steer)
-	mux.Handle("GET /rollouts/{id}/calls", steer)
-	mux.Handle("POST /rollouts/{id}/end", batches)
-	mux.Handle("POST /batches/ack", batches)
+	for at, h := range map[string]http.HandlerFunc{
+		"GET /rollouts/{id}": s.rollout, "GET /rollouts/{id}/calls": s.calls, "POST /rollouts/{id}/end": s.queue.serveEnd, "POST /batches/ack": s.queue.serveAck,
+		"POST /pause": s.pause, "POST /resume": s.resume, "POST /version": s.version, "GET /healthz": s.health, "GET /metrics": s.metrics, "GET /debug/sessions": s.sessions,
+	} {
+		mux.HandleFunc(at, h)
+	}
 	mux.HandleFunc("GET /batches", func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithCancel(r.Context()) // a trainer that waits for a batch does not delay the end
 		defer context.AfterFunc(s.ctx, cancel)()
 		defer cancel()
-		batches.ServeHTTP(w, r.WithContext(ctx))
+		s.queue.serveNext(w, r.WithContext(ctx))
 	})
 	mux.Handle("/v1/", s.proxy)
 	mux.Handle("/rollouts/{id}/", s.proxy) // unknown paths are refused in the dialect's format

@@ -79,7 +79,7 @@ var parsed = sync.OnceValues(func() (tree, error) {
 var verbs = []string{"tokenize", "lossmask", "ctxwindow", "reward", "prm", "export"}
 
 // speakHTTP are the packages that serve or send requests over a network.
-var speakHTTP = []string{"prm/openai", "internal/deliver", "serve", "serve/internal/control", "rollout/sandbox/swerl"}
+var speakHTTP = []string{"prm/openai", "serve", "rollout/sandbox/swerl"}
 
 func top(dir string) string { first, _, _ := strings.Cut(dir, "/"); return first }
 

@@ -25,7 +25,6 @@ import (
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/export/stream"
 	"github.com/turnpack/turnpack/export/target"
-	"github.com/turnpack/turnpack/internal/deliver"
 	"github.com/turnpack/turnpack/internal/swerl"
 	"github.com/turnpack/turnpack/internal/tally"
 	"github.com/turnpack/turnpack/lossmask"
@@ -98,7 +97,7 @@ var zeros = []any{
 	&weights.Aggregation{}, &weights.Totals{},
 	&rollout.Columns{}, &rollout.Error{}, &jsonl.Limits{}, &rollout.Part{}, &rollout.PromptIDs{}, &rollout.PromptIndex{},
 	&live.Call{}, &live.Journal{}, &live.JournalOptions{}, &live.Options{}, &live.Recorder{}, &live.Session{},
-	&stream.Stream{}, &deliver.Ending{}, &deliver.Options{}, &deliver.Queue{}, &serve.Service{},
+	&stream.Stream{}, &serve.Service{},
 	&gate.Gate{}, &gate.Options{},
 	&proxy.Handler{}, &proxy.Options{}, &liveengine.Error{}, &liveengine.Options{},
 	&agent.Agent{}, &agent.Options{}, &agent.Attempt{}, &agent.Engine{},

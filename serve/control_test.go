@@ -1,7 +1,6 @@
-package control_test
+package serve
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -14,17 +13,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/jsonl"
 	"github.com/turnpack/turnpack/rollout/live"
-	"github.com/turnpack/turnpack/rollout/live/gate"
-	"github.com/turnpack/turnpack/serve/internal/control"
+	"github.com/turnpack/turnpack/rollout/proxy/engine"
 )
-
-func Example() {
-	h := control.New(control.Options{Gate: &gate.Gate{}})
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest("POST", "/pause", strings.NewReader(`{"policy":"reject"}`)))
-	fmt.Print(w.Code, " ", w.Body)
-	// Output: 200 {"paused":"reject","running":0}
-}
 
 func ask(h http.Handler, method, path, body string) (int, string, http.Header) {
 	w := httptest.NewRecorder()
@@ -34,16 +24,11 @@ func ask(h http.Handler, method, path, body string) (int, string, http.Header) {
 }
 
 func TestEndpoints(t *testing.T) {
-	j, err := live.OpenJournal(t.TempDir(), live.JournalOptions{})
+	service, err := Open(Options{Engines: []engine.Options{{URL: "http://127.0.0.1:1"}}, Journal: t.TempDir(), Out: t.TempDir(), Groups: Groups{Rows: rows, Size: 1}})
 	require.NoError(t, err)
-	defer j.Close()
-	rec, err := live.New(live.Options{Journal: j})
-	require.NoError(t, err)
-	var g gate.Gate
-	h := control.New(control.Options{Recorder: rec, Journal: j, Gate: &g, More: func() []control.Metric {
-		return []control.Metric{{Name: "more_total", Help: "more", Label: "why", By: map[string]float64{"a\"\n": 2}}}
-	}})
-	s, err := rec.Begin(t.Context(), live.Start{ID: "a<b>"})
+	defer func() { require.NoError(t, service.Close(t.Context())) }()
+	h, g := service.Handler(), service.gate
+	s, err := service.record.Begin(t.Context(), live.Start{ID: "a<b>"})
 	require.NoError(t, err)
 	for range 2 {
 		c, err := s.Begin(t.Context(), live.Request{Prompt: []rollout.TokenID{1}})
@@ -78,6 +63,10 @@ func TestEndpoints(t *testing.T) {
 	require.Equal(t, 200, status)
 	require.Contains(t, text, "a&lt;b&gt;")
 
+	status, text, _ = ask(h, "POST", "/rollouts/lost/end", `{"group":"g","failure":"a\"\n"}`)
+	require.Equal(t, 200, status, text)
+	status, text, _ = ask(h, "GET", "/healthz", "")
+	require.Equal(t, 200, status, text)
 	for path, body := range map[string]string{"/pause": `{"policy":"stop"}`, "/version": `{}`, "/resume": `{"x":1}`} {
 		status, text, _ = ask(h, "POST", path, body)
 		require.Equal(t, 400, status, text)
@@ -96,16 +85,7 @@ func TestEndpoints(t *testing.T) {
 	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 		require.Regexp(t, line, l)
 	}
-	for _, want := range []string{"turnpack_recorder_calls{state=\"ok\"} 2\n", "turnpack_journal_segments 1\n", "turnpack_journal_queued 0\n", "turnpack_gate_version 7\n", `more_total{why="a\"\n"} 2`, "# TYPE more_total counter\n"} {
+	for _, want := range []string{"turnpack_recorder_calls{state=\"ok\"} 2\n", "turnpack_journal_segments 1\n", "turnpack_journal_queued 0\n", "turnpack_gate_version 7\n", `turnpack_delivery_left_out{reason="a\"\n"} 1`, `turnpack_engine_running{engine="http://127.0.0.1:1"} 0`} {
 		require.Contains(t, text, want)
 	}
-}
-
-func TestHealth(t *testing.T) {
-	j, err := live.OpenJournal(t.TempDir(), live.JournalOptions{})
-	require.NoError(t, err)
-	defer j.Close()
-	h := control.New(control.Options{Journal: j})
-	status, _, _ := ask(h, "GET", "/healthz", "")
-	require.Equal(t, 200, status)
 }

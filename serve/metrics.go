@@ -1,4 +1,4 @@
-package control
+package serve
 
 import (
 	"cmp"
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Metric is a counter or a gauge with one value, or with a value for each value of a label.
-type Metric struct {
+// metric is a counter or a gauge with one value, or with a value for each value of a label.
+type metric struct {
 	Name  string
 	Help  string
 	Value float64
@@ -20,17 +20,17 @@ type Metric struct {
 	By    map[string]float64 // values by the label's value
 }
 
-// Metrics returns metrics for the JSON fields of a struct of counts: a number is a metric, a map of numbers is
+// metricsOf returns metrics for the JSON fields of a struct of counts: a number is a metric, a map of numbers is
 // one with a label. Names that end with _total are counters.
-func Metrics(prefix, label string, stats any) []Metric {
+func metricsOf(prefix, label string, stats any) []metric {
 	text, err := json.Marshal(stats)
 	var fields map[string]json.RawMessage
 	if err != nil || json.Unmarshal(text, &fields) != nil {
 		return nil
 	}
-	var out []Metric
+	var out []metric
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		m := Metric{Name: prefix + "_" + strings.ToLower(name), Help: strings.ReplaceAll(name, "_", " ") + " of " + strings.ReplaceAll(prefix, "_", " ")}
+		m := metric{Name: prefix + "_" + strings.ToLower(name), Help: strings.ReplaceAll(name, "_", " ") + " of " + strings.ReplaceAll(prefix, "_", " ")}
 		if json.Unmarshal(fields[name], &m.Value) != nil {
 			if json.Unmarshal(fields[name], &m.By) != nil {
 				continue // strings are not metrics
@@ -43,7 +43,7 @@ func Metrics(prefix, label string, stats any) []Metric {
 }
 
 // writeMetrics writes Prometheus's text format, version 0.0.4.
-func writeMetrics(w io.Writer, metrics []Metric) {
+func writeMetrics(w io.Writer, metrics []metric) {
 	for _, m := range metrics {
 		kind := "gauge"
 		if strings.HasSuffix(m.Name, "_total") {

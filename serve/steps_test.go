@@ -1,4 +1,4 @@
-package deliver_test
+package serve
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/stream"
-	"github.com/turnpack/turnpack/internal/deliver"
 	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
@@ -25,7 +24,7 @@ import (
 func TestStepIsTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	told := make(chan error, 100)
-	s := start(t, dir, deliver.Settings{Size: 1, StepGroups: 1, Refused: func(_ stream.Key, err error) { told <- err }})
+	s := start(t, dir, Groups{Size: 1, StepGroups: 1, Refused: func(_ stream.Key, err error) { told <- err }})
 	steps := filepath.Join(dir, "out", "steps")
 	require.NoError(t, os.Rename(steps, steps+"x"))
 	s.play(t, "a", 1)
@@ -44,7 +43,7 @@ func TestStepIsTriedAgain(t *testing.T) {
 // after a restart.
 func TestStepFiles(t *testing.T) {
 	dir := t.TempDir()
-	o := deliver.Settings{Size: 2, StepGroups: 2, Refused: func(_ stream.Key, err error) { t.Error(err) }}
+	o := Groups{Size: 2, StepGroups: 2, Refused: func(_ stream.Key, err error) { t.Error(err) }}
 	o.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
 		_, err := turnpack.Pipeline{Scale: reward.OutcomePolicy{Outcome: "auto"}}.Run(ctx, turnpack.Slice(group), w)
 		return err
@@ -55,7 +54,7 @@ func TestStepFiles(t *testing.T) {
 		for i := range 2 {
 			id, reward := fmt.Sprintf("%d#%d", group, i), float64(group)+0.25*float64(i)
 			s.play(t, id, int32(10*group+i))
-			_, err := s.End(t.Context(), id, deliver.Ending{Group: fmt.Sprint(group), Reward: &reward})
+			_, err := s.End(t.Context(), id, endRequest{Group: fmt.Sprint(group), Reward: &reward})
 			require.NoError(t, err)
 		}
 	}
@@ -96,6 +95,6 @@ func TestStepFiles(t *testing.T) {
 	require.NoError(t, err)
 	out, err := stream.Open(filepath.Join(dir, "out"), export.Options{})
 	require.NoError(t, err)
-	_, err = deliver.New(deliver.Options{Recorder: rec, Stream: out, Settings: o})
+	_, err = newQueue(rec, out, o, nil)
 	require.ErrorContains(t, errors.Join(err, out.Close()), "--groups-per-step 2")
 }

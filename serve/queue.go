@@ -1,4 +1,4 @@
-package deliver
+package serve
 
 import (
 	"cmp"
@@ -10,22 +10,29 @@ import (
 	"time"
 
 	"github.com/turnpack/turnpack/export/stream"
-	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/live/gate"
 )
 
-// Queue holds the groups from the end of their first rollout until a trainer has acknowledged them. Its methods
-// are safe for concurrent use.
-type Queue struct {
-	opts    Options
-	ctx     context.Context // of the background work
-	stop    context.CancelFunc
-	work    sync.WaitGroup
-	scoring chan struct{} // limits concurrent scoring
-	making  sync.Mutex    // one batch at a time, so that batches become known in the order of their numbers
-	acking  sync.Mutex
+// queue makes batches of a recorder's rollouts, one for each group, and hands them to a trainer in order, each
+// exactly once. It holds the groups from the end of their first rollout until a trainer has acknowledged them.
+// Its methods are safe for concurrent use.
+//
+// The recorder's journal holds the ends of rollouts, complete groups and acknowledgements; the stream's folder
+// holds the batches. After a kill, whatever one lacks is recreated from the other: the batch of a complete
+// group is made, an unacknowledged batch is handed out again, with the same bytes.
+type queue struct {
+	opts     Groups
+	recorder *live.Recorder
+	stream   *stream.Stream
+	version  func() *int32   // the current policy version, for MaxAge; nil = the newest version in the group
+	ctx      context.Context // of the background work
+	stop     context.CancelFunc
+	work     sync.WaitGroup
+	scoring  chan struct{} // limits concurrent scoring
+	making   sync.Mutex    // one batch at a time, so that batches become known in the order of their numbers
+	acking   sync.Mutex
 
 	mu      sync.Mutex
 	changed chan struct{}      // closed at each change that a caller may wait for
@@ -36,7 +43,7 @@ type Queue struct {
 	past    map[string]pastAnswer // of delivered rollouts
 	order   []string              // keys of past, oldest first
 	acked   int
-	stats   Stats
+	stats   queueStats
 	closed  bool
 }
 
@@ -45,7 +52,7 @@ type group struct {
 	name   string
 	ending sync.Mutex // held while a rollout of the group ends, so that each gets its own place
 
-	// under Queue.mu
+	// under queue.mu
 	key     stream.Key
 	members []*member
 	closed  bool // accepts no more rollouts
@@ -68,7 +75,7 @@ type member struct {
 
 type pastAnswer struct {
 	ending string
-	answer Answer
+	answer endAnswer
 }
 
 // note is stored with a batch in the stream.
@@ -88,14 +95,10 @@ type noted struct {
 // maxScoring is how many rollouts are scored concurrently.
 const maxScoring = 8
 
-// New makes a queue that continues from the contents of the recorder and the stream.
-func New(o Options) (*Queue, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	o = o.withDefaults()
-	q := &Queue{opts: o, scoring: make(chan struct{}, maxScoring), changed: make(chan struct{}), open: map[string]*group{}, members: map[string]*member{},
-		names: newNames(maxNames), past: map[string]pastAnswer{}, stats: Stats{LeftOut: map[string]int{}}}
+// newQueue makes a queue that continues from the contents of the recorder and the stream.
+func newQueue(r *live.Recorder, to *stream.Stream, o Groups, version func() *int32) (*queue, error) {
+	q := &queue{opts: o.withDefaults(), recorder: r, stream: to, version: version, scoring: make(chan struct{}, maxScoring), changed: make(chan struct{}), open: map[string]*group{}, members: map[string]*member{},
+		names: newNames(maxNames), past: map[string]pastAnswer{}, stats: queueStats{LeftOut: map[string]int{}}}
 	q.ctx, q.stop = context.WithCancel(context.Background())
 	if err := q.load(); err != nil {
 		q.stop()
@@ -104,13 +107,13 @@ func New(o Options) (*Queue, error) {
 	return q, nil
 }
 
-func (q *Queue) answer(name string, index int, b *stream.Batch, why string) Answer {
-	a := Answer{Group: name, Waiting: max(0, q.opts.Size-index-1)}
+func (q *queue) answer(name string, index int, b *stream.Batch, why string) endAnswer {
+	a := endAnswer{Group: name, Waiting: max(0, q.opts.Size-index-1)}
 	if a.Waiting > 0 {
 		return a
 	}
 	if a.LeftOut = why; b.Seq > 0 {
-		a.Batch = &Written{b.Seq, q.opts.Stream.Path(*b), b.Rows, b.Tokens, b.Trained}
+		a.Batch = &written{b.Seq, q.stream.Path(*b), b.Rows, b.Tokens, b.Trained}
 	}
 	return a
 }
@@ -125,7 +128,7 @@ func keyOf(record, name string) stream.Key {
 }
 
 // groupOf returns the incomplete group of that name. The caller holds the lock.
-func (q *Queue) groupOf(name string) *group {
+func (q *queue) groupOf(name string) *group {
 	g := q.open[name]
 	if g == nil {
 		g = &group{name: name}
@@ -136,7 +139,7 @@ func (q *Queue) groupOf(name string) *group {
 }
 
 // startDeadline starts the timer of a group. The caller holds the lock.
-func (q *Queue) startDeadline(g *group) {
+func (q *queue) startDeadline(g *group) {
 	if d := q.opts.Deadline; d > 0 {
 		g.timer = time.AfterFunc(d, func() { q.expire(g) })
 	}
@@ -150,16 +153,13 @@ const (
 // End records how a rollout ended and adds it to its group. For the rollout that completes the group it returns
 // when the batch is there. Repeating an ending returns the same answer; another ending is live.ErrConflict, and
 // an unknown rollout live.ErrUnknown, unless it failed before its first call. The work continues if ctx ends.
-func (q *Queue) End(ctx context.Context, id string, e Ending) (Answer, error) {
-	if q.open == nil {
-		return Answer{}, zeroValue()
-	}
+func (q *queue) End(ctx context.Context, id string, e endRequest) (endAnswer, error) {
 	if err := e.validate(); err != nil {
-		return Answer{}, err
+		return endAnswer{}, err
 	}
 	digest, err := e.digest()
 	if err != nil {
-		return Answer{}, err
+		return endAnswer{}, err
 	}
 	for {
 		m, answer, err := q.end(context.WithoutCancel(ctx), id, digest, e)
@@ -176,7 +176,7 @@ func (q *Queue) End(ctx context.Context, id string, e Ending) (Answer, error) {
 var errClosed = errors.New("the group was closed")
 
 // end returns the member of the rollout in its group, or an answer if it has none.
-func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, Answer, error) {
+func (q *queue) end(ctx context.Context, id, digest string, e endRequest) (*member, endAnswer, error) {
 	q.mu.Lock()
 	m, known := q.members[id]
 	old, delivered := q.past[id]
@@ -188,13 +188,13 @@ func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, 
 	q.mu.Unlock()
 	switch {
 	case closed:
-		return nil, Answer{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "the queue is closed: %w", live.ErrUnavailable)
+		return nil, endAnswer{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "the queue is closed: %w", live.ErrUnavailable)
 	case known:
-		return m, Answer{}, errors.Join(q.repeat(ctx, m, e), q.completed(ctx, m.group))
+		return m, endAnswer{}, errors.Join(q.repeat(ctx, m, e), q.completed(ctx, m.group))
 	case delivered && old.ending == digest:
 		return nil, old.answer, nil
 	case delivered:
-		return nil, Answer{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "it ended otherwise: %w", live.ErrConflict)
+		return nil, endAnswer{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "it ended otherwise: %w", live.ErrConflict)
 	}
 	s, err := q.session(ctx, id, e)
 	if err != nil {
@@ -202,11 +202,11 @@ func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, 
 		if answer, ok, err := q.forgotten(id, digest, e.Group); ok {
 			return nil, answer, err
 		}
-		return nil, Answer{}, err
+		return nil, endAnswer{}, err
 	}
 	if s.Parent() != "" {
 		q.dropEmpty(g)
-		return nil, Answer{Group: e.Group}, recordEnd(ctx, s, e, 0, nil)
+		return nil, endAnswer{Group: e.Group}, recordEnd(ctx, s, e, 0, nil)
 	}
 	if late, answer, err := q.endLate(ctx, s, digest, e); late || err != nil {
 		q.dropEmpty(g)
@@ -221,13 +221,13 @@ func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, 
 	q.mu.Unlock()
 	switch {
 	case known: // the same ending, sent twice concurrently
-		return m, Answer{}, q.repeat(ctx, m, e)
+		return m, endAnswer{}, q.repeat(ctx, m, e)
 	case closed:
-		return nil, Answer{}, errClosed
+		return nil, endAnswer{}, errClosed
 	}
 	if err := recordEnd(ctx, s, e, index, nil); err != nil {
 		q.dropEmpty(g)
-		return nil, Answer{}, err
+		return nil, endAnswer{}, err
 	}
 	m = &member{id: id, index: index, group: g, ending: digest}
 	q.mu.Lock()
@@ -236,14 +236,14 @@ func (q *Queue) end(ctx context.Context, id, digest string, e Ending) (*member, 
 	q.score(m)
 	q.mu.Unlock()
 	if index+1 < q.opts.Size {
-		return m, Answer{}, nil
+		return m, endAnswer{}, nil
 	}
-	return m, Answer{}, q.complete(ctx, g)
+	return m, endAnswer{}, q.complete(ctx, g)
 }
 
 // repeat checks an ending that is sent again.
-func (q *Queue) repeat(ctx context.Context, m *member, e Ending) error {
-	s, ok := q.opts.Recorder.Session(m.id)
+func (q *queue) repeat(ctx context.Context, m *member, e endRequest) error {
+	s, ok := q.recorder.Session(m.id)
 	if !ok {
 		return nil // it was delivered meanwhile
 	}
@@ -251,8 +251,8 @@ func (q *Queue) repeat(ctx context.Context, m *member, e Ending) error {
 }
 
 // session returns the session of a rollout, and begins it if the rollout failed before its first call.
-func (q *Queue) session(ctx context.Context, id string, e Ending) (*live.Session, error) {
-	s, ok := q.opts.Recorder.Session(id)
+func (q *queue) session(ctx context.Context, id string, e endRequest) (*live.Session, error) {
+	s, ok := q.recorder.Session(id)
 	if ok {
 		return s, nil
 	}
@@ -260,13 +260,13 @@ func (q *Queue) session(ctx context.Context, id string, e Ending) (*live.Session
 		if len(id) > maxName || rollout.Printable(id) != id {
 			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id[:min(len(id), maxName)]}, "the name is over %d bytes long, or not printable", maxName)
 		}
-		return q.opts.Recorder.Begin(ctx, live.Start{ID: id})
+		return q.recorder.Begin(ctx, live.Start{ID: id})
 	}
 	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: id}, "no call of it is recorded: %w", live.ErrUnknown)
 }
 
 // recordEnd records the end of a session. It failed for the given reason, nil = the ending's.
-func recordEnd(ctx context.Context, s *live.Session, e Ending, index int, failure *rollout.Failure) error {
+func recordEnd(ctx context.Context, s *live.Session, e endRequest, index int, failure *rollout.Failure) error {
 	calls, err := s.Calls()
 	if err != nil {
 		return err
@@ -287,7 +287,7 @@ func recordEnd(ctx context.Context, s *live.Session, e Ending, index int, failur
 }
 
 // dropEmpty drops a group that got no rollout.
-func (q *Queue) dropEmpty(g *group) {
+func (q *queue) dropEmpty(g *group) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(g.members) > 0 || g.closed {
@@ -303,7 +303,7 @@ func (q *Queue) dropEmpty(g *group) {
 }
 
 // expire closes a group at its deadline.
-func (q *Queue) expire(g *group) {
+func (q *queue) expire(g *group) {
 	g.ending.Lock()
 	defer g.ending.Unlock()
 	q.mu.Lock()
@@ -329,7 +329,7 @@ func (q *Queue) expire(g *group) {
 }
 
 // completed completes a full group that the journal could not record earlier.
-func (q *Queue) completed(ctx context.Context, g *group) error {
+func (q *queue) completed(ctx context.Context, g *group) error {
 	g.ending.Lock()
 	defer g.ending.Unlock()
 	q.mu.Lock()
@@ -342,12 +342,12 @@ func (q *Queue) completed(ctx context.Context, g *group) error {
 }
 
 // complete records that a group is complete, and begins to make its batch. The caller holds Group.ending.
-func (q *Queue) complete(ctx context.Context, g *group) error {
+func (q *queue) complete(ctx context.Context, g *group) error {
 	q.mu.Lock()
 	key := stream.Key{Group: g.name, Step: q.names.get(g.name).step}
 	q.mu.Unlock()
 	for {
-		if _, taken := q.opts.Recorder.Delivered(recordKey(key)); !taken {
+		if _, taken := q.recorder.Delivered(recordKey(key)); !taken {
 			break
 		}
 		key.Step++
@@ -356,7 +356,7 @@ func (q *Queue) complete(ctx context.Context, g *group) error {
 	for _, m := range g.members {
 		x.Sessions = append(x.Sessions, m.id)
 	}
-	if err := q.opts.Recorder.CompleteGroup(ctx, x); err != nil {
+	if err := q.recorder.CompleteGroup(ctx, x); err != nil {
 		return err
 	}
 	q.mu.Lock()
@@ -373,7 +373,7 @@ func (q *Queue) complete(ctx context.Context, g *group) error {
 }
 
 // wait returns the answer for a rollout of a group, once it is known.
-func (q *Queue) wait(ctx context.Context, m *member) (Answer, error) {
+func (q *queue) wait(ctx context.Context, m *member) (endAnswer, error) {
 	for {
 		q.mu.Lock()
 		g, changed := m.group, q.changed
@@ -384,26 +384,26 @@ func (q *Queue) wait(ctx context.Context, m *member) (Answer, error) {
 		case done:
 			return answer, nil
 		case fault != nil:
-			return Answer{}, fault
+			return endAnswer{}, fault
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return Answer{}, ctx.Err()
+			return endAnswer{}, ctx.Err()
 		case <-q.ctx.Done():
-			return Answer{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: m.id}, "the service ends before the batch is made: %w", live.ErrUnavailable)
+			return endAnswer{}, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: m.id}, "the service ends before the batch is made: %w", live.ErrUnavailable)
 		}
 	}
 }
 
 // wake notifies all waiters. The caller holds the lock.
-func (q *Queue) wake() {
+func (q *queue) wake() {
 	close(q.changed)
 	q.changed = make(chan struct{})
 }
 
 // Full returns why no session should begin now, "" if one may: MaxUndelivered groups await the trainer.
-func (q *Queue) Full() string {
+func (q *queue) Full() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0
@@ -419,7 +419,7 @@ func (q *Queue) Full() string {
 }
 
 // Stats returns the current counts.
-func (q *Queue) Stats() Stats {
+func (q *queue) Stats() queueStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	s := q.stats
@@ -436,13 +436,8 @@ func (q *Queue) Stats() Stats {
 	return s
 }
 
-func zeroValue() error { return zero.Value("deliver.Queue", "New") }
-
 // Close waits for the batches that are being made, at most until ctx ends, and stops.
-func (q *Queue) Close(ctx context.Context) error {
-	if q.open == nil {
-		return nil
-	}
+func (q *queue) Close(ctx context.Context) error {
 	q.mu.Lock()
 	q.closed = true
 	for _, g := range q.open {

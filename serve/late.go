@@ -1,4 +1,4 @@
-package deliver
+package serve
 
 import (
 	"context"
@@ -11,19 +11,19 @@ import (
 )
 
 // endLate ends a rollout that was running when the deadline closed its group.
-func (q *Queue) endLate(ctx context.Context, s *live.Session, digest string, e Ending) (bool, Answer, error) {
+func (q *queue) endLate(ctx context.Context, s *live.Session, digest string, e endRequest) (bool, endAnswer, error) {
 	q.mu.Lock()
 	at := q.names.get(e.Group).short
 	q.mu.Unlock()
 	calls, err := s.Calls()
 	if err != nil || at.IsZero() || len(calls) == 0 || !calls[0].Began.Before(at) {
-		return false, Answer{}, err
+		return false, endAnswer{}, err
 	}
 	if err := recordEnd(ctx, s, e, 0, &rollout.Failure{Reason: reasonLate, Detail: detailLate}); err != nil {
-		return true, Answer{}, err
+		return true, endAnswer{}, err
 	}
 	err = q.deliverLate(ctx, s.ID(), digest)
-	answer := Answer{Group: e.Group, LeftOut: detailLate}
+	answer := endAnswer{Group: e.Group, LeftOut: detailLate}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err == nil {
@@ -34,28 +34,28 @@ func (q *Queue) endLate(ctx context.Context, s *live.Session, digest string, e E
 }
 
 // deliverLate makes the recorder drop a rollout that is in no group.
-func (q *Queue) deliverLate(ctx context.Context, id, digest string) error {
-	return q.opts.Recorder.Deliver(ctx, live.Batch{Key: lateKey(id), Digest: digest, Sessions: []string{id}})
+func (q *queue) deliverLate(ctx context.Context, id, digest string) error {
+	return q.recorder.Deliver(ctx, live.Batch{Key: lateKey(id), Digest: digest, Sessions: []string{id}})
 }
 
 func lateKey(id string) string { return "late/" + id }
 
 // forgotten returns the answer for a rollout in no batch that the recorder has dropped, as long as the journal
 // holds its delivery.
-func (q *Queue) forgotten(id, digest, group string) (answer Answer, ok bool, err error) {
-	ending, ok := q.opts.Recorder.Delivered(lateKey(id))
-	answer = Answer{Group: group, LeftOut: detailLate}
+func (q *queue) forgotten(id, digest, group string) (answer endAnswer, ok bool, err error) {
+	ending, ok := q.recorder.Delivered(lateKey(id))
+	answer = endAnswer{Group: group, LeftOut: detailLate}
 	q.mu.Lock()
 	k := stream.Key{Group: group, Step: q.names.get(group).step}
 	q.mu.Unlock()
 	for delivered := !ok; delivered; k.Step++ { // groups without a batch have their step recorded only there
-		_, delivered = q.opts.Recorder.Delivered(recordKey(k))
+		_, delivered = q.recorder.Delivered(recordKey(k))
 	}
 	for !ok {
 		if k.Step--; k.Step < 0 {
 			return answer, false, nil
 		}
-		text, _ := q.opts.Recorder.Delivered(recordKey(k))
+		text, _ := q.recorder.Delivered(recordKey(k))
 		var n note
 		if json.Unmarshal([]byte(text), &n) != nil {
 			continue // the digest of a batch, not a note

@@ -1,4 +1,4 @@
-package deliver_test
+package serve
 
 import (
 	"fmt"
@@ -8,16 +8,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/turnpack/turnpack/internal/deliver"
 )
 
 // Invalid requests of harnesses are refused with what was expected, and leave no trace.
 func TestHostileEndings(t *testing.T) {
-	s := start(t, t.TempDir(), deliver.Settings{Size: 2})
+	s := start(t, t.TempDir(), Groups{Size: 2})
 	defer s.close(t)
 	s.play(t, "a", 1)
-	h := s.Handler()
+	h := s.handler()
 	ask := func(path, body string) (int, string) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
@@ -58,10 +56,10 @@ func TestHostileEndings(t *testing.T) {
 
 // Failures are free text of harnesses: the number of distinct reasons counted is limited.
 func TestReasonsAreBounded(t *testing.T) {
-	s := start(t, t.TempDir(), deliver.Settings{Size: 1})
+	s := start(t, t.TempDir(), Groups{Size: 1})
 	defer s.close(t)
 	for i := range 200 {
-		_, err := s.End(t.Context(), fmt.Sprint(i), deliver.Ending{Group: fmt.Sprint(i), Failure: fmt.Sprintf("sandbox %d lost", i)})
+		_, err := s.End(t.Context(), fmt.Sprint(i), endRequest{Group: fmt.Sprint(i), Failure: fmt.Sprintf("sandbox %d lost", i)})
 		require.NoError(t, err)
 	}
 	left := s.Stats().LeftOut

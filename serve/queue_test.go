@@ -1,4 +1,4 @@
-package deliver_test
+package serve
 
 import (
 	"bytes"
@@ -23,7 +23,6 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/stream"
-	"github.com/turnpack/turnpack/internal/deliver"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
 	"github.com/turnpack/turnpack/rollout/live/gate"
@@ -39,10 +38,10 @@ type service struct {
 	journal *live.Journal
 	rec     *live.Recorder
 	stream  *stream.Stream
-	*deliver.Queue
+	*queue
 }
 
-func start(t testing.TB, dir string, o deliver.Settings, version ...func() *int32) *service {
+func start(t testing.TB, dir string, o Groups, version ...func() *int32) *service {
 	t.Helper()
 	var s service
 	var err error
@@ -55,11 +54,12 @@ func start(t testing.TB, dir string, o deliver.Settings, version ...func() *int3
 	if o.Rows == nil {
 		o.Rows = rows
 	}
-	all := deliver.Options{Recorder: s.rec, Stream: s.stream, Settings: o}
+	require.NoError(t, o.validate())
+	var now func() *int32
 	if version != nil {
-		all.Version = version[0]
+		now = version[0]
 	}
-	s.Queue, err = deliver.New(all)
+	s.queue, err = newQueue(s.rec, s.stream, o, now)
 	require.NoError(t, err)
 	return &s
 }
@@ -68,7 +68,16 @@ func (s *service) close(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	require.NoError(t, errors.Join(s.Queue.Close(ctx), s.stream.Close(), s.journal.Close()))
+	require.NoError(t, errors.Join(s.queue.Close(ctx), s.stream.Close(), s.journal.Close()))
+}
+
+// handler serves the queue alone.
+func (s *service) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /rollouts/{id}/end", s.serveEnd)
+	mux.HandleFunc("GET /batches", s.serveNext)
+	mux.HandleFunc("POST /batches/ack", s.serveAck)
+	return mux
 }
 
 // play records a rollout of one call.
@@ -82,70 +91,14 @@ func (s *service) play(t testing.TB, id string, version int32) {
 	require.NoError(t, c.End(t.Context(), live.Reply{FinishReason: "stop"}))
 }
 
-func resolved(group string, yes bool) deliver.Ending {
-	return deliver.Ending{Group: group, Resolved: &yes}
-}
-
-func Example() {
-	dir, err := os.MkdirTemp("", "deliver")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	rec, err := live.New(live.Options{}) // in memory; a service uses a journal
-	if err != nil {
-		panic(err)
-	}
-	batches, err := stream.Open(dir, export.Options{})
-	if err != nil {
-		panic(err)
-	}
-	defer batches.Close()
-	q, err := deliver.New(deliver.Options{Recorder: rec, Stream: batches, Settings: deliver.Settings{Size: 2, Rows: func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
-		_, err := turnpack.Pipeline{}.Run(ctx, turnpack.Slice(group), w)
-		return err
-	}}})
-	if err != nil {
-		panic(err)
-	}
-	ctx := context.Background()
-	defer q.Close(ctx)
-	for i := range 2 {
-		id, solved := fmt.Sprintf("task-7#%d", i), i == 0
-		session, err := rec.Begin(ctx, live.Start{ID: id})
-		if err != nil {
-			panic(err)
-		}
-		call, err := session.Begin(ctx, live.Request{Prompt: []rollout.TokenID{1, 2, 3}})
-		if err != nil {
-			panic(err)
-		}
-		if err := call.End(ctx, live.Reply{Output: []rollout.TokenID{4, 5}, Logprobs: []float32{-1, -0.5}}); err != nil {
-			panic(err)
-		}
-		answer, err := q.End(ctx, id, deliver.Ending{Group: "task-7", Resolved: &solved})
-		if err != nil {
-			panic(err)
-		}
-		fmt.Println(answer.Waiting, answer.Batch != nil)
-	}
-	b, err := q.Next(ctx, 0)
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(b.Seq, b.Group, b.Rows, b.Trained)
-	fmt.Println(q.Ack(ctx, b.Seq))
-	// Output:
-	// 1 false
-	// 0 true
-	// 1 task-7 2 4
-	// <nil>
+func resolved(group string, yes bool) endRequest {
+	return endRequest{Group: group, Resolved: &yes}
 }
 
 // Answers stay the same: at once, after a restart, after delivery, and after both.
 func TestEndIsIdempotent(t *testing.T) {
 	dir := t.TempDir()
-	s := start(t, dir, deliver.Settings{Size: 2})
+	s := start(t, dir, Groups{Size: 2})
 	ctx := t.Context()
 	meta := resolved("g", true)
 	meta.Metadata = map[string]json.RawMessage{"a": json.RawMessage(`{"b":1}`)}
@@ -153,7 +106,7 @@ func TestEndIsIdempotent(t *testing.T) {
 	s.play(t, "b", 1)
 	first, err := s.End(ctx, "a", meta)
 	require.NoError(t, err)
-	require.Equal(t, deliver.Answer{Group: "g", Waiting: 1}, first)
+	require.Equal(t, endAnswer{Group: "g", Waiting: 1}, first)
 	second, err := s.End(ctx, "b", resolved("g", false))
 	require.NoError(t, err)
 	require.NotNil(t, second.Batch)
@@ -166,27 +119,27 @@ func TestEndIsIdempotent(t *testing.T) {
 		got, err = s.End(ctx, "b", resolved("g", false))
 		require.NoError(t, err, after)
 		require.Equal(t, second, got, after)
-		for id, other := range map[string]deliver.Ending{"a": resolved("g", false), "b": resolved("h", false)} {
+		for id, other := range map[string]endRequest{"a": resolved("g", false), "b": resolved("h", false)} {
 			_, err = s.End(ctx, id, other)
 			require.ErrorIs(t, err, live.ErrConflict, after)
 		}
 	}
 	again("at once")
 	s.close(t)
-	s = start(t, dir, deliver.Settings{Size: 2})
+	s = start(t, dir, Groups{Size: 2})
 	again("a restart")
 	require.ErrorIs(t, s.Ack(ctx, 2), live.ErrUnknown)
 	require.NoError(t, s.Ack(ctx, 1))
 	require.NoError(t, s.Ack(ctx, 1))
 	again("the delivery")
 	s.close(t)
-	s = start(t, dir, deliver.Settings{Size: 2})
+	s = start(t, dir, Groups{Size: 2})
 	defer s.close(t)
 	again("both")
 	_, err = s.End(ctx, "nobody", resolved("g", true))
 	require.ErrorIs(t, err, live.ErrUnknown)
 	require.Zero(t, s.Stats().Open)
-	_, err = s.End(ctx, "lost", deliver.Ending{Group: "g", Failure: "sandbox lost"})
+	_, err = s.End(ctx, "lost", endRequest{Group: "g", Failure: "sandbox lost"})
 	require.NoError(t, err, "it failed before its first call")
 	require.Equal(t, 1, s.Stats().Waiting)
 }
@@ -195,7 +148,7 @@ func TestEndIsIdempotent(t *testing.T) {
 func TestOnce(t *testing.T) {
 	dir := t.TempDir()
 	ctx := t.Context()
-	s := start(t, dir, deliver.Settings{Size: 1})
+	s := start(t, dir, Groups{Size: 1})
 	taken := map[int][]byte{}
 	acked := 0
 	for step := range 12 {
@@ -205,7 +158,7 @@ func TestOnce(t *testing.T) {
 		require.NoError(t, err)
 		if step%3 == 2 {
 			s.close(t)
-			s = start(t, dir, deliver.Settings{Size: 1})
+			s = start(t, dir, Groups{Size: 1})
 		}
 		b, err := s.Next(ctx, acked)
 		require.NoError(t, err)
@@ -241,7 +194,7 @@ func TestGoesOn(t *testing.T) {
 	for _, completed := range []bool{false, true} {
 		dir := t.TempDir()
 		ctx := t.Context()
-		s := start(t, dir, deliver.Settings{Size: 2})
+		s := start(t, dir, Groups{Size: 2})
 		for i, id := range []string{"a", "b"} {
 			s.play(t, id, 1)
 			x, ok := s.rec.Session(id)
@@ -254,7 +207,7 @@ func TestGoesOn(t *testing.T) {
 			require.NoError(t, s.rec.CompleteGroup(ctx, live.Group{Key: "g@9@3", Sessions: []string{"a", "b"}}))
 		}
 		s.close(t)
-		s = start(t, dir, deliver.Settings{Size: 2})
+		s = start(t, dir, Groups{Size: 2})
 		b, err := s.Next(ctx, 0)
 		require.NoError(t, err)
 		require.Equal(t, "g@9", b.Group)
@@ -276,9 +229,9 @@ func TestDeadline(t *testing.T) {
 		require.NoError(t, err)
 		out, err := stream.Open(dir, export.Options{})
 		require.NoError(t, err)
-		q, err := deliver.New(deliver.Options{Recorder: j, Stream: out, Settings: deliver.Settings{Rows: rows, Size: 4, Least: 2, Deadline: time.Hour}})
+		q, err := newQueue(j, out, Groups{Rows: rows, Size: 4, Least: 2, Deadline: time.Hour}, nil)
 		require.NoError(t, err)
-		s := &service{rec: j, stream: out, Queue: q}
+		s := &service{rec: j, stream: out, queue: q}
 		ctx := t.Context()
 		for _, id := range []string{"a", "b", "late", "alone"} {
 			s.play(t, id, 1)
@@ -319,14 +272,14 @@ func TestDeadline(t *testing.T) {
 // A deadline shorter than the time to read the record closes no group before all its ended rollouts are loaded.
 func TestDeadlineAfterAKill(t *testing.T) {
 	dir, groups := t.TempDir(), 20
-	s := start(t, dir, deliver.Settings{Size: 4})
+	s := start(t, dir, Groups{Size: 4})
 	for i := range 3 * groups {
 		s.play(t, fmt.Sprint(i), 1)
 		_, err := s.End(t.Context(), fmt.Sprint(i), resolved(fmt.Sprint("g", i%groups), i < groups))
 		require.NoError(t, err)
 	}
 	s.close(t)
-	s = start(t, dir, deliver.Settings{Size: 4, Deadline: 1})
+	s = start(t, dir, Groups{Size: 4, Deadline: 1})
 	defer s.close(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -342,7 +295,7 @@ func TestLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	var refused []string
 	age, panics := int32(2), false
-	s := start(t, dir, deliver.Settings{
+	s := start(t, dir, Groups{
 		Size: 4, MaxAge: &age,
 		Score: func(_ context.Context, r *rollout.Rollout) ([]rollout.StepScore, error) {
 			if r.ID == "unscored" {
@@ -361,7 +314,7 @@ func TestLeftOut(t *testing.T) {
 	}, func() *int32 { v := int32(9); return &v })
 	defer s.close(t)
 	ctx := t.Context()
-	var answer deliver.Answer
+	var answer endAnswer
 	for id, version := range map[string]int32{"stale": 6, "good": 7, "other": 9, "unscored": 9} {
 		s.play(t, id, version)
 	}
@@ -404,7 +357,7 @@ func TestLeftOut(t *testing.T) {
 func TestForgottenAnswers(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
-	o := deliver.Settings{Size: 2, Deadline: 50 * time.Millisecond, Now: func() time.Time { return now.Add(time.Hour) }}
+	o := Groups{Size: 2, Deadline: 50 * time.Millisecond, Now: func() time.Time { return now.Add(time.Hour) }}
 	o.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
 		if group[0].Group == "bad" {
 			return errors.New("no such task")
@@ -413,7 +366,7 @@ func TestForgottenAnswers(t *testing.T) {
 	}
 	s := start(t, dir, o)
 	ctx := t.Context()
-	want := map[string]deliver.Answer{}
+	want := map[string]endAnswer{}
 	end := func(id, group string) {
 		t.Helper()
 		answer, err := s.End(ctx, id, resolved(group, true))
@@ -454,7 +407,7 @@ func TestForgottenAnswers(t *testing.T) {
 // A full disk fails no group: the batch is made when there is space.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
-	s := start(t, dir, deliver.Settings{Size: 1})
+	s := start(t, dir, Groups{Size: 1})
 	defer s.close(t)
 	data := filepath.Join(dir, "out", "data")
 	require.NoError(t, os.Rename(data, data+"x"))
@@ -471,11 +424,11 @@ func TestFullDisk(t *testing.T) {
 
 // Groups that await the trainer stop new sessions; groups without a batch do not.
 func TestFull(t *testing.T) {
-	s := start(t, t.TempDir(), deliver.Settings{Size: 1, MaxUndelivered: 2})
+	s := start(t, t.TempDir(), Groups{Size: 1, MaxUndelivered: 2})
 	defer s.close(t)
 	for i := range 20 {
 		id := fmt.Sprint(i)
-		_, err := s.End(t.Context(), id, deliver.Ending{Group: id, Failure: "lost"})
+		_, err := s.End(t.Context(), id, endRequest{Group: id, Failure: "lost"})
 		require.NoError(t, err)
 	}
 	require.Empty(t, s.Full())
@@ -495,8 +448,8 @@ func TestFull(t *testing.T) {
 // Many harnesses end rollouts concurrently, some twice.
 func TestConcurrent(t *testing.T) {
 	before := runtime.NumGoroutine()
-	s := start(t, t.TempDir(), deliver.Settings{Size: 4, Score: func(context.Context, *rollout.Rollout) ([]rollout.StepScore, error) { return nil, nil }})
-	server := httptest.NewServer(s.Handler())
+	s := start(t, t.TempDir(), Groups{Size: 4, Score: func(context.Context, *rollout.Rollout) ([]rollout.StepScore, error) { return nil, nil }})
+	server := httptest.NewServer(s.handler())
 	var wg sync.WaitGroup
 	const groups = 8
 	for i := range 4 * groups {
@@ -568,24 +521,15 @@ func TestConcurrent(t *testing.T) {
 	require.LessOrEqual(t, runtime.NumGoroutine(), before)
 }
 
-func TestValidate(t *testing.T) {
-	_, err := deliver.New(deliver.Options{Settings: deliver.Settings{Size: -1, Least: 9}})
-	for _, field := range []string{"Recorder", "Stream", "Rows", "Size", "Least"} {
-		require.ErrorContains(t, err, "Options."+field)
-	}
-	_, err = deliver.New(deliver.Options{Settings: deliver.Settings{Size: -1}})
-	require.NotContains(t, err.Error(), "Least", "its default is no fault")
-}
-
 // If the trainer reads the folder, a batch counts as delivered once its file is there.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
-	s := start(t, dir, deliver.Settings{Size: 1})
+	s := start(t, dir, Groups{Size: 1})
 	s.play(t, "a", 1)
 	first, err := s.End(t.Context(), "a", resolved("a", true))
 	require.NoError(t, err)
 	s.close(t)
-	s = start(t, dir, deliver.Settings{Size: 1, Folder: true})
+	s = start(t, dir, Groups{Size: 1, Folder: true})
 	defer s.close(t)
 	s.play(t, "b", 1)
 	_, err = s.End(t.Context(), "b", resolved("b", true))

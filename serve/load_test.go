@@ -1,4 +1,4 @@
-package deliver
+package serve
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 
 // An answer that is kept again is as new as the last, and the number of answers stays bounded.
 func TestAnswersAreBounded(t *testing.T) {
-	q := &Queue{past: map[string]pastAnswer{}}
+	q := &queue{past: map[string]pastAnswer{}}
 	q.keepAnswer("a", pastAnswer{ending: "old"})
 	for i := range maxAnswers - 2 {
 		q.keepAnswer(fmt.Sprint(i), pastAnswer{})

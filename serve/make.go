@@ -1,4 +1,4 @@
-package deliver
+package serve
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // score starts to make the process rewards of a rollout. The caller holds the lock, or has the only reference
 // to the queue.
-func (q *Queue) score(m *member) {
+func (q *queue) score(m *member) {
 	if q.opts.Score == nil || q.closed {
 		return
 	}
@@ -40,8 +40,8 @@ func (q *Queue) score(m *member) {
 	})
 }
 
-func (q *Queue) rollout(m *member) (*rollout.Rollout, error) {
-	s, ok := q.opts.Recorder.Session(m.id)
+func (q *queue) rollout(m *member) (*rollout.Rollout, error) {
+	s, ok := q.recorder.Session(m.id)
 	if !ok {
 		return nil, rollout.Errorf(rollout.KindInternal, rollout.Where{Rollout: m.id}, "the recorder does not know it: %w", live.ErrUnknown)
 	}
@@ -50,7 +50,7 @@ func (q *Queue) rollout(m *member) (*rollout.Rollout, error) {
 
 // startMaking begins to make the batch of a group and, where no trainer acknowledges it, to deliver it. It
 // retries after errors that may pass. The caller holds the lock, or has the only reference to the queue.
-func (q *Queue) startMaking(g *group) {
+func (q *queue) startMaking(g *group) {
 	if q.closed { // the batch is made after a restart
 		g.fault = rollout.Errorf(rollout.KindInput, rollout.Where{}, "the queue is closed: %w", live.ErrUnavailable)
 		return
@@ -87,7 +87,7 @@ func (q *Queue) startMaking(g *group) {
 
 // make makes the batch of a group. An error comes from the machine and may pass; a group of which no batch can
 // be made is refused.
-func (q *Queue) make(g *group) error {
+func (q *queue) make(g *group) error {
 	for _, m := range g.members {
 		if m.scored != nil {
 			<-m.scored
@@ -130,7 +130,7 @@ func (q *Queue) make(g *group) error {
 const maxReasons = 64
 
 // leftOut counts a rollout that is left out. The caller holds the lock.
-func (q *Queue) leftOut(reason string) {
+func (q *queue) leftOut(reason string) {
 	if _, there := q.stats.LeftOut[reason]; !there && (len(q.stats.LeftOut) >= maxReasons || len(reason) > maxName) {
 		reason = "other"
 	}
@@ -144,7 +144,7 @@ func transient(err error) bool {
 }
 
 // add makes the batch, or finds it, and appends the reasons of rollouts that are left out.
-func (q *Queue) add(g *group, leftOut *[]string) (stream.Batch, error) {
+func (q *queue) add(g *group, leftOut *[]string) (stream.Batch, error) {
 	var n note
 	q.mu.Lock()
 	for _, m := range g.members {
@@ -158,7 +158,7 @@ func (q *Queue) add(g *group, leftOut *[]string) (stream.Batch, error) {
 	if err != nil {
 		return stream.Batch{}, err
 	}
-	return q.opts.Stream.Add(g.key, text, func(w *export.Writer) error {
+	return q.stream.Add(g.key, text, func(w *export.Writer) error {
 		rollouts := make([]*rollout.Rollout, len(g.members))
 		for i, m := range g.members {
 			r, err := q.rollout(m)
@@ -198,10 +198,10 @@ func markLeftOut(r *rollout.Rollout, reason, detail string) {
 }
 
 // leaveOut leaves out the rollouts of a policy that is too old, and all of a group with too few.
-func (q *Queue) leaveOut(rollouts []*rollout.Rollout) {
+func (q *queue) leaveOut(rollouts []*rollout.Rollout) {
 	var now *int32
-	if q.opts.Version != nil {
-		now = q.opts.Version()
+	if q.version != nil {
+		now = q.version()
 	}
 	oldest := make([]*int32, len(rollouts))
 	for i, r := range rollouts {
@@ -210,7 +210,7 @@ func (q *Queue) leaveOut(rollouts []*rollout.Rollout) {
 				if oldest[i] == nil || v < *oldest[i] {
 					oldest[i] = &v
 				}
-				if q.opts.Version == nil && (now == nil || v > *now) {
+				if q.version == nil && (now == nil || v > *now) {
 					now = &v
 				}
 			}
@@ -239,10 +239,7 @@ func versions(t *rollout.Turn) []int32 {
 
 // Next waits for the first unacknowledged batch after that number. It returns the context's error if that ends
 // first; a number without a batch is live.ErrUnknown, 0 aside.
-func (q *Queue) Next(ctx context.Context, after int) (stream.Batch, error) {
-	if q.open == nil {
-		return stream.Batch{}, zeroValue()
-	}
+func (q *queue) Next(ctx context.Context, after int) (stream.Batch, error) {
 	for {
 		q.mu.Lock()
 		var first *group
@@ -272,10 +269,7 @@ func (q *Queue) Next(ctx context.Context, after int) (stream.Batch, error) {
 
 // Ack records durably that the trainer has all batches up to that number: they are not handed out again, and
 // their rollouts are dropped. Repeating it does nothing; a number without a batch is live.ErrUnknown.
-func (q *Queue) Ack(ctx context.Context, seq int) error {
-	if q.open == nil {
-		return zeroValue()
-	}
+func (q *queue) Ack(ctx context.Context, seq int) error {
 	q.acking.Lock()
 	defer q.acking.Unlock()
 	q.mu.Lock()
@@ -304,7 +298,7 @@ func noBatch(field string, seq, last int) *rollout.Error {
 }
 
 // deliver records that a group is delivered.
-func (q *Queue) deliver(ctx context.Context, g *group) error {
+func (q *queue) deliver(ctx context.Context, g *group) error {
 	b := live.Batch{Key: recordKey(g.key), Digest: g.batch.Digest, Group: recordKey(g.key)}
 	var n note
 	for _, m := range g.members {
@@ -319,7 +313,7 @@ func (q *Queue) deliver(ctx context.Context, g *group) error {
 		}
 		b.Digest = string(text)
 	}
-	if err := q.opts.Recorder.Deliver(ctx, b); err != nil {
+	if err := q.recorder.Deliver(ctx, b); err != nil {
 		return err
 	}
 	q.mu.Lock()
@@ -335,8 +329,8 @@ func (q *Queue) deliver(ctx context.Context, g *group) error {
 }
 
 // settle delivers what awaits no acknowledgement: groups without a batch beyond emptyHeld, and with
-// Settings.Folder the batch of g.
-func (q *Queue) settle(g *group) error {
+// Groups.Folder the batch of g.
+func (q *queue) settle(g *group) error {
 	q.forgetEmpty()
 	if !q.opts.Folder || g.empty() {
 		return nil
@@ -348,11 +342,11 @@ func (q *Queue) settle(g *group) error {
 }
 
 // steps writes the steps whose groups are delivered.
-func (q *Queue) steps() error {
+func (q *queue) steps() error {
 	q.mu.Lock()
 	acked := q.acked
 	q.mu.Unlock()
-	return q.opts.Stream.Steps(q.opts.StepGroups, acked)
+	return q.stream.Steps(q.opts.StepGroups, acked)
 }
 
 // empty reports whether a group gave no batch.
@@ -363,7 +357,7 @@ func (g *group) empty() bool { return g.made && g.batch.Seq == 0 }
 const emptyHeld = 16
 
 // forgetEmpty delivers the oldest groups without a batch beyond emptyHeld.
-func (q *Queue) forgetEmpty() {
+func (q *queue) forgetEmpty() {
 	for {
 		q.mu.Lock()
 		var oldest *group

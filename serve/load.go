@@ -1,4 +1,4 @@
-package deliver
+package serve
 
 import (
 	"cmp"
@@ -13,13 +13,12 @@ import (
 )
 
 // load restores the state that an earlier process left.
-func (q *Queue) load() error {
-	o := &q.opts
+func (q *queue) load() error {
 	complete := map[string]live.Group{}
-	for _, g := range o.Recorder.Groups() {
+	for _, g := range q.recorder.Groups() {
 		complete[g.Key] = g
 	}
-	for b, err := range o.Stream.Batches() {
+	for b, err := range q.stream.Batches() {
 		if err != nil {
 			return err
 		}
@@ -33,8 +32,8 @@ func (q *Queue) load() error {
 	if err := q.steps(); err != nil {
 		return err
 	}
-	for _, g := range o.Recorder.Groups() {
-		first, ok := o.Recorder.Session(g.Sessions[0])
+	for _, g := range q.recorder.Groups() {
+		first, ok := q.recorder.Session(g.Sessions[0])
 		if !ok {
 			return rollout.Errorf(rollout.KindInternal, rollout.Where{Rollout: g.Sessions[0]}, "group %q has a session that the recorder does not know", g.Key)
 		}
@@ -52,7 +51,7 @@ func (q *Queue) load() error {
 		q.names.atLeast(x.name, x.key.Step+1)
 		q.pending = append(q.pending, x)
 	}
-	for s := range o.Recorder.Sessions() {
+	for s := range q.recorder.Sessions() {
 		if !s.Ended() || q.members[s.ID()] != nil {
 			continue
 		}
@@ -93,10 +92,10 @@ func (q *Queue) load() error {
 
 // resume continues with the restored groups, none of which is in progress: batches are made, and deadlines
 // begin.
-func (q *Queue) resume(open []*group) error {
+func (q *queue) resume(open []*group) error {
 	q.mu.Lock()
 	for _, g := range q.pending {
-		if b, there := q.opts.Stream.Find(g.key); there && !q.opts.Folder {
+		if b, there := q.stream.Find(g.key); there && !q.opts.Folder {
 			g.made, g.batch = true, b
 			continue
 		}
@@ -120,12 +119,12 @@ func (q *Queue) resume(open []*group) error {
 }
 
 // endingOf returns the ending of a rollout that did not fail.
-func endingOf(r *rollout.Rollout) Ending {
-	return Ending{Group: r.Group, Resolved: r.Outcome.Resolved, Reward: r.Outcome.Reward, Metadata: r.Metadata}
+func endingOf(r *rollout.Rollout) endRequest {
+	return endRequest{Group: r.Group, Resolved: r.Outcome.Resolved, Reward: r.Outcome.Reward, Metadata: r.Metadata}
 }
 
 // adopt registers and scores the members of a group of an earlier process.
-func (q *Queue) adopt(g *group) error {
+func (q *queue) adopt(g *group) error {
 	for _, m := range g.members {
 		r, err := q.rollout(m)
 		if err != nil {
@@ -146,7 +145,7 @@ func (q *Queue) adopt(g *group) error {
 
 // remember keeps the answers for a delivered batch. The caller holds the lock, or has the only reference to the
 // queue.
-func (q *Queue) remember(b *stream.Batch) {
+func (q *queue) remember(b *stream.Batch) {
 	var n note
 	if json.Unmarshal(b.Note, &n) != nil {
 		return
@@ -163,7 +162,7 @@ func (q *Queue) remember(b *stream.Batch) {
 // reading the record.
 const maxAnswers = 100_000
 
-func (q *Queue) keepAnswer(id string, a pastAnswer) {
+func (q *queue) keepAnswer(id string, a pastAnswer) {
 	if _, again := q.past[id]; again {
 		i := slices.Index(q.order, id)
 		q.order = slices.Delete(q.order, i, i+1)

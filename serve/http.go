@@ -1,4 +1,4 @@
-package deliver
+package serve
 
 import (
 	"bytes"
@@ -18,56 +18,46 @@ import (
 // Limits of the requests.
 const (
 	maxEnding = 16 << 20
+	maxSteer  = 64 << 10
 	maxWait   = 5 * time.Minute
 )
 
-// Handler returns a handler that serves
-//
-//	POST /rollouts/{id}/end      an Ending → an Answer
-//	GET  /batches?after=N&wait=D the next batch as an Arrow IPC stream; 204 when none came, 404 after a batch that there is not
-//	POST /batches/ack            {"seq": N}
-//
-// Errors are {"error": "..."} with the status of gate.Answer.
-func (q *Queue) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /rollouts/{id}/end", q.serveEnd)
-	mux.HandleFunc("GET /batches", q.serveNext)
-	mux.HandleFunc("POST /batches/ack", q.serveAck)
-	return mux
-}
-
-func (q *Queue) serveEnd(w http.ResponseWriter, r *http.Request) {
-	var e Ending
-	if !decode(w, r, &e) {
+// serveEnd answers POST /rollouts/{id}/end with an endAnswer.
+func (q *queue) serveEnd(w http.ResponseWriter, r *http.Request) {
+	var e endRequest
+	if !decode(w, r, maxEnding, &e) {
 		return
 	}
 	answer, err := q.End(r.Context(), r.PathValue("id"), e)
-	Reply(w, answer, err)
+	reply(w, answer, err)
 }
 
-func (q *Queue) serveAck(w http.ResponseWriter, r *http.Request) {
+// serveAck answers POST /batches/ack, {"seq": N}.
+func (q *queue) serveAck(w http.ResponseWriter, r *http.Request) {
 	var body struct {
 		Seq int `json:"seq"`
 	}
-	if !decode(w, r, &body) {
+	if !decode(w, r, maxEnding, &body) {
 		return
 	}
 	err := q.Ack(r.Context(), body.Seq)
-	Reply(w, map[string]int{"acknowledged": body.Seq}, err)
+	reply(w, map[string]int{"acknowledged": body.Seq}, err)
 }
 
-func (q *Queue) serveNext(w http.ResponseWriter, r *http.Request) {
+// serveNext answers GET /batches?after=N&wait=D with the next batch as an Arrow IPC stream; 204 when none came, 404
+// after a batch that there is not.
+func (q *queue) serveNext(w http.ResponseWriter, r *http.Request) {
 	after, wait := 0, time.Duration(0)
 	var err error
 	if text := r.URL.Query().Get("after"); text != "" {
 		if after, err = strconv.Atoi(text); err != nil || after < 0 {
-			Reply(w, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "after"}, "found %q, expected the number of a batch, 0 for none", text))
+			reply(w, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "after"}, "found %q, expected the number of a batch, 0 for none", text))
 			return
 		}
 	}
 	if text := r.URL.Query().Get("wait"); text != "" {
 		if wait, err = time.ParseDuration(text); err != nil || wait < 0 {
-			Reply(w, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "wait"}, "found %q, expected a time, for example 30s", text))
+			reply(w, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "wait"}, "found %q, expected a time, for example 30s", text))
 			return
 		}
 	}
@@ -80,10 +70,10 @@ func (q *Queue) serveNext(w http.ResponseWriter, r *http.Request) {
 	}
 	var out bytes.Buffer // the whole batch, or an error
 	if err == nil {
-		err = q.opts.Stream.WriteArrow(&out, b.Seq)
+		err = q.stream.WriteArrow(&out, b.Seq)
 	}
 	if err != nil {
-		Reply(w, nil, err)
+		reply(w, nil, err)
 		return
 	}
 	h := w.Header()
@@ -94,21 +84,23 @@ func (q *Queue) serveNext(w http.ResponseWriter, r *http.Request) {
 	_, _ = out.WriteTo(w) // a trainer that is gone asks again
 }
 
-func decode(w http.ResponseWriter, r *http.Request, to any) bool {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEnding))
+// decode reads the body of a request, and leaves to unchanged if there is none. If it is not what is expected, it
+// answers and returns false.
+func decode(w http.ResponseWriter, r *http.Request, most int64, to any) bool {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if err != nil {
 		err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "the request: %v", err)
-	} else {
+	} else if len(bytes.TrimSpace(text)) > 0 {
 		err = strictjson.Decode(text, to)
 	}
 	if err != nil {
-		Reply(w, nil, err)
+		reply(w, nil, err)
 	}
 	return err == nil
 }
 
-// Reply answers with JSON: with answer, or with an error and its status from gate.Answer.
-func Reply(w http.ResponseWriter, answer any, err error) {
+// reply answers with JSON: with answer, or with an error and its status from gate.Answer.
+func reply(w http.ResponseWriter, answer any, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		status, after := gate.Answer(err)
