@@ -285,7 +285,7 @@ func TestFullDisk(t *testing.T) {
 		full = true
 		mu.Unlock()
 		if op != "sync" {
-			goesOn(t, rec, s, c, func() { mu.Lock(); full = false; mu.Unlock() })
+			goesOn(t, j, rec, s, c, func() { mu.Lock(); full = false; mu.Unlock() })
 			require.NoError(t, j.Err())
 			require.NoError(t, j.Close())
 			require.Len(t, told(t, dir)[0].Turns, 3)
@@ -378,7 +378,7 @@ func TestLagIsBounded(t *testing.T) {
 }
 
 // goesOn checks that while the disk is full new calls are refused and a reply waits for space.
-func goesOn(t *testing.T, rec *live.Recorder, s *live.Session, c *live.Call, room func()) {
+func goesOn(t *testing.T, j *live.Journal, rec *live.Recorder, s *live.Session, c *live.Call, room func()) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- c.End(t.Context(), live.Reply{Output: ids{4}, Logprobs: []float32{-1}})
@@ -387,6 +387,12 @@ func goesOn(t *testing.T, rec *live.Recorder, s *live.Session, c *live.Call, roo
 	require.ErrorIs(t, err, live.ErrUnavailable)
 	_, err = s.Begin(t.Context(), live.Request{Prompt: ids{1}})
 	require.ErrorIs(t, err, live.ErrUnavailable)
+	queued := j.Stats().Queued
+	for range 10 {
+		_, err = s.Begin(t.Context(), live.Request{Prompt: ids{1}})
+		require.ErrorIs(t, err, live.ErrUnavailable)
+	}
+	require.Equal(t, queued, j.Stats().Queued, "what is refused does not wait for the disk")
 	select {
 	case <-ended:
 		t.Fatal("the client must not be told")

@@ -189,7 +189,7 @@ func (j *job) prepare() error {
 
 // take records a chunk and passes it on, except for the end of the reply.
 func (j *job) take(c *engine.Chunk) error {
-	if c.NoText && (j.rest == nil || j.rest.before == 0) {
+	if c.NoText {
 		if j.text == nil {
 			j.text = &detokenizer{decode: j.h.opts.Prompts.Decode, tail: contextIDs(j.call.Prompt)}
 		}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"math"
 	"net/http"
@@ -25,7 +26,10 @@ func (j *job) resolve() error {
 		return nil
 	}
 	info, sent, reply, err := j.s.live.Conversation(strings.TrimPrefix(c.Previous, "resp_"))
-	if err != nil || reply == nil || info.Finish == "" {
+	if err != nil && !errors.Is(err, live.ErrUnknown) {
+		return err
+	}
+	if reply == nil || info.Finish == "" {
 		return &wire.Problem{Status: http.StatusBadRequest, Type: "previous_response_not_found", Message: "the session has no reply with the id of previous_response_id"}
 	}
 	if m, ok := readMark(info.Settings); ok && m.Instructions <= len(sent) {

@@ -20,7 +20,7 @@ func (h *Handler) sendReply(w http.ResponseWriter, r *http.Request, d wire.Diale
 	}
 	for {
 		chunks, more, done, p, meta := j.after(0)
-		if done && p != nil {
+		if p != nil {
 			return p, false
 		}
 		if done {
@@ -54,7 +54,7 @@ func (h *Handler) sendStream(w http.ResponseWriter, r *http.Request, d wire.Dial
 	defer alive.Stop()
 	for late := false; ; {
 		chunks, more, done, p, meta := j.after(told)
-		if done && p != nil && !headed {
+		if p != nil && !headed {
 			return p, false
 		}
 		here := ctx.Err() == nil
@@ -67,9 +67,9 @@ func (h *Handler) sendStream(w http.ResponseWriter, r *http.Request, d wire.Dial
 		}
 		told += len(chunks)
 		switch {
-		case done && p != nil && write == nil:
+		case p != nil && write == nil:
 			out = d.Writer(c, wire.Meta{Created: time.Now()}).Fail(out, p)
-		case done && p != nil:
+		case p != nil:
 			out = write.Fail(out, p)
 		case done:
 			out = write.End(out)

@@ -65,6 +65,7 @@ func TestTokensOut(t *testing.T) {
 	url, _ = askedOf(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: "né"}}})
 	w = (&world{t: t}).on(url, "vllm-tokens", tokenIn)
 	_, body := w.ask("/rollouts/r/v1/chat/completions", requests["chat"].body+`,"max_tokens":2}`)
+	require.Equal(t, "m", parsed(t, body)["model"], "as the client calls it: these replies have no name")
 	require.Equal(t, "n\uFFFD", at(parsed(t, body), "choices", 0, "message", "content"), "the limit cut a character")
 
 	w, p := paused(t, fakeengine.Options{}, 5, 2)

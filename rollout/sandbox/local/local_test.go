@@ -232,6 +232,14 @@ git log --format=%s; wc -l < a.py`})
 	require.Equal(t, "Evaluation timed out after 0.200s", v.Reason)
 }
 
+// Without a repository there is nothing to evaluate against, which is no fault of the patch.
+func TestEvaluateWithoutRepository(t *testing.T) {
+	root := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(root, "demo"), 0o755))
+	_, err := box(t, local.Options{Root: root}).Evaluate(t.Context(), sandbox.Evaluation{Patch: "diff --git a/q b/q\n", Script: "true"})
+	require.ErrorIs(t, err, rollout.KindSandbox)
+}
+
 // A patch that only removes, renames or makes executable is applied as any other.
 func TestPatchesWithoutNewLines(t *testing.T) {
 	for _, change := range []string{"rm a.py", "git mv a.py c.py", "chmod +x a.py"} {

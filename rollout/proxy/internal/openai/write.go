@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
+	"strconv"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/proxy/engine"
@@ -11,7 +13,7 @@ import (
 
 // Writer returns a writer for one reply.
 func (d Dialect) Writer(c *wire.Call, m wire.Meta) wire.Writer {
-	return &writer{call: c, meta: m, chat: d == Chat, started: make([]bool, max(1, c.N))}
+	return &writer{call: c, meta: m, model: c.Model(), chat: d == Chat, started: make([]bool, max(1, c.N))}
 }
 
 type writer struct {
@@ -30,9 +32,7 @@ func (w *writer) Chunk(dst []byte, c *engine.Chunk) []byte {
 		}
 		return dst
 	}
-	if c.Model != "" {
-		w.model = c.Model
-	}
+	w.model = cmp.Or(c.Model, w.model)
 	for i := range c.Choices {
 		k := &c.Choices[i]
 		one := w.choice(k.Index, k.IDs, k.Logprobs, k.Finish)
@@ -68,7 +68,7 @@ func (w *writer) Whole(chunks []*engine.Chunk) []byte {
 		return chunks[0].Raw
 	}
 	r := wire.Collect(chunks)
-	w.model = r.Model
+	w.model = cmp.Or(r.Model, w.model)
 	var all []choice
 	for i := range r.Choices {
 		k := r.Choices[i]
@@ -148,7 +148,7 @@ func (w *writer) logprobs(ids []rollout.TokenID, logprobs []float32) []byte {
 	}
 	list, names := make([]token, len(ids)), make([]string, len(ids))
 	for i, id := range ids {
-		names[i] = wire.TokenName(id)
+		names[i] = "token_id:" + strconv.Itoa(int(id)) // its text is not known
 		list[i] = token{Token: names[i], Logprob: logprobs[i], Top: []string{}}
 	}
 	if w.chat {

@@ -165,8 +165,8 @@ func Unseal(s string) string {
 
 // Messages parses messages in the format of chat completions.
 func Messages(v jsonscan.Value) ([]rollout.Message, error) {
-	if v.Kind() != jsonscan.Array {
-		return nil, Bad("messages is %s, expected a list", v.Word())
+	if v.Len() == 0 || v.Kind() != jsonscan.Array {
+		return nil, Bad("messages is %s, expected a list that is not empty", v.Word())
 	}
 	out := make([]rollout.Message, 0, v.Len())
 	for i, x := range v.Items() {
@@ -175,9 +175,6 @@ func Messages(v jsonscan.Value) ([]rollout.Message, error) {
 			return nil, Bad("message %d: %v", i, err)
 		}
 		out = append(out, m)
-	}
-	if len(out) == 0 {
-		return nil, Bad("messages is empty")
 	}
 	return out, nil
 }

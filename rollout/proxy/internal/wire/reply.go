@@ -1,8 +1,8 @@
 package wire
 
 import (
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -59,9 +59,7 @@ func (r *Reply) Add(c *engine.Chunk) {
 	if r.ID == "" {
 		r.ID = c.ID
 	}
-	if r.Model == "" {
-		r.Model = c.Model
-	}
+	r.Model = cmp.Or(r.Model, c.Model)
 	if c.Prompt != nil {
 		r.Prompt = c.Prompt
 	}
@@ -104,6 +102,3 @@ func Collect(chunks []*engine.Chunk) *Reply {
 	}
 	return &r
 }
-
-// TokenName names a token whose text is unknown.
-func TokenName(id rollout.TokenID) string { return "token_id:" + strconv.Itoa(int(id)) }
