@@ -213,6 +213,9 @@ func TestKilled(t *testing.T) {
 		}
 		require.Equal(t, true, keys["resolved"], line)
 	}
+	predictions, err := os.ReadFile(filepath.Join(results, "predictions.jsonl"))
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(predictions), "\n"), "one for each instance, of its first attempt")
 	var summary map[string]any
 	text, err = os.ReadFile(filepath.Join(results, "summary.json"))
 	require.NoError(t, err)

@@ -51,6 +51,7 @@ func TestSessions(t *testing.T) {
 	ask(401, "/rollouts/a/v1/chat/completions", "Authorization", "Bearer "+w.handler.Token("b"))
 	ask(401, "/v1/chat/completions", "Authorization", "Bearer "+w.handler.Token("b")+"x")
 	ask(401, "/v1/chat/completions", "Authorization", "Bearer tp-YQ.YQ")
+	require.Contains(t, ask(401, "/rollouts/a/v1/chat/completions", "Authorization", "Bearer tp-YQ.YQ"), "not valid")
 	ask(401, "/rollouts/"+strings.Repeat("x", 300)+"/v1/chat/completions")
 	ask(401, "/rollouts/a%0Ab/v1/chat/completions")
 	ask(404, "/rollouts//v1/chat/completions")

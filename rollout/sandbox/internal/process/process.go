@@ -127,9 +127,6 @@ func (c *capped) Write(p []byte) (int, error) {
 		p = p[k:]
 	}
 	keep := c.limit - c.limit/2
-	if len(p) > keep {
-		c.ring, p = c.ring[:0], p[len(p)-keep:]
-	}
 	if c.ring = append(c.ring, p...); len(c.ring) > 2*keep+64<<10 {
 		c.ring = append(c.ring[:0], c.ring[len(c.ring)-keep:]...)
 	}
