@@ -167,7 +167,7 @@ func (s *Service) serve(o Options) (err error) {
 		return s.record.Begin(ctx, x)
 	}
 	if p.Secret == nil {
-		if p.Secret, err = secret(filepath.Join(o.Journal, "secret")); err != nil {
+		if p.Secret, err = secret(filepath.Join(o.Journal, ".secret")); err != nil {
 			return err
 		}
 	}
@@ -181,8 +181,9 @@ func (s *Service) serve(o Options) (err error) {
 	return nil
 }
 
-// secret returns the secret kept beside the record, so that the sessions' tokens outlive the process. An empty
-// file, as left by a kill or a full disk, is replaced: no token was made with it.
+// secret returns the secret kept beside the record, so that the sessions' tokens outlive the process. Its file is
+// hidden, since the folder is a dump to read. An empty file, as left by a kill or a full disk, is replaced: no
+// token was made with it.
 func secret(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(text) == 0 {

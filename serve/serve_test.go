@@ -90,7 +90,7 @@ func TestSecret(t *testing.T) {
 	for text, fine := range map[string]bool{"": true, "cut": false, "a secret of somebody's own": true} {
 		o := serve.Options{Engines: []engine.Options{{URL: "http://127.0.0.1:1"}}, Journal: t.TempDir(), Out: t.TempDir(),
 			Groups: serve.Groups{Rows: func(context.Context, []*rollout.Rollout, *export.Writer) error { return nil }}}
-		path := filepath.Join(o.Journal, "secret")
+		path := filepath.Join(o.Journal, ".secret")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		s, err := serve.Open(o)
 		if !fine {
@@ -103,6 +103,9 @@ func TestSecret(t *testing.T) {
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, len(now), 16)
 		require.Contains(t, string(now), text)
+		files, err := filepath.Glob(filepath.Join(o.Journal, "[^.]*"))
+		require.NoError(t, err)
+		require.Equal(t, []string{filepath.Join(o.Journal, "00000001.tpj")}, files, "the folder is a dump to read, and other files are told as unread")
 	}
 }
 
