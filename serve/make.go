@@ -199,10 +199,8 @@ func markLeftOut(r *rollout.Rollout, reason, detail string) {
 
 // leaveOut leaves out the rollouts of a policy that is too old, and all of a group with too few.
 func (q *queue) leaveOut(rollouts []*rollout.Rollout) {
-	var now *int32
-	if q.version != nil {
-		now = q.version()
-	}
+	now := q.version()
+	told := now != nil
 	oldest := make([]*int32, len(rollouts))
 	for i, r := range rollouts {
 		for k := range r.Turns {
@@ -210,7 +208,7 @@ func (q *queue) leaveOut(rollouts []*rollout.Rollout) {
 				if oldest[i] == nil || v < *oldest[i] {
 					oldest[i] = &v
 				}
-				if q.version == nil && (now == nil || v > *now) {
+				if !told && (now == nil || v > *now) {
 					now = &v
 				}
 			}

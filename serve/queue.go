@@ -26,7 +26,7 @@ type queue struct {
 	opts     Groups
 	recorder *live.Recorder
 	stream   *stream.Stream
-	version  func() *int32   // the current policy version, for MaxAge; nil = the newest version in the group
+	version  func() *int32   // the current policy version, for MaxAge; nil = not told, the newest in the group counts
 	ctx      context.Context // of the background work
 	stop     context.CancelFunc
 	work     sync.WaitGroup

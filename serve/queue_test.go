@@ -55,7 +55,7 @@ func start(t testing.TB, dir string, o Groups, version ...func() *int32) *servic
 		o.Rows = rows
 	}
 	require.NoError(t, o.validate())
-	var now func() *int32
+	now := func() *int32 { return nil }
 	if version != nil {
 		now = version[0]
 	}
@@ -229,7 +229,7 @@ func TestDeadline(t *testing.T) {
 		require.NoError(t, err)
 		out, err := stream.Open(dir, export.Options{})
 		require.NoError(t, err)
-		q, err := newQueue(j, out, Groups{Rows: rows, Size: 4, Least: 2, Deadline: time.Hour}, nil)
+		q, err := newQueue(j, out, Groups{Rows: rows, Size: 4, Least: 2, Deadline: time.Hour}, func() *int32 { return nil })
 		require.NoError(t, err)
 		s := &service{rec: j, stream: out, queue: q}
 		ctx := t.Context()
@@ -294,7 +294,7 @@ func TestDeadlineAfterAKill(t *testing.T) {
 func TestLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	var refused []string
-	age, panics := int32(2), false
+	age, panics, policy := int32(2), false, new(int32(9))
 	s := start(t, dir, Groups{
 		Size: 4, MaxAge: &age,
 		Score: func(_ context.Context, r *rollout.Rollout) ([]rollout.StepScore, error) {
@@ -311,7 +311,7 @@ func TestLeftOut(t *testing.T) {
 			return rows(ctx, group, w)
 		},
 		Refused: func(key stream.Key, err error) { refused = append(refused, key.Group+": "+err.Error()) },
-	}, func() *int32 { v := int32(9); return &v })
+	}, func() *int32 { return policy })
 	defer s.close(t)
 	ctx := t.Context()
 	var answer endAnswer
@@ -350,6 +350,15 @@ func TestLeftOut(t *testing.T) {
 	require.Equal(t, 2, answer.Batch.Seq)
 	require.NoError(t, s.Ack(ctx, 2))
 	require.Zero(t, s.rec.Stats().Sessions, "the refused group is forgotten with it")
+
+	policy = nil // as after a restart, until the trainer tells the version
+	for i := range 4 {
+		id := fmt.Sprint("after", i)
+		s.play(t, id, int32(6+i))
+		answer, err = s.End(ctx, id, resolved("after", i == 3))
+		require.NoError(t, err)
+	}
+	require.Equal(t, 3, answer.Batch.Rows, "against the newest of the group")
 }
 
 // Rollouts in no batch, late ones and those of a refused group, get the same answer after they were forgotten

@@ -56,7 +56,8 @@ type Groups struct {
 	// Least is the minimum number of rollouts of a group at its deadline, 0 = 1. A group with fewer gives no
 	// batch.
 	Least int
-	// MaxAge leaves out rollouts with tokens of a policy that is more versions old; nil = no limit.
+	// MaxAge leaves out rollouts with tokens of a policy that is more versions old than the current one, or, as
+	// after a restart, until the version is told, than the newest of the group; nil = no limit.
 	MaxAge *int32
 	// Folder: a batch counts as delivered once its file is in the stream's folder, where the trainer reads it;
 	// there are no acknowledgements.

@@ -95,6 +95,6 @@ func TestStepFiles(t *testing.T) {
 	require.NoError(t, err)
 	out, err := stream.Open(filepath.Join(dir, "out"), export.Options{})
 	require.NoError(t, err)
-	_, err = newQueue(rec, out, o, nil)
+	_, err = newQueue(rec, out, o, func() *int32 { return nil })
 	require.ErrorContains(t, errors.Join(err, out.Close()), "--groups-per-step 2")
 }
