@@ -33,11 +33,7 @@ func (q *queue) load() error {
 		return err
 	}
 	for _, g := range q.recorder.Groups() {
-		first, ok := q.recorder.Session(g.Sessions[0])
-		if !ok {
-			return rollout.Errorf(rollout.KindInternal, rollout.Where{Rollout: g.Sessions[0]}, "group %q has a session that the recorder does not know", g.Key)
-		}
-		r, err := first.Rollout()
+		r, err := q.rollout(&member{id: g.Sessions[0]})
 		if err != nil {
 			return err
 		}

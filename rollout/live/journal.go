@@ -2,13 +2,11 @@ package live
 
 import (
 	"cmp"
-	"errors"
 	"os"
 	"sync/atomic"
 	"time"
 
 	"github.com/turnpack/turnpack/internal/faults"
-	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
 	"github.com/turnpack/turnpack/rollout/live/internal/record"
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
@@ -118,9 +116,6 @@ func (j *Journal) Close() error {
 // blob reads the blob of the reply recorded at that place.
 func (j *Journal) blob(at segment.Place) ([]byte, error) {
 	body, err := (&reader{dir: j.dir}).body(at)
-	if errors.Is(err, segment.ErrRemoved) {
-		return nil, input(ErrUnknown, rollout.Where{File: segment.Path(j.dir, at.Segment)}, "the rollout is delivered, and its segment removed: %w", ErrUnknown)
-	}
 	if err != nil {
 		return nil, err
 	}

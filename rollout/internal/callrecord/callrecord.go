@@ -35,9 +35,6 @@ const maxRounding = 1e-3
 // the response does not assign to a choice belong to choice 0.
 func Read(v jsonscan.Value, k int) (Tokens, error) {
 	r := reader{choice: k}
-	if v.Kind() != jsonscan.Object {
-		return r.t, nil
-	}
 	r.count.add(v)
 	r.count.add(v.Get("usage"))
 	r.weights(v)
@@ -372,9 +369,6 @@ func (r *reader) triples(field string, v jsonscan.Value) {
 		return
 	}
 	r.t.Present = true
-	if v.Len() == 0 {
-		return
-	}
 	known := r.t.Logprobs != nil // from another field, which may have no ids
 	var ids []rollout.TokenID
 	for i, m := range v.Items() {

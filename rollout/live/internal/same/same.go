@@ -54,10 +54,7 @@ func normalized(text string) string {
 			out = append(out, byte(delim))
 			continue
 		}
-		b, err := json.Marshal(t)
-		if err != nil {
-			return text
-		}
+		b, _ := json.Marshal(t) // what was decoded encodes
 		out = append(append(out, b...), ',')
 	}
 }

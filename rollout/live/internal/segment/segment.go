@@ -249,21 +249,15 @@ func Read(dir string, at Place) ([]byte, error) {
 		return nil, atomic.Locate(where, err)
 	}
 	defer func() { _ = f.Close() }()
-	head := make([]byte, FrameHead)
-	if _, err = f.ReadAt(head, at.Offset); err == nil {
-		info, serr := f.Stat()
-		n := int64(binary.LittleEndian.Uint32(head[4:]))
-		if err = serr; err == nil && at.Offset+FrameHead+n <= info.Size() {
-			text := make([]byte, FrameHead+n)
-			if _, err = f.ReadAt(text, at.Offset); err == nil {
-				if body := unseal(text, at); body != nil {
-					return body, nil
-				}
-			}
-		}
+	text := make([]byte, FrameHead)
+	if _, err = f.ReadAt(text, at.Offset); err == nil {
+		text, err = io.ReadAll(io.NewSectionReader(f, at.Offset, FrameHead+int64(binary.LittleEndian.Uint32(text[4:]))))
 	}
 	if err != nil {
 		return nil, atomic.Locate(where, err)
+	}
+	if body := unseal(text, at); body != nil {
+		return body, nil
 	}
 	return nil, rollout.Errorf(rollout.KindFormat, where, "the record is no longer what it was").WithFix("no other program may write the journal")
 }
