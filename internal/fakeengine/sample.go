@@ -91,9 +91,7 @@ func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*samp
 	} else {
 		var tools []struct{ Function struct{ Name string } }
 		var names []string
-		if len(q.Tools) > 0 {
-			_ = json.Unmarshal(q.Tools, &tools) // other tools are not functions
-		}
+		_ = json.Unmarshal(q.Tools, &tools) // none, or no functions
 		for _, t := range tools {
 			names = append(names, t.Function.Name)
 		}

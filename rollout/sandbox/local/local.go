@@ -160,30 +160,25 @@ func (d *driver) Exec(ctx context.Context, id string, c sandbox.Command) (sandbo
 	if !filepath.IsAbs(work) {
 		work = filepath.Join(repo, work)
 	}
-	env := map[string]string{"SANDBOX_PATH": os.Getenv("PATH"), "HOME": filepath.Join(dir, homeFolder), "TMPDIR": filepath.Join(dir, tempFolder), "LANG": "C.UTF-8", "TERM": "dumb",
+	env := map[string]string{"PATH": os.Getenv("PATH"), "HOME": filepath.Join(dir, homeFolder), "TMPDIR": filepath.Join(dir, tempFolder), "LANG": "C.UTF-8", "TERM": "dumb",
 		"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
 	for _, more := range []map[string]string{d.options.Env, c.Env} {
 		for name, value := range more {
 			env[name] = inside(value)
 		}
 	}
-	if path, ok := env["PATH"]; ok {
-		env["SANDBOX_PATH"] = path
-	}
-	env["PATH"] = env["SANDBOX_PATH"]
+	env["SANDBOX_PATH"] = env["PATH"] // for the profile that Create writes
 	// These identify processes that left their parents.
 	env["SANDBOX_ID"], env["SANDBOX_EXEC"] = id, fmt.Sprintf("%s-%d-%d", id, time.Now().UnixNano(), d.commands.Add(1))
 	var list []string
 	for name, value := range env {
 		list = append(list, name+"="+value)
 	}
-	slices.Sort(list)
-	text := inside(c.Text)
 	if !folder(work) {
 		// As docker does: the command fails, the sandbox is intact.
 		return sandbox.Result{ExitCode: 126, Stderr: fmt.Sprintf("chdir to cwd (%q) failed: no such directory\n", c.Dir)}, nil
 	}
-	args, stdin := process.Shell(text, c.Stdin)
+	args, stdin := process.Shell(inside(c.Text), c.Stdin)
 	if d.options.NoLogin {
 		args[1] = "-c"
 	}
