@@ -200,6 +200,14 @@ func secret(path string) ([]byte, error) {
 	return text, nil
 }
 
+// Token returns the key with which a client of a session names it, see proxy.Options.TokenOnly.
+func (s *Service) Token(session string) string {
+	if s.proxy == nil {
+		return ""
+	}
+	return s.proxy.Token(session)
+}
+
 // Handler serves agents, harnesses, trainers and operators.
 func (s *Service) Handler() http.Handler {
 	mux := http.NewServeMux()

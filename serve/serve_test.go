@@ -98,6 +98,7 @@ func TestSecret(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err)
+		require.NotEmpty(t, s.Token("a"))
 		require.NoError(t, s.Close(t.Context()))
 		now, err := os.ReadFile(path)
 		require.NoError(t, err)

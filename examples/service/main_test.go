@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -278,6 +281,24 @@ func TestLog(t *testing.T) {
 		require.Eventually(t, func() bool { return strings.Contains(log.String(), want) }, time.Minute, time.Millisecond, want)
 	}
 	require.NotContains(t, log.String(), "secret")
+}
+
+// The token of a session is what the README says of it, and its id alone gives no access.
+func TestTokenOnly(t *testing.T) {
+	_, engine := fakeEngine(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: "ok"}}})
+	dir := t.TempDir()
+	url, _ := start(t, dir, engine, "--token-only")
+	const body, id = `{"model":"m","messages":[{"role":"user","content":"hi"}]}`, "task 7/é"
+	status, _ := ask(t, "POST", url+"/rollouts/a/v1/chat/completions", body)
+	require.Equal(t, 401, status)
+	secret, err := os.ReadFile(filepath.Join(dir, "journal", ".secret"))
+	require.NoError(t, err)
+	sum := hmac.New(sha256.New, secret)
+	sum.Write([]byte(id))
+	b := base64.RawURLEncoding.EncodeToString
+	token := "tp-" + b([]byte(id)) + "." + b(sum.Sum(nil)) // as the README says
+	status, text := ask(t, "POST", url+"/v1/chat/completions", body, "Authorization", "Bearer "+token)
+	require.Equal(t, 200, status, text)
 }
 
 func TestFlags(t *testing.T) {
