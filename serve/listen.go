@@ -32,9 +32,14 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	if o.Agents == "" {
 		return errors.Join(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Agents"}, "is empty, expected an address"), s.Close(ctx))
 	}
-	closing, cancel := context.WithCancel(context.Background()) // ends when draining takes too long
-	defer cancel()
-	defer func() { err = errors.Join(err, s.Close(closing)) }()
+	closing, cancel := context.WithCancelCause(context.Background()) // ends when draining takes too long
+	defer cancel(nil)
+	var late error
+	defer func() {
+		if err = errors.Join(err, s.Close(closing)); !errors.Is(err, late) {
+			err = errors.Join(err, late)
+		}
+	}()
 	failed := make(chan error, 2)
 	listen := func(l net.Listener, h http.Handler) *http.Server {
 		x := &http.Server{Handler: patient(h, takeTime), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 3 * time.Minute, WriteTimeout: takeTime}
@@ -63,13 +68,18 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	}
 	select {
 	case err = <-failed:
-		cancel()
+		cancel(nil)
 	case <-ctx.Done():
 		s.Stop()
-		time.AfterFunc(o.Drain, cancel)
+		time.AfterFunc(o.Drain, func() {
+			cancel(rollout.Errorf(rollout.KindLimit, rollout.Where{Field: "Drain"}, "calls still ran after %s, and were ended", o.Drain))
+		})
 	}
 	for _, x := range servers {
-		err = errors.Join(err, x.Shutdown(closing), x.Close())
+		if x.Shutdown(closing) != nil {
+			late = context.Cause(closing)
+		}
+		err = errors.Join(err, x.Close())
 	}
 	return err
 }

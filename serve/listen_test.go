@@ -66,6 +66,24 @@ func TestAdmin(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
+// Calls that do not end in the time to drain are ended, and the error says so.
+func TestDrainTakesTooLong(t *testing.T) {
+	fake := httptest.NewServer(fakeengine.New(fakeengine.Options{Faults: fakeengine.Faults{Delay: time.Hour}}))
+	defer fake.Close()
+	s, err := serve.Open(serve.Options{Engines: []engine.Options{{URL: fake.URL}}, Journal: t.TempDir(), Out: t.TempDir(), Groups: serve.Groups{Rows: plainRows}})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	err = s.Serve(ctx, serve.Listen{Agents: "127.0.0.1:0", Drain: 50 * time.Millisecond, Ready: func(a net.Addr) {
+		go func() {
+			if r, err := http.Post("http://"+a.String()+"/rollouts/a/v1/chat/completions", "", strings.NewReader(`{"messages":[{"role":"user","content":"hi"}]}`)); err == nil {
+				r.Body.Close()
+			}
+		}()
+		time.AfterFunc(300*time.Millisecond, stop)
+	}})
+	require.EqualError(t, err, "Drain: calls still ran after 50ms, and were ended")
+}
+
 // An address that cannot be listened at is reported under its field.
 func TestAddresses(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

@@ -455,7 +455,7 @@ func (q *queue) Close(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	}
 	q.stop()
 	<-done

@@ -262,7 +262,9 @@ func (s *Service) Close(ctx context.Context) (err error) {
 		s.engines.Close()
 	}
 	if s.queue != nil {
-		err = errors.Join(err, s.queue.Close(ctx))
+		if late := s.queue.Close(ctx); !errors.Is(err, late) { // the same is said once
+			err = errors.Join(err, late)
+		}
 	}
 	if s.batches != nil {
 		err = errors.Join(err, s.batches.Close())

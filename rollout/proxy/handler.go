@@ -80,7 +80,7 @@ func (h *Handler) Close() {
 	h.jobs.Wait()
 }
 
-// Drain waits for the running calls, including those without a client.
+// Drain waits for the running calls, including those without a client. If ctx ends first, it returns the cause.
 func (h *Handler) Drain(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() { h.jobs.Wait(); close(done) }()
@@ -88,7 +88,7 @@ func (h *Handler) Drain(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
 
