@@ -72,7 +72,7 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	case <-ctx.Done():
 		s.Stop()
 		time.AfterFunc(o.Drain, func() {
-			cancel(rollout.Errorf(rollout.KindLimit, rollout.Where{Field: "Drain"}, "calls still ran after %s, and were ended", o.Drain))
+			cancel(rollout.Errorf(rollout.KindLimit, rollout.Where{Field: "Drain"}, "what still ran after %s was ended", o.Drain))
 		})
 	}
 	for _, x := range servers {

@@ -81,7 +81,7 @@ func TestDrainTakesTooLong(t *testing.T) {
 		}()
 		time.AfterFunc(300*time.Millisecond, stop)
 	}})
-	require.EqualError(t, err, "Drain: calls still ran after 50ms, and were ended")
+	require.EqualError(t, err, "Drain: what still ran after 50ms was ended")
 }
 
 // An address that cannot be listened at is reported under its field.
