@@ -5,11 +5,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/turnpack/turnpack/internal/decimal"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
-	"golang.org/x/text/unicode/norm"
 )
 
 // upperRune returns the full upper case of a character, which may be several characters.
@@ -67,10 +65,15 @@ func cased(s string, fromEnd bool) bool {
 		if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) || strings.ContainsRune("'.:^`’", r) {
 			continue
 		}
-		return unicode.IsUpper(r) || unicode.IsLower(r) || unicode.IsTitle(r)
+		return isCased(r)
 	}
 	return false
 }
+
+// Case is a property of more than letters: of ª and Ⅷ and ⓐ, too.
+func isLower(r rune) bool { return unicode.IsLower(r) || unicode.Is(unicode.Other_Lowercase, r) }
+func isUpper(r rune) bool { return unicode.IsUpper(r) || unicode.Is(unicode.Other_Uppercase, r) }
+func isCased(r rune) bool { return isLower(r) || isUpper(r) || unicode.IsTitle(r) }
 
 // Upper implements str.upper.
 func Upper(s *value.Str, l *value.Limits) *value.Str {
@@ -86,8 +89,11 @@ func Lower(s *value.Str, l *value.Limits) *value.Str {
 func Casefold(s *value.Str, l *value.Limits) *value.Str {
 	fold := cases.Fold()
 	return Map(s, l, func(_ int, r rune) string {
-		if r < 0x80 {
+		switch {
+		case r < 0x80:
 			return lowerRune(r)
+		case r >= 'Ꭰ' && r <= 'Ᏽ': // Cherokee folds to upper case, which package cases does for the small letters only
+			return string(r)
 		}
 		return fold.String(string(r))
 	})
@@ -107,9 +113,9 @@ func Capitalize(s *value.Str, l *value.Limits) *value.Str {
 func SwapCase(s *value.Str, l *value.Limits) *value.Str {
 	return Map(s, l, func(at int, r rune) string {
 		switch {
-		case unicode.IsUpper(r):
+		case isUpper(r):
 			return lowerAt(s.S, at, r)
-		case unicode.IsLower(r):
+		case isLower(r):
 			return upperRune(r)
 		}
 		return string(r)
@@ -124,7 +130,7 @@ func Title(s *value.Str, l *value.Limits) *value.Str {
 		if inWord {
 			out = lowerAt(s.S, at, r)
 		}
-		inWord = unicode.IsUpper(r) || unicode.IsLower(r) || unicode.IsTitle(r)
+		inWord = isCased(r)
 		return out
 	})
 }
@@ -160,8 +166,8 @@ var runeTests = map[string]struct {
 }{
 	"isalpha":     {unicode.IsLetter, false},
 	"isdecimal":   {unicode.IsDigit, false},
-	"isdigit":     {func(r rune) bool { return unicode.IsDigit(r) || unicode.Is(unicode.No, r) && isSuperDigit(r) }, false},
-	"isnumeric":   {unicode.IsNumber, false},
+	"isdigit":     {func(r rune) bool { return unicode.IsDigit(r) || strings.ContainsRune(digits, r) }, false},
+	"isnumeric":   {func(r rune) bool { return unicode.IsNumber(r) || strings.ContainsRune(numerals, r) }, false},
 	"isalnum":     {func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }, false},
 	"isspace":     {value.IsSpace, false},
 	"isascii":     {func(r rune) bool { return r < utf8.RuneSelf }, true},
@@ -181,7 +187,8 @@ func Is(s *value.Str, l *value.Limits, method string) bool {
 	switch method {
 	case "isidentifier":
 		for i, r := range s.S {
-			if r != '_' && !unicode.IsLetter(r) && !unicode.Is(unicode.Nl, r) && (i == 0 || !unicode.IsDigit(r) && !unicode.IsMark(r)) {
+			start := (r == '_' || unicode.In(r, unicode.L, unicode.Nl, unicode.Other_ID_Start)) && !strings.ContainsRune(notStart, r)
+			if !start && (i == 0 || !unicode.In(r, unicode.Mn, unicode.Mc, unicode.Nd, unicode.Pc, unicode.Other_ID_Continue) && !strings.ContainsRune(onlyContinue, r)) {
 				return false
 			}
 		}
@@ -192,10 +199,10 @@ func Is(s *value.Str, l *value.Limits, method string) bool {
 	upper := method == "isupper"
 	seen := false
 	for _, r := range s.S {
-		if unicode.IsTitle(r) || upper && unicode.IsLower(r) || !upper && unicode.IsUpper(r) {
+		if unicode.IsTitle(r) || upper && isLower(r) || !upper && isUpper(r) {
 			return false
 		}
-		seen = seen || unicode.IsUpper(r) || unicode.IsLower(r)
+		seen = seen || isCased(r)
 	}
 	return seen
 }
@@ -204,8 +211,8 @@ func Is(s *value.Str, l *value.Limits, method string) bool {
 func titled(s string) bool {
 	seen, inWord := false, false
 	for _, r := range s {
-		capital := unicode.IsUpper(r) || unicode.IsTitle(r)
-		cased := capital || unicode.IsLower(r)
+		capital := isUpper(r) || unicode.IsTitle(r)
+		cased := capital || isLower(r)
 		if cased && capital == inWord {
 			return false
 		}
@@ -214,13 +221,11 @@ func titled(s string) bool {
 	return seen
 }
 
-// isSuperDigit reports whether a character of category No is a digit in Python: superscripts, subscripts, circled and
-// parenthesised single digits decompose to one digit.
-func isSuperDigit(r rune) bool {
-	for _, d := range norm.NFKD.String(string(r)) {
-		if decimal.Digit(d) >= 0 {
-			return len([]rune(strings.Trim(norm.NFKD.String(string(r)), "().,"))) == 1
-		}
-	}
-	return false
-}
+const (
+	// digits are Python's digits that are not decimal, numerals its numeric letters.
+	digits   = "²³¹፩፪፫፬፭፮፯፰፱᧚⁰⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉①②③④⑤⑥⑦⑧⑨⑴⑵⑶⑷⑸⑹⑺⑻⑼⒈⒉⒊⒋⒌⒍⒎⒏⒐⓪⓵⓶⓷⓸⓹⓺⓻⓼⓽⓿❶❷❸❹❺❻❼❽❾➀➁➂➃➄➅➆➇➈➊➋➌➍➎➏➐➑➒𐩀𐩁𐩂𐩃𐹠𐹡𐹢𐹣𐹤𐹥𐹦𐹧𐹨𑁒𑁓𑁔𑁕𑁖𑁗𑁘𑁙𑁚🄀🄁🄂🄃🄄🄅🄆🄇🄈🄉🄊"
+	numerals = "㐅㒃㠪㭍一七万三九二五亖亿什仟仨伍佰億兆兩八六十千卄卅卌叁参參叄四壱壹幺廾廿弌弍弎弐拾捌柒漆玖百肆萬貮貳贰阡陆陌陸零\uf96b\uf973\uf978\uf9b2\uf9d1\uf9d3\uf9fd𠀁𠁤𠃢𠄡𠤪𠦃𠦌𠦜𠫪𠫽𠬙𢎐𢦘𣬛𦉭\U0002f890"
+	// notStart are letters that no identifier begins with; onlyContinue of them may follow.
+	notStart     = onlyContinue + "\u037a\u2e2f\ufc5e\ufc5f\ufc60\ufc61\ufc62\ufc63\ufdfa\ufdfb\ufe70\ufe72\ufe74\ufe76\ufe78\ufe7a\ufe7c\ufe7e\u309b\u309c"
+	onlyContinue = "\u0e33\u0eb3\uff9e\uff9f"
+)

@@ -303,8 +303,8 @@ func general(f float64, prec int, alt, repr bool) string {
 	i := strings.IndexByte(e, 'e')
 	exp, _ := strconv.Atoi(e[i+1:])
 	limit := prec
-	if repr && exp == prec-1 && prec > 1 {
-		// format(12.0, '.2') is 1.2e+01: the repr style leaves room for ".0"
+	if repr && exp == prec-1 {
+		// format(12.0, '.2') is 1.2e+01, and format(1.0, '.1') 1e+00: the repr style leaves room for ".0"
 		limit = prec - 1
 	}
 	if exp < -4 || exp >= limit {

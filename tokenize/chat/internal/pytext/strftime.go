@@ -21,12 +21,15 @@ func Strftime(t time.Time, format string) string {
 		}
 		d := directive{width: -1}
 		n := d.parse(format[i:])
-		if text, ok := d.text(t); ok {
-			b.WriteString(text)
-		} else {
-			raw := format[i : i+n]
-			b.WriteString(raw[strings.LastIndexByte(raw, '%'):]) // as in glibc
+		text, ok := d.text(t)
+		if !ok { // unchanged but for width and case, as in glibc
+			text = format[i : i+n]
+			if text = text[strings.LastIndexByte(text, '%'):]; d.upper {
+				text = strings.ToUpper(text)
+			}
+			text = d.padded(text)
 		}
+		b.WriteString(text)
 		i += n
 	}
 	return b.String()
@@ -73,8 +76,8 @@ func (d *directive) parse(s string) int {
 
 // refusedE and refusedO are the letters that cannot have the modifier.
 const (
-	refusedE = "%aAbBdDeFghHIjklmMnpPrRsStTuUVwWzZG"
-	refusedO = "%aAcCDFnpPrRsStTxXYzZ"
+	refusedE = "aAbBdDeFgGhHIjklmMSUVwW"
+	refusedO = "aAcDFxXY"
 )
 
 // clockNumbers are the numeric fields: their number of digits, and whether they are padded with blanks.
@@ -149,7 +152,9 @@ func (d *directive) text(t time.Time) (string, bool) {
 	case 'P':
 		text = t.Format("pm")
 		return d.padded(text), true
-	case 'z', 'Z':
+	case 'z': // nothing, without padding
+		return "", true
+	case 'Z':
 	case 'n':
 		text = "\n"
 	case 't':
