@@ -17,6 +17,7 @@ type spec struct {
 	align     byte // < > = ^ or 0
 	sign      byte // + - space or 0
 	alt, zero bool
+	noNeg     bool // a negative number that is rounded to zero has no sign
 	width     int
 	comma     byte // , or _ or 0
 	prec      int  // -1 for none
@@ -36,7 +37,7 @@ func parseSpec(s string) (spec, *value.Fault) {
 	if s != "" && (s[0] == '+' || s[0] == '-' || s[0] == ' ') {
 		p.sign, s = s[0], s[1:]
 	}
-	s = strings.TrimPrefix(s, "z")
+	s, p.noNeg = strings.CutPrefix(s, "z")
 	if strings.HasPrefix(s, "#") {
 		p.alt, s = true, s[1:]
 	}
@@ -44,9 +45,6 @@ func parseSpec(s string) (spec, *value.Fault) {
 		p.zero, s = true, s[1:]
 		if p.fill == "" {
 			p.fill = "0"
-		}
-		if p.align == 0 {
-			p.align = '='
 		}
 	}
 	if p.fill == "" {
@@ -84,6 +82,13 @@ func parseSpec(s string) (spec, *value.Fault) {
 	if s != "" {
 		p.typ = s[0]
 	}
+	grouped := "defgEG%F\x00"
+	if p.comma == '_' {
+		grouped += "boxX"
+	}
+	if p.comma != 0 && strings.IndexByte(grouped, p.typ) < 0 && fault == nil {
+		fault = value.ValueError("Cannot specify '%c' with '%c'.", p.comma, p.typ)
+	}
 	return p, fault
 }
 
@@ -107,7 +112,7 @@ func formatValue(l *value.Limits, v value.Value, spec *value.Str) (*value.Str, *
 	if p.typ != 0 && p.typ != 's' {
 		return nil, value.ValueError("Unknown format code '%c' for object of type 'str'", p.typ)
 	}
-	if p.sign != 0 || p.comma != 0 || p.alt || (p.align == '=' && !p.zero) {
+	if p.sign != 0 || p.comma != 0 || p.alt || p.noNeg || p.align == '=' {
 		return nil, value.ValueError("format specifier not allowed in string format specifier")
 	}
 	s := x.Plain()
@@ -120,6 +125,9 @@ func formatValue(l *value.Limits, v value.Value, spec *value.Str) (*value.Str, *
 func formatNumber(l *value.Limits, p spec, v value.Value, n value.Number, from *value.Str) (*value.Str, *value.Fault) {
 	if _, ok := v.(*value.Bool); ok && p.typ == 0 {
 		p.typ = 'd'
+	}
+	if p.zero && p.align == 0 {
+		p.align = '='
 	}
 	var text string
 	var fault *value.Fault
@@ -147,12 +155,8 @@ func (p spec) filler(text *value.Str) *value.Str {
 }
 
 func align(l *value.Limits, p spec, fill, s *value.Str, def byte) (*value.Str, *value.Fault) {
-	a := p.align
-	if a == 0 || (a == '=' && def == '<') {
-		a = def
-	}
 	pad := int64(p.width - s.RuneCount())
-	switch a {
+	switch cmp.Or(p.align, def) {
 	case '<':
 		return Pad(s, l, fill, 0, pad)
 	case '^':
@@ -202,6 +206,9 @@ func formatInt(l *value.Limits, p spec, n value.Number) (string, *value.Fault) {
 	if p.prec >= 0 {
 		return "", value.ValueError("Precision not allowed in integer format specifier")
 	}
+	if p.noNeg {
+		return "", value.ValueError("Negative zero coercion (z) not allowed in integer format specifier")
+	}
 	if n.B != nil && !l.Digits(n.B.BitLen()/8) {
 		return "", l.Over()
 	}
@@ -218,6 +225,9 @@ func formatInt(l *value.Limits, p spec, n value.Number) (string, *value.Fault) {
 	case 'X':
 		base, prefix, group = 16, "0X", 4
 	case 'c':
+		if p.sign != 0 || p.alt {
+			return "", value.ValueError("Sign and # not allowed with integer format specifier 'c'")
+		}
 		if !n.Big().IsInt64() || n.I < 0 || n.I > utf8.MaxRune {
 			return "", value.ValueError("%%c arg not in range(0x110000)")
 		}
@@ -261,7 +271,9 @@ func formatFloatSpec(l *value.Limits, p spec, f float64) (string, *value.Fault) 
 		}
 		return p.number(l, neg, "", text, percent, 3)
 	case typ == 0 && prec < 0:
-		text = value.FormatFloat(f)
+		if text = value.FormatFloat(f); p.alt {
+			text = pointed(text)
+		}
 	case typ == 0:
 		text = general(f, max(prec, 1), p.alt, true)
 	case typ == 'e' || typ == 'E' || typ == 'f' || typ == 'F' || typ == '%':
@@ -293,6 +305,9 @@ func formatFloatSpec(l *value.Limits, p spec, f float64) (string, *value.Fault) 
 	n := 0
 	for n < len(text) && isDigit(text[n]) {
 		n++
+	}
+	if mantissa, _, _ := strings.Cut(strings.ToLower(text), "e"); p.noNeg && strings.Trim(mantissa, "0.") == "" {
+		neg = false
 	}
 	return p.number(l, neg, "", text[:n], text[n:]+percent, 3)
 }
