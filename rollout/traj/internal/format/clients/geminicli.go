@@ -2,6 +2,7 @@ package clients
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
@@ -40,6 +41,8 @@ type geminiSession struct {
 	// rewritten is the number of leading records that remained after a compression, or
 	// after results were cut: replies among them saw something else.
 	rewritten int
+	results   format.Value // calls of the last reply, whose results are not said so far
+	answered  bool         // the last record holds results as they were sent
 }
 
 func newGeminiSession(in *format.File) *geminiSession {
@@ -113,56 +116,79 @@ func (s *geminiSession) Finish() error {
 			return err
 		}
 	}
+	if err := s.answer(); err != nil {
+		return err
+	}
 	return s.t.Emit(true)
 }
 
 // message adds a record. Notices of the client are not shown to the model and are skipped.
 func (s *geminiSession) message(v format.Value) error {
-	t, body := s.t, v.Get("content")
-	switch kind := v.Get("type").Word(); kind {
+	t, body, kind := s.t, v.Get("content"), v.Get("type").Word()
+	m := rollout.Message{Role: rollout.RoleUser}
+	switch kind {
 	case "info", "error", "warning":
-		return nil
-	case "user":
-		return listed(t, rollout.Message{Role: rollout.RoleUser}, body)
-	case "gemini":
-		m := rollout.Message{Role: rollout.RoleAssistant}
-		for _, c := range v.Get("toolCalls").Items() {
-			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
-		}
-		if v.Get("thoughts").Len() > 0 { // summaries of hidden thinking
-			format.Keep(&m.Extra, "thoughts", v.Get("thoughts"))
-			t.In.NoteRedacted(len(t.Rollout.Messages))
-		}
-		if err := listed(t, m, body); err != nil {
-			return err
-		}
-		for _, c := range v.Get("toolCalls").Items() {
-			answered := false
-			for _, p := range format.Elements(c.Get("result")) {
-				if x := p.Get("functionResponse"); x.Kind() == jsonscan.Object {
-					t.Response(x, c.Get("id").String())
-					answered = true
-				}
-			}
-			if !answered && c.Get("result").Kind() == jsonscan.String {
-				t.Result(c.Get("id").String(), c.Get("result"))
-			}
+		if has(body, "inlineData") || has(body, "fileData") { // sent after a result
+			return t.Unknown("/content", "inlineData")
 		}
 		return nil
+	case "user", "gemini":
 	default:
 		return t.Unknown("/type", kind)
 	}
+	sent := kind == "user" && has(body, "functionResponse") // since 2026, beside the reply's record
+	if sent {
+		s.results = format.Value{}
+	} else if s.answered && kind == "user" {
+		t.Lose("a reply that was interrupted was shown in words that the session does not hold")
+	}
+	s.answered = sent
+	if err := s.answer(); err != nil {
+		return err
+	}
+	if kind == "user" {
+		return listed(t, m, body)
+	}
+	m.Role = rollout.RoleAssistant
+	if body.Kind() == jsonscan.Array && v.Get("model").IsNull() {
+		m.Sampled = rollout.SampledScripted // a call that the user made by a command
+	}
+	if !has(body, "functionCall") {
+		for _, c := range v.Get("toolCalls").Items() {
+			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
+		}
+	}
+	if v.Get("thoughts").Len() > 0 { // summaries of hidden thinking
+		format.Keep(&m.Extra, "thoughts", v.Get("thoughts"))
+		t.In.NoteRedacted(len(t.Rollout.Messages))
+	}
+	s.results = v.Get("toolCalls")
+	return listed(t, m, body)
 }
 
-// listed adds a message whose content is a text, a part or a list of these.
+// has reports whether a content holds a part of a kind.
+func has(body format.Value, kind string) bool {
+	return slices.ContainsFunc(format.Elements(body), func(p format.Value) bool { return p.Get(kind).Kind() == jsonscan.Object })
+}
+
+// answer adds the results in the record of the last reply.
+func (s *geminiSession) answer() error {
+	calls := s.results
+	s.results = format.Value{}
+	for _, c := range calls.Items() {
+		if x := c.Get("result"); !x.IsNull() {
+			if err := thread.ContentParts(s.t, rollout.Message{Role: rollout.RoleUser}, x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// listed adds a message whose content is a text or a list of parts.
 func listed(t *thread.Thread, m rollout.Message, body format.Value) error {
 	if s, ok := body.Text(); ok {
 		m.Content = s
-		t.Say(m)
-		return nil
-	}
-	if text, ok := thread.BareTexts(body); ok {
-		m.Content = text
 		t.Say(m)
 		return nil
 	}

@@ -94,7 +94,7 @@ func addLangChain(t *thread.Thread, v format.Value) error {
 		}
 		langChainCalls(t, &m, x)
 	}
-	if text, ok := thread.BareTexts(body); ok { // a list may hold bare strings
+	if text, ok := bareTexts(body); ok {
 		m.Content = text
 		t.Rollout.Messages = append(t.Rollout.Messages, m)
 		return nil
@@ -190,4 +190,16 @@ func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) error {
 	}
 	t.Rollout.Messages = append(t.Rollout.Messages, m)
 	return nil
+}
+
+// bareTexts joins a list of nothing but strings.
+func bareTexts(v format.Value) (text string, ok bool) {
+	for _, x := range v.Items() {
+		s, is := x.Text()
+		if !is {
+			return "", false
+		}
+		text += s
+	}
+	return text, v.Kind() == jsonscan.Array
 }

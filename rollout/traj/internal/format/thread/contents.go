@@ -55,7 +55,11 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 				if x.Get("parts").Len() > 0 { // images and files
 					return t.Unknown("/parts/"+key+"/parts", "parts")
 				}
-				t.Response(x, "")
+				v := x.Get("response")
+				if out := v.Get("output"); v.Len() == 1 && out.Kind() == jsonscan.String {
+					v = out // a text that is its only output is the result
+				}
+				t.Result(cmp.Or(x.Get("id").String(), x.Get("name").String()), v)
 			case "thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata", "part_metadata", "mediaResolution", "media_resolution":
 			default:
 				if !x.IsNull() {
@@ -72,26 +76,4 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 		t.Say(m)
 	}
 	return nil
-}
-
-// Response adds the result of a call; a text that is its only output is the result.
-func (t *Thread) Response(x format.Value, id string) {
-	v := x.Get("response")
-	if out := v.Get("output"); v.Len() == 1 && out.Kind() == jsonscan.String {
-		v = out
-	}
-	t.Result(cmp.Or(x.Get("id").String(), id, x.Get("name").String()), v)
-}
-
-// BareTexts joins a list of nothing but strings.
-func BareTexts(v format.Value) (text string, ok bool) {
-	var b strings.Builder
-	for _, x := range v.Items() {
-		s, is := x.Text()
-		if !is {
-			return "", false
-		}
-		b.WriteString(s)
-	}
-	return b.String(), v.Kind() == jsonscan.Array
 }
