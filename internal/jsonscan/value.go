@@ -59,7 +59,7 @@ func (v Value) Clone() []byte {
 	}
 	text := v.Raw()
 	if v.d.NonFinite || bytes.IndexByte(text, '\n') >= 0 || bytes.IndexByte(text, '\r') >= 0 {
-		return v.appendCompact(make([]byte, 0, len(text)))
+		return v.appendJoined(make([]byte, 0, len(text)), ",", ":")
 	}
 	if len(v.within()) > 0 { // it is a copy
 		return text
@@ -67,7 +67,10 @@ func (v Value) Clone() []byte {
 	return bytes.Clone(text)
 }
 
-func (v Value) appendCompact(dst []byte) []byte {
+// Spaced returns a copy with a space after each comma and colon, as Python writes JSON.
+func (v Value) Spaced() []byte { return v.appendJoined(nil, ", ", ": ") }
+
+func (v Value) appendJoined(dst []byte, comma, colon string) []byte {
 	switch {
 	case v.n.kind == Number && v.n.flags&flagNotFinit != 0:
 		return append(dst, "null"...)
@@ -75,19 +78,19 @@ func (v Value) appendCompact(dst []byte) []byte {
 		dst = append(dst, '{')
 		for k, m := range v.Fields() {
 			if dst[len(dst)-1] != '{' {
-				dst = append(dst, ',')
+				dst = append(dst, comma...)
 			}
-			dst = append(append(dst, k.Raw()...), ':')
-			dst = m.appendCompact(dst)
+			dst = append(append(dst, k.Raw()...), colon...)
+			dst = m.appendJoined(dst, comma, colon)
 		}
 		return append(dst, '}')
 	case v.n.kind == Array:
 		dst = append(dst, '[')
 		for i, m := range v.Items() {
 			if i > 0 {
-				dst = append(dst, ',')
+				dst = append(dst, comma...)
 			}
-			dst = m.appendCompact(dst)
+			dst = m.appendJoined(dst, comma, colon)
 		}
 		return append(dst, ']')
 	}

@@ -112,14 +112,15 @@ var frameworks = []struct {
 		"openclaw-session", "user:q\nassistant:a <hm> c=read({\"p\":1})\ntool:r @c\nassistant:b\nuser:other\nassistant:d\nassistant:e", "0; 0 1 2; 0 4; ?", "context_lost system_not_recorded tools_not_recorded"},
 	{"s.jsonl", lines(`{"uuid":"1","parentUuid":null,"sessionId":"s","timestamp":"t","type":"system","subtype":"session_source","systemPayload":{"sourceType":"cli"},"cwd":"/w","version":"1"}`,
 		`{"uuid":"2","parentUuid":"1","sessionId":"s","timestamp":"t","type":"user","cwd":"/w","version":"1","message":{"role":"user","parts":[{"text":"q"}]}}`,
-		`{"uuid":"3","parentUuid":"2","sessionId":"s","timestamp":"t","type":"assistant","model":"m","message":{"role":"model","parts":[{"text":"hm","thought":true},{"text":"a"},{"functionCall":{"id":"c","name":"ls","args":{"p":"."}}}]}}`,
+		`{"uuid":"3","parentUuid":"2","sessionId":"s","timestamp":"t","type":"assistant","model":"m","message":{"role":"model","parts":[{"text":"hm","thought":true},{"text":"a"},{"functionCall":{"id":"c","name":"ls","args":{"p":"."}}},{"functionCall":{"id":"d","name":"ls","args":{}}}]}}`,
 		`{"uuid":"4","parentUuid":"3","sessionId":"s","timestamp":"t","type":"tool_result","message":{"role":"user","parts":[{"functionResponse":{"id":"c","name":"ls","response":{"output":"x"}}}]},"toolCallResult":{"status":"success"}}`,
-		`{"uuid":"5","parentUuid":"4","sessionId":"s","timestamp":"t","type":"assistant","message":{"role":"model","parts":[{"text":"b"}]}}`,
+		`{"uuid":"4b","parentUuid":"4","sessionId":"s","timestamp":"t","type":"tool_result","message":{"role":"user","parts":[{"functionResponse":{"id":"d","name":"ls","response":{"error":"no"}}}]},"toolCallResult":{"status":"error"}}`,
+		`{"uuid":"5","parentUuid":"4b","sessionId":"s","timestamp":"t","type":"assistant","message":{"role":"model","parts":[{"text":"b"}]}}`,
 		`{"uuid":"6","parentUuid":"5","sessionId":"s","timestamp":"t","type":"system","subtype":"chat_compression","systemPayload":{"info":{},"compressedHistory":[{"role":"user","parts":[{"text":"sum"}]},{"role":"model","parts":[{"text":"ok"}]}]}}`,
 		`{"uuid":"7","parentUuid":"6","sessionId":"s","timestamp":"t","type":"user","message":{"role":"user","parts":[{"text":"go"}]}}`,
 		`{"uuid":"8","parentUuid":"7","sessionId":"s","timestamp":"t","type":"assistant","message":{"role":"model","parts":[{"text":"e"}]}}`,
 		`{"uuid":"9","parentUuid":"2","sessionId":"s","timestamp":"t","type":"assistant","message":{"role":"model","parts":[{"text":"f"}]}}`),
-		"qwen-code", "user:q\nassistant:a <hm> c=ls({\"p\":\".\"})\ntool:x @c\nassistant:b\nuser:sum\nassistant:ok\nuser:go\nassistant:e\nassistant:f", "0; 0 1 2; 4 5 6; 0", "startup_not_recorded system_not_recorded tools_not_recorded"},
+		"qwen-code", "user:q\nassistant:a <hm> c=ls({\"p\":\".\"}) d=ls({})\ntool:x @c\ntool:no @d\nassistant:b\nuser:sum\nassistant:ok\nuser:go\nassistant:e\nassistant:f", "0; 0 1 2 3; 5 6 7; 0", "startup_not_recorded system_not_recorded tools_not_recorded"},
 	{"context.jsonl", lines(`{"role": "_system_prompt", "content": "sys"}`, `{"role": "_checkpoint", "id": 0}`, `{"role":"user","content":"q"}`, `{"role":"user","content":"<system-reminder>\nx\n</system-reminder>"}`, `{"role": "_usage", "token_count": 5}`,
 		`{"role":"assistant","content":[{"type":"think","think":"hm","encrypted":null},{"type":"text","text":"a"}],"tool_calls":[{"type":"function","id":"c","function":{"name":"f","arguments":"{\"x\": 1}"}}]}`, `{"role": "_usage", "token_count": 9}`,
 		`{"role":"tool","content":[{"type":"text","text":"<system>ok</system>"},{"type":"text","text":"r"}],"tool_call_id":"c"}`, `{"role":"assistant","content":"b"}`),
@@ -143,8 +144,8 @@ var frameworks = []struct {
 		"trae-agent", "system:s\nuser:q\nassistant:a c=bash({\"command\":\"ls\"})\ntool:x\nTool call failed with error:\nbad @c\nassistant:b", "0 1; 0 1 2 3", "tools_not_recorded"},
 	{"trajectories.jsonl", `{"prompt_index":3,"conversations":[{"from":"system","value":"You are a function calling AI model. You are provided with function signatures within <tools> </tools> XML tags. Here are the available tools:\n<tools>\n[{\"name\": \"run\", \"description\": \"d\", \"parameters\": {}, \"required\": null}]\n</tools>\nFor each call"},{"from":"human","value":"q"},{"from":"gpt","value":"<think>\nhm\n</think>\nlook\n<tool_call>\n{\"name\": \"run\", \"arguments\": {\"c\": \"1\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"run\", \"arguments\": {}}\n</tool_call>"},{"from":"tool","value":"<tool_response>\n{\"tool_call_id\": \"a\", \"name\": \"run\", \"content\": \"x\"}\n</tool_response>\n<tool_response>\n{\"tool_call_id\": \"b\", \"name\": \"run\", \"content\": {\"o\": 1}}\n</tool_response>"},{"from":"gpt","value":"<think>\n</think>\nb"},{"from":"human","value":"[CONTEXT COMPACTION — REFERENCE ONLY] sum"},{"from":"gpt","value":"<think>\n</think>\nc"}],"metadata":{},"completed":true,"partial":false,"api_calls":3}`,
 		"hermes-agent", "user:q\nassistant:look <hm> a=run({\"c\": \"1\"}) b=run({})\ntool:x @a\ntool:{\"o\": 1} @b\nassistant:b\nuser:[CONTEXT COMPACTION — REFERENCE ONLY] sum\nassistant:c", "0; 0 1 2 3; ?", "context_lost system_not_recorded"},
-	{"x.session.json", `{"id":"s","app_name":"a","user_id":"u","state":{},"events":[{"invocation_id":"i","author":"user","content":{"role":"user","parts":[{"text":"q"}]},"id":"1","timestamp":1.5},{"invocation_id":"i","author":"root","content":{"role":"model","parts":[{"text":"he"}]},"partial":true,"id":"2","timestamp":1.6},{"invocation_id":"i","author":"root","content":{"role":"model","parts":[{"function_call":{"id":"c","name":"f","args":{"x":1}}}]},"partial":false,"id":"3","timestamp":1.7},{"invocation_id":"i","author":"root","content":{"role":"user","parts":[{"function_response":{"id":"c","name":"f","response":{"result":2}}}]},"id":"4","timestamp":1.8},{"invocation_id":"i","author":"root","content":{"role":"model","parts":[{"text":"done"}]},"id":"5","timestamp":1.9},{"invocation_id":"i","author":"helper","content":{"role":"model","parts":[{"text":"me too"}]},"id":"6","timestamp":2.1},{"invocation_id":"i","author":"root","content":{"role":"model","parts":[{"text":"end"}]},"id":"7","timestamp":2.2}],"last_update_time":2.2}`,
-		"google-adk", "user:q\nassistant: c=f({\"x\":1})\ntool:{\"result\":2} @c\nassistant:done\nassistant:me too\nassistant:end", "0; 0 1 2; ?", "context_lost system_not_recorded tools_not_recorded"},
+	{"x.session.json", `{"id":"s","app_name":"a","user_id":"u","state":{},"events":[{"invocation_id":"i","author":"user","content":{"role":"user","parts":[{"text":"q"}]},"id":"1","timestamp":1.5},{"invocation_id":"i","author":"root","content":{"role":"model","parts":[{"text":"he"}]},"partial":true,"id":"2","timestamp":1.6},{"invocation_id":"i","author":"root","content":{"role":"model","parts":[{"function_call":{"id":"c","name":"f","args":{"x":1}}},{"function_call":{"id":"d","name":"g","args":{}}}]},"partial":false,"id":"3","timestamp":1.7},{"invocation_id":"i","author":"root","content":{"role":"user","parts":[{"function_response":{"id":"c","name":"f","response":{"result":2}}},{"function_response":{"id":"d","name":"g","response":{"output":"é","n":[1,2]}}}]},"id":"4","timestamp":1.8},{"invocation_id":"i","author":"root","content":{"role":"model","parts":[{"text":"done"}]},"id":"5","timestamp":1.9},{"invocation_id":"i","author":"helper","content":{"role":"model","parts":[{"text":"me too"}]},"id":"6","timestamp":2.1},{"invocation_id":"i","author":"root","content":{"role":"model","parts":[{"text":"end"}]},"id":"7","timestamp":2.2}],"last_update_time":2.2}`,
+		"google-adk", "user:q\nassistant: c=f({\"x\":1}) d=g({})\ntool:{\"result\": 2} @c\ntool:{\"output\": \"é\", \"n\": [1, 2]} @d\nassistant:done\nassistant:me too\nassistant:end", "0; 0 1 2 3; ?", "context_lost system_not_recorded tools_not_recorded"},
 	{"x.json", `[{"content":"s","type":"SystemMessage"},{"content":"q","source":"user","type":"UserMessage"},{"content":[{"id":"c","arguments":"{\"x\": 1}","name":"f"}],"thought":"hm","source":"a","type":"AssistantMessage"},{"content":[{"content":"r","name":"f","call_id":"c","is_error":false}],"type":"FunctionExecutionResultMessage"},{"content":"done","thought":null,"source":"a","type":"AssistantMessage"}]`,
 		"autogen", "system:s\nuser:q\nassistant: <hm> c=f({\"x\": 1})\ntool:r @c\nassistant:done", "0 1; 0 1 2 3", "thought_beside_calls"},
 	{"x.json", `{"type":"TeamState","version":"1.0.0","agent_states":{"boss":{"type":"RoundRobinManagerState","message_thread":[]},"a":{"type":"ChatAgentContainerState","agent_state":{"type":"AssistantAgentState","llm_context":{"messages":[{"content":"q","source":"user","type":"UserMessage"},{"content":"b","thought":null,"source":"a","type":"AssistantMessage"}]}}}}}`,
@@ -199,6 +200,33 @@ func TestConverseOfAnUnknownSpeaker(t *testing.T) {
 	require.Len(t, rollouts, 1)
 	require.Equal(t, "user:q\nassistant:a", saidAll(rollouts[0]))
 	require.Contains(t, codes(rollouts[0]), "context_lost")
+}
+
+// Copilot CLI writes the first prompt before the system prompt, results as calls end, and
+// the events of sub-agents between those of the session.
+func TestCopilotAgents(t *testing.T) {
+	event := func(kind, more, data string) string {
+		return `{"type":"` + kind + `","id":"i","timestamp":"t"` + more + `,"data":{` + data + `}}`
+	}
+	sub := `,"agentId":"sub"`
+	got, _, err := read(t, "events.jsonl", lines(event("session.start", "", `"sessionId":"s"`),
+		event("user.message", "", `"content":"q","transformedContent":"Q"`), event("system.message", "", `"role":"system","content":"sys"`),
+		event("assistant.message", "", `"content":"","reasoningOpaque":"x","toolRequests":[{"toolCallId":"a","name":"f","arguments":{}},{"toolCallId":"b","name":"task","arguments":{}},{"toolCallId":"c","name":"f","arguments":{}}]`),
+		event("tool.execution_complete", "", `"toolCallId":"c","result":{"content":"3"}`), event("tool.execution_complete", "", `"toolCallId":"a","result":{"content":"1"}`),
+		event("subagent.started", `,"agentId":"idle"`, `"toolCallId":"b"`),
+		event("user.message", sub, `"content":"do","transformedContent":"do"`), event("assistant.message", sub, `"content":"","toolRequests":[{"toolCallId":"d","name":"f","arguments":{}}]`),
+		event("tool.execution_complete", sub, `"toolCallId":"d","success":false,"error":{"message":"no"}`), event("assistant.message", sub, `"content":"did"`),
+		event("tool.execution_complete", sub, `"toolCallId":"b","result":{"content":"2"}`), event("assistant.message", "", `"content":"done"`),
+		event("system.message", "", `"role":"system","content":"sys"`), event("user.message", "", `"content":"r","transformedContent":"r"`), event("assistant.message", "", `"content":"end"`),
+		event("abort", "", `"reason":"user"`), event("user.message", "", `"content":"go","transformedContent":"go"`), event("assistant.message", "", `"content":"on"`)), stop)
+	require.NoError(t, err)
+	require.Len(t, got, 2)
+	require.Equal(t, "system:sys\nuser:Q\nassistant: a=f({}) b=task({}) c=f({})\ntool:1 @a\ntool:2 @b\ntool:3 @c\nassistant:done\nuser:r\nassistant:end\nuser:go\nassistant:on", saidAll(got[0]))
+	require.Equal(t, "0 1; 0 1 2 3 4 5; 0 1 2 3 4 5 6 7; ?", contexts(got[0]))
+	require.Equal(t, "redacted_thinking context_lost tools_not_recorded", codes(got[0]))
+	require.Equal(t, "s/sub", got[1].ID)
+	require.Equal(t, "user:do\nassistant: d=f({})\ntool:no @d\nassistant:did", saidAll(got[1]))
+	require.Equal(t, "context_lost system_not_recorded tools_not_recorded", codes(got[1]))
 }
 
 // The requests of a batch are read before their results, which come in any order.

@@ -60,7 +60,9 @@ func (s *copilotSession) of(v format.Value) *thread.Thread {
 
 func (s *copilotSession) Add(v format.Value) error {
 	t := s.of(v)
-	return t.OrLose(s.add(t, v))
+	err := t.OrLose(s.add(t, v))
+	t.Rollout.Notes, t.In.Notes = append(t.Rollout.Notes, t.In.Notes...), nil
+	return err
 }
 
 func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
@@ -82,13 +84,16 @@ func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
 		if err != nil {
 			return err
 		}
-		if n := len(t.Rollout.Messages); n > 0 && t.Rollout.Messages[0].Role == role {
-			if t.Rollout.Messages[0].Content != text {
+		switch all := t.Rollout.Messages; {
+		case len(all) > 0 && all[0].Role == role:
+			if all[0].Content != text {
 				t.Lose("the system prompt changes")
 			}
-			return nil
+		case slices.ContainsFunc(all, func(m rollout.Message) bool { return m.Role == rollout.RoleAssistant }):
+			t.Lose("the system prompt changes")
+		default: // versions of 2026 write the first prompt before it
+			t.Rollout.Messages = slices.Insert(all, 0, rollout.Message{Role: role, Content: text})
 		}
-		t.Text(role, text)
 	case "user.message":
 		text, err := t.Words(data, "content", "/data")
 		if err != nil {
@@ -173,11 +178,24 @@ func (s *copilotSession) result(t *thread.Thread, data format.Value) error {
 		if m.Content, ok = data.Path("error", "message").Text(); !ok {
 			return t.In.Want(data.Get("result"), t.At(), "/data/result", "the content of a result or an error")
 		}
-		t.Say(m)
 		t.Lose("an error was shown in words that are not recorded")
-		return nil
 	}
-	t.Say(m)
+	// Results are recorded as calls end, and sent in the order of the calls.
+	all := t.Rollout.Messages
+	at := len(all)
+	for at > 0 && all[at-1].Role == rollout.RoleTool {
+		at--
+	}
+	if at > 0 {
+		calls := all[at-1].ToolCalls
+		place := func(id string) int {
+			return slices.IndexFunc(calls, func(c rollout.ToolCall) bool { return c.ID == id })
+		}
+		for at < len(all) && place(all[at].ToolCallID) <= place(id) {
+			at++
+		}
+	}
+	t.Rollout.Messages = slices.Insert(all, at, m)
 	return nil
 }
 

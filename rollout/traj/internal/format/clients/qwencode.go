@@ -15,8 +15,20 @@ import (
 // contents of Gemini's API that name their parents.
 func QwenCode() format.Importer {
 	return format.Importer{Name: "qwen-code", Match: isQwenCode, Fold: func(in *format.File) format.Folder {
-		return &qwenSession{newChain(in)}
+		s := &qwenSession{newChain(in)}
+		s.t.Shown = qwenShown
+		return s
 	}}
+}
+
+// qwenShown returns the text that is sent to engines with OpenAI's API.
+func qwenShown(response format.Value) string {
+	for _, key := range []string{"output", "error"} {
+		if s, ok := response.Get(key).Text(); ok {
+			return s
+		}
+	}
+	return format.PlainText(response)
 }
 
 // qwenAsides are subtypes of system records that are not shown to the model.

@@ -25,7 +25,7 @@ func adk() []format.Importer {
 		return v.Get("app_name").Kind() == jsonscan.String || v.Get("appName").Kind() == jsonscan.String
 	})
 	session.Stateless, session.Read = true, func(in *format.File, v format.Value) error {
-		s := &adkSession{t: thread.New(in)}
+		s := newADKSession(in)
 		s.t.Rollout.ID = v.Get("id").String()
 		for _, x := range v.Get("events").Items() {
 			if err := s.add(x); err != nil {
@@ -37,7 +37,7 @@ func adk() []format.Importer {
 		return s.t.Emit(true)
 	}
 	list := one("google-adk", func(v format.Value, _ *format.File) bool { return isADKEvent(v) })
-	list.Fold = func(in *format.File) format.Folder { return &adkSession{t: thread.New(in)} }
+	list.Fold = func(in *format.File) format.Folder { return newADKSession(in) }
 	return []format.Importer{session, list}
 }
 
@@ -49,6 +49,14 @@ func isADKEvent(v format.Value) bool {
 type adkSession struct {
 	t     *thread.Thread
 	agent string // the agent that is the policy
+}
+
+// newADKSession returns an empty session. Engines other than Gemini are sent responses as
+// Python's JSON.
+func newADKSession(in *format.File) *adkSession {
+	s := &adkSession{t: thread.New(in)}
+	s.t.Shown = func(response format.Value) string { return string(response.Spaced()) }
+	return s
 }
 
 func (s *adkSession) Add(v format.Value) error { return s.t.OrLose(s.add(v)) }

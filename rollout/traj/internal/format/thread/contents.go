@@ -55,11 +55,12 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 				if x.Get("parts").Len() > 0 { // images and files
 					return t.Unknown("/parts/"+key+"/parts", "parts")
 				}
-				v := x.Get("response")
-				if out := v.Get("output"); v.Len() == 1 && out.Kind() == jsonscan.String {
-					v = out // a text that is its only output is the result
+				id, v := cmp.Or(x.Get("id").String(), x.Get("name").String()), x.Get("response")
+				if v.Kind() != jsonscan.Object {
+					t.Result(id, v)
+					continue
 				}
-				t.Result(cmp.Or(x.Get("id").String(), x.Get("name").String()), v)
+				t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: t.Shown(v)})
 			case "thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata", "part_metadata", "mediaResolution", "media_resolution":
 			default:
 				if !x.IsNull() {
@@ -76,4 +77,12 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 		t.Say(m)
 	}
 	return nil
+}
+
+// onlyOutput returns a text that is the only output, else the JSON text.
+func onlyOutput(response format.Value) string {
+	if out := response.Get("output"); response.Len() == 1 && out.Kind() == jsonscan.String {
+		return out.String()
+	}
+	return format.PlainText(response)
 }

@@ -183,12 +183,14 @@ type Thread struct {
 	Ends    map[int]string // finish reasons by message
 	Unseen  map[int]bool   // messages whose turns have an unknown context
 	Cut     map[int]string // why replies are incomplete, by message
-	err     error          // the first fault
+	// Shown returns the text in which the client shows the response of a function.
+	Shown func(response format.Value) string
+	err   error // the first fault
 }
 
 // New returns an empty Thread.
 func New(in *format.File) *Thread {
-	return &Thread{In: in, Rollout: &rollout.Rollout{Index: format.NoIndex}, Ends: map[int]string{}, Unseen: map[int]bool{}, Cut: map[int]string{}}
+	return &Thread{In: in, Rollout: &rollout.Rollout{Index: format.NoIndex}, Ends: map[int]string{}, Unseen: map[int]bool{}, Cut: map[int]string{}, Shown: onlyOutput}
 }
 
 // At returns the index of the next message.
