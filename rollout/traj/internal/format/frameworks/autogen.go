@@ -95,12 +95,13 @@ func addAutoGen(t *thread.Thread, v format.Value) error {
 			}
 			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("arguments")))
 		}
-		// AutoGen does not distinguish thoughts further: a model that calls tools may have
-		// written this text beside the calls.
-		if s, ok := v.Get("thought").Text(); ok {
-			if m.Reasoning = s; m.ToolCalls != nil {
-				t.In.Note("thought_beside_calls", t.At(), "AutoGen keeps what was said beside calls and what was thought under one key; it is read as reasoning")
-			}
+		// Beside calls the thought is the content, as it was sampled and is sent again. Only the
+		// client of Anthropic's API puts thinking there.
+		if s, ok := v.Get("thought").Text(); ok && m.ToolCalls != nil {
+			m.Content = s
+			t.In.Note("thought_beside_calls", t.At(), "AutoGen keeps what was said beside calls as a thought; it is read as the content")
+		} else if ok {
+			m.Reasoning = s
 		}
 	default:
 		for _, x := range body.Items() {
