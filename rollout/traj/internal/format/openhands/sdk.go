@@ -333,6 +333,12 @@ func (x *sdkRun) observation(v format.Value) error {
 	if err := x.in.Content(&m, x.result(v), i); err != nil {
 		return err
 	}
+	if o := v.Get("observation"); o.Get("is_error").True() && o.Get("content").Kind() == jsonscan.Array { // since 1.0
+		var shown rollout.Message
+		format.AddText(&shown, "[An error occurred during execution.]\n")
+		m.Parts = append(shown.Parts, m.Parts...)
+		m.Content = rollout.JoinText(m.Parts)
+	}
 	if reason, ok := v.Get("rejection_reason").Text(); ok {
 		m.Content, m.NoContent = "Action rejected: "+reason, false // the SDK's wording to the model
 	}
