@@ -165,8 +165,6 @@ func (u *unpickler) step() bool {
 		u.pop()
 	case '1':
 		u.since()
-	case '2':
-		u.push(u.top())
 	case 'N':
 		u.push(nil)
 	case 0x88:
@@ -189,12 +187,6 @@ func (u *unpickler) step() bool {
 		u.push(string(u.take(int(u.take(1)[0]))))
 	case 'T', 'B': // BINSTRING, BINBYTES
 		u.push(append([]byte{}, u.take(u.u32())...))
-	case 0x8e: // BINBYTES8
-		n := binary.LittleEndian.Uint64(u.take(8))
-		if n > uint64(len(u.data)) {
-			u.fail("the data end inside a value")
-		}
-		u.push(append([]byte{}, u.take(int(n))...))
 	case 'U', 'C': // SHORT_BINSTRING, SHORT_BINBYTES
 		u.push(append([]byte{}, u.take(int(u.take(1)[0]))...))
 	default:

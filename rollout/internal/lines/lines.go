@@ -35,11 +35,8 @@ const DefaultBytes = 1 << 30
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// New returns a reader of lines up to max bytes; 0 means DefaultBytes.
+// New returns a reader of lines up to max bytes.
 func New(r io.Reader, max int) *Lines {
-	if max <= 0 {
-		max = DefaultBytes
-	}
 	return &Lines{r: bufio.NewReaderSize(r, 256<<10), max: max}
 }
 
@@ -50,9 +47,6 @@ func (l *Lines) Failed() bool { return l.err != nil && l.err != io.EOF }
 // a rollout.KindLimit error; the next call continues after it. An error of the underlying reader is returned
 // after the lines before it.
 func (l *Lines) Next() (Line, error) {
-	if l.r == nil {
-		l.err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "a lines.Lines was not made by New")
-	}
 	if l.err != nil {
 		return Line{}, l.err
 	}

@@ -56,9 +56,6 @@ func (c *chain) showUpTo(parent string) error {
 			return c.t.In.Fail(c.t.At(), "/parentId", tooMany)
 		}
 		path = append(path, l)
-		if l.resets {
-			break
-		}
 		id = l.parent
 	}
 	slices.Reverse(path)
@@ -115,7 +112,7 @@ func (c *chain) add(id, parent string, l *link, say func() error) error {
 func (c *chain) saw(k, from int) {
 	why := c.lost
 	if why == "" {
-		plain := k == 0 && len(c.shown) == 0 || len(c.shown) == 1 && c.shown[0].From == 0 && c.shown[0].To == k
+		plain := k == 0 || len(c.shown) == 1 && c.shown[0].From == 0 && c.shown[0].To == k
 		if c.steps += len(c.shown); plain {
 			return
 		}

@@ -109,10 +109,7 @@ func (s *copilotChanges) Finish() error {
 	if s.err != nil {
 		return s.in.Fail(0, "", "a change of the session was not understood, so that what it holds is not known")
 	}
-	text, err := json.Marshal(s.state)
-	if err != nil {
-		return s.in.Fail(0, "", "the session cannot be written again: %s", err)
-	}
+	text, _ := json.Marshal(s.state) // decoded JSON cannot fail
 	v, err := s.in.Parse(text)
 	if err != nil {
 		return s.in.Fail(0, "", "the session cannot be read again: %s", err)

@@ -12,19 +12,15 @@ import (
 
 // adk reads the sessions of Google's ADK, and lists of their events.
 func adk() []format.Importer {
-	one := func(name string, match func(v format.Value, in *format.File) bool) format.Importer {
-		return format.Importer{Name: name, Match: match}
-	}
-	session := one("google-adk", func(v format.Value, _ *format.File) bool {
+	session := format.Importer{Name: "google-adk", Stateless: true, Match: func(v format.Value, _ *format.File) bool {
 		if v.Get("events").Kind() != jsonscan.Array || v.Get("id").Kind() != jsonscan.String {
 			return false
 		}
 		for _, first := range v.Get("events").Items() {
-			return isADKEvent(first)
+			return isADKEvent(first, nil)
 		}
 		return v.Get("app_name").Kind() == jsonscan.String || v.Get("appName").Kind() == jsonscan.String
-	})
-	session.Stateless, session.Read = true, func(in *format.File, v format.Value) error {
+	}, Read: func(in *format.File, v format.Value) error {
 		s := newADKSession(in)
 		s.t.Rollout.ID = v.Get("id").String()
 		for _, x := range v.Get("events").Items() {
@@ -35,13 +31,11 @@ func adk() []format.Importer {
 		s.t.Rollout.Outcome = in.Outcome(v)
 		in.Leftover(s.t.Rollout, v, "id", "events", "state", "reward", "resolved")
 		return s.t.Emit(true)
-	}
-	list := one("google-adk", func(v format.Value, _ *format.File) bool { return isADKEvent(v) })
-	list.Fold = func(in *format.File) format.Folder { return newADKSession(in) }
-	return []format.Importer{session, list}
+	}}
+	return []format.Importer{session, {Name: "google-adk", Match: isADKEvent, Fold: func(in *format.File) format.Folder { return newADKSession(in) }}}
 }
 
-func isADKEvent(v format.Value) bool {
+func isADKEvent(v format.Value, _ *format.File) bool {
 	return v.Get("author").Kind() == jsonscan.String && (v.Get("invocation_id").Kind() == jsonscan.String || v.Get("invocationId").Kind() == jsonscan.String) &&
 		v.Get("timestamp").Kind() == jsonscan.Number
 }
@@ -66,7 +60,7 @@ func (s *adkSession) Finish() error            { return s.t.Emit(true) }
 // it sees the others' replies in a wording of ADK.
 func (s *adkSession) add(v format.Value) error {
 	t, author := s.t, v.Get("author").Word()
-	if !isADKEvent(v) {
+	if !isADKEvent(v, nil) {
 		return t.In.Fail(t.At(), "", "found %s, expected an event of a session", format.Shape(v))
 	}
 	content := v.Get("content")

@@ -22,9 +22,7 @@ var autoGenKinds = map[string]rollout.Role{
 }
 
 func isAutoGen(v format.Value) bool {
-	role, ok := autoGenKinds[v.Get("type").Word()]
-	return ok && v.Get("content").Kind() != jsonscan.Absent && v.Get("role").Kind() == jsonscan.Absent &&
-		(role == rollout.RoleSystem || role == rollout.RoleTool || v.Get("source").Kind() == jsonscan.String)
+	return autoGenKinds[v.Get("type").Word()] != "" && v.Get("content").Kind() != jsonscan.Absent && v.Get("role").Kind() == jsonscan.Absent
 }
 
 func readAutoGenState(in *format.File, v format.Value) error {

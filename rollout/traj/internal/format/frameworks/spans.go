@@ -1,6 +1,7 @@
 package frameworks
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -70,10 +71,7 @@ func readSpan(in *format.File, v format.Value) error {
 				return err
 			}
 			if x := b.Get("gen_ai"); !x.Path("output", "messages").IsNull() {
-				if c.temperature = ai.Path("request", "temperature"); !x.Path("request", "temperature").IsNull() {
-					c.temperature = x.Path("request", "temperature")
-				}
-				ai = x
+				c.temperature, ai = ai.Path("request", "temperature"), x
 				break
 			}
 		}
@@ -118,7 +116,7 @@ func readLangSmith(in *format.File, v format.Value) error {
 		c.input = first
 	}
 	if first := outputs.Get("generations").First(); first.Kind() != jsonscan.Absent {
-		if c.output = first; first.Kind() == jsonscan.Array && first.Len() > 0 {
+		if c.output = first; first.Kind() == jsonscan.Array {
 			c.output = first.First()
 		}
 	}
@@ -183,12 +181,7 @@ func (c *spanCall) read() error {
 	if format.Silent(m) {
 		return c.in.Fail(rollout.At(at), "/output", "the reply says nothing: %s", format.Shape(c.output))
 	}
-	if t.Ends[at] == "" && c.end != "" {
-		if t.Ends == nil {
-			t.Ends = map[int]string{}
-		}
-		t.Ends[at] = c.end
-	}
+	t.Ends[at] = cmp.Or(t.Ends[at], c.end)
 	if c.tools.IsNull() {
 		c.tools = c.params.Get("tools")
 	}

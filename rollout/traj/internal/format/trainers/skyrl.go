@@ -73,7 +73,7 @@ func tensor(all map[any]any, name string) (c column, rows, width int, err error)
 	if !isData || !isShape || !isType || len(shape) != 2 {
 		return c, 0, 0, fmt.Errorf("%s is no tensor of two dimensions that numpy can hold", name)
 	}
-	sizes := map[string]int{"int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1, "float64": 8, "float32": 4}
+	sizes := map[string]int{"int64": 8, "int32": 4, "uint8": 1, "bool": 1, "float32": 4}
 	r, ok := shape[0].(int64)
 	w, also := shape[1].(int64)
 	size := sizes[dtype]
@@ -87,18 +87,12 @@ func tensor(all map[any]any, name string) (c column, rows, width int, err error)
 func (c *column) at(i int) float64 {
 	b := c.data[i*c.size:]
 	switch c.dtype {
-	case "float64":
-		return math.Float64frombits(binary.LittleEndian.Uint64(b))
 	case "float32":
 		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 	case "int64":
 		return float64(int64(binary.LittleEndian.Uint64(b)))
 	case "int32":
 		return float64(int32(binary.LittleEndian.Uint32(b)))
-	case "int16":
-		return float64(int16(binary.LittleEndian.Uint16(b)))
-	case "int8":
-		return float64(int8(b[0]))
 	}
 	return float64(b[0])
 }

@@ -97,12 +97,6 @@ func read(in *format.File, ids, mask, logprobs format.Value, fields [3]string, m
 // marks returns which entries of a mask of numbers or booleans are not masked.
 func marks(mask format.Value, masked float64) []bool {
 	out := make([]bool, 0, mask.Len())
-	if numbers, _, ok := mask.AppendInt32(nil); ok {
-		for _, n := range numbers {
-			out = append(out, float64(n) != masked)
-		}
-		return out
-	}
 	for _, m := range mask.Items() {
 		f, number := m.Float()
 		yes := m.True()
