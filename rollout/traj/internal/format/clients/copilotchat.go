@@ -119,9 +119,6 @@ func copilotRound(t *thread.Thread, round, results format.Value, cut bool) error
 // renderedText returns the text of rendered parts (type 1); exact is false if there are
 // others.
 func renderedText(v format.Value) (text string, exact bool) {
-	if s, ok := v.Text(); ok {
-		return s, true
-	}
 	var b strings.Builder
 	for _, p := range v.Items() {
 		s, ok := p.Get("text").Text()

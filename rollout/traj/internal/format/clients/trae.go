@@ -15,48 +15,23 @@ import (
 // it, and its reply.
 func trae() format.Importer {
 	return format.Importer{Name: "trae-agent", Stateless: true, Match: func(v format.Value, _ *format.File) bool {
-		return v.Get("llm_interactions").Kind() == jsonscan.Array && v.Get("agent_steps").Kind() == jsonscan.Array
+		return v.Get("llm_interactions").Kind() == jsonscan.Array && v.Get("agent_steps").Kind() == jsonscan.Array && v.Get("provider").Kind() == jsonscan.String
 	}, Read: readTrae}
 }
 
 func readTrae(in *format.File, v format.Value) error {
-	var t *thread.Thread
-	n := 0
-	emit := func() error {
-		if t == nil {
-			return nil
-		}
-		if n > 0 {
-			t.Rollout.ID = t.In.Name + "#" + strconv.Itoa(n)
-		}
-		n++
-		t.In.Note("tools_not_recorded", 0, "the trajectory names the tools and does not hold their definitions")
-		in.Leftover(t.Rollout, v, "llm_interactions", "agent_steps", "task", "success", "final_result", "reward", "resolved")
-		return t.Emit(false)
+	t := thread.New(in)
+	if v.Get("success").True() {
+		t.Rollout.Status = rollout.StatusCompleted
 	}
+	t.Rollout.Outcome = in.Outcome(v)
 	for i, x := range v.Get("llm_interactions").Items() {
 		input := x.Get("input_messages")
 		if input.Kind() != jsonscan.Array {
 			return in.Want(input, 0, "/llm_interactions/"+strconv.Itoa(i)+"/input_messages", "the messages of a call")
 		}
-		for _, first := range input.Items() {
-			if first.Get("role").Is("system") || t == nil { // a new conversation
-				if err := emit(); err != nil {
-					return err
-				}
-				t = thread.New(in)
-				if done, said := v.Get("success").Bool(); said && done {
-					t.Rollout.Status = rollout.StatusCompleted
-				}
-				t.Rollout.Outcome = in.Outcome(v)
-			}
-			break
-		}
-		if t == nil {
-			return in.Fail(0, "/llm_interactions/"+strconv.Itoa(i)+"/input_messages", "the first call has no messages")
-		}
 		for _, m := range input.Items() {
-			if err := addTrae(t, m); err != nil {
+			if err := addTrae(t, m, v.Get("provider").Word()); err != nil {
 				return err
 			}
 		}
@@ -78,25 +53,28 @@ func readTrae(in *format.File, v format.Value) error {
 		t.End(reply.Get("finish_reason").String())
 		t.Say(m)
 	}
-	return emit()
+	if len(t.Rollout.Messages) == 0 {
+		return nil
+	}
+	in.Note("tools_not_recorded", 0, "the trajectory names the tools and does not hold their definitions")
+	in.Leftover(t.Rollout, v, "llm_interactions", "agent_steps", "task", "success", "final_result", "reward", "resolved")
+	return t.Emit(false)
 }
 
 // addTrae adds a message that was sent. The text around an error is that of Trae Agent's
-// clients.
-func addTrae(t *thread.Thread, v format.Value) error {
+// client of the provider.
+func addTrae(t *thread.Thread, v format.Value, provider string) error {
 	if x := v.Get("tool_result"); x.Kind() == jsonscan.Object {
-		var b strings.Builder
 		if x.Get("result").Kind() == jsonscan.Absent || x.Get("error").Kind() == jsonscan.Absent {
 			return t.In.Want(x.Get("result"), t.At(), "/tool_result", "a result and an error, one of which may be null")
 		}
-		if s := x.Get("result").String(); s != "" {
-			b.WriteString(s + "\n")
+		said := x.Get("result").String()
+		if s := x.Get("error").String(); s != "" && provider == "openai" {
+			said += "\nError: " + s
+		} else if s != "" {
+			said += "\nTool call failed with error:\n" + s
 		}
-		if s := x.Get("error").String(); s != "" {
-			b.WriteString("Tool call failed with error:\n" + s)
-		}
-		said := strings.TrimSpace(b.String())
-		if !x.Get("success").True() && said == "" {
+		if said = strings.TrimSpace(said); said == "" && provider == "anthropic" && !x.Get("success").True() {
 			said = "Tool execution failed without providing error details."
 		}
 		t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: cmp.Or(x.Get("call_id").String(), x.Get("id").String()), Content: said})
@@ -107,14 +85,10 @@ func addTrae(t *thread.Thread, v format.Value) error {
 		return err
 	}
 	m := rollout.Message{Role: role}
-	if c := v.Get("tool_call"); c.Kind() == jsonscan.Object {
-		m.ToolCalls = []rollout.ToolCall{t.Call(cmp.Or(c.Get("call_id").String(), c.Get("id").String()), c.Get("name").Word(), c.Get("arguments"))}
-	} else if m.Content, err = t.Words(v, "content", ""); err != nil {
-		return err
-	}
-	if role == rollout.RoleAssistant {
+	if role == rollout.RoleAssistant { // a reflection that the agent wrote
 		m.Sampled = rollout.SampledPrefilled
 	}
+	m.Content, err = t.Words(v, "content", "")
 	t.Say(m)
-	return nil
+	return err
 }
