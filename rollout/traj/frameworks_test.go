@@ -124,7 +124,7 @@ var frameworks = []struct {
 	{"context.jsonl", lines(`{"role": "_system_prompt", "content": "sys"}`, `{"role": "_checkpoint", "id": 0}`, `{"role":"user","content":"q"}`, `{"role":"user","content":"<system-reminder>\nx\n</system-reminder>"}`, `{"role": "_usage", "token_count": 5}`,
 		`{"role":"assistant","content":[{"type":"think","think":"hm","encrypted":null},{"type":"text","text":"a"}],"tool_calls":[{"type":"function","id":"c","function":{"name":"f","arguments":"{\"x\": 1}"}}]}`, `{"role": "_usage", "token_count": 9}`,
 		`{"role":"tool","content":[{"type":"text","text":"<system>ok</system>"},{"type":"text","text":"r"}],"tool_call_id":"c"}`, `{"role":"assistant","content":"b"}`),
-		"kimi-cli", "system:sys\nuser:q<system-reminder>\nx\n</system-reminder>\nassistant:a <hm> c=f({\"x\": 1})\ntool:<system>ok</system>\nr @c\nassistant:b", "0 1; 0 1 2 3", "tools_not_recorded"},
+		"kimi-cli", "system:sys\nuser:q<system-reminder>\nx\n</system-reminder>\nassistant:a <hm> c=f({\"x\": 1})\ntool:<system>ok</system>r @c\nassistant:b", "0 1; 0 1 2 3", "tools_not_recorded"},
 	{"context_2.jsonl", lines(`{"role": "_system_prompt", "content": "sys"}`, `{"role": "_checkpoint", "id": 0}`, `{"role":"user","content":[{"type":"text","text":"<system>Previous context has been compacted. Here is the compaction output:</system>"},{"type":"text","text":"sum"}]}`,
 		`{"role":"assistant","content":"old"}`, `{"role": "_usage", "token_count": 5}`, `{"role":"user","content":"go"}`, `{"role":"assistant","content":"new"}`),
 		"kimi-cli", "system:sys\nuser:<system>Previous context has been compacted. Here is the compaction output:</system>sum\nassistant:old\nuser:go\nassistant:new", "0 1 2 3", "tools_not_recorded"},

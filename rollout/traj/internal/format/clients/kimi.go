@@ -92,16 +92,12 @@ func (k *kimiContext) add(v format.Value) error {
 			texts = append(texts, s)
 		}
 	}
-	if r == rollout.RoleUser && len(texts) > 1 {
+	if r != rollout.RoleAssistant && len(texts) > 1 { // sent as parts
 		for _, s := range texts {
 			format.AddText(&m, s)
 		}
 	} else if texts != nil {
-		sep := ""
-		if r == rollout.RoleTool {
-			sep = "\n"
-		}
-		m.Content = strings.Join(texts, sep)
+		m.Content = strings.Join(texts, "")
 	}
 	for _, c := range v.Get("tool_calls").Items() {
 		f := c.Get("function")
