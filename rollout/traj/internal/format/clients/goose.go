@@ -79,14 +79,44 @@ func addGoose(t *thread.Thread, v format.Value) error {
 			return t.Unknown("/content", kind)
 		}
 	}
-	switch {
-	case role == rollout.RoleUser && said:
-		t.SayTexts(m, texts)
-	case said || m.ToolCalls != nil || m.Reasoning != "":
-		m.Content = strings.Join(texts, "")
+	if !said && m.ToolCalls == nil && m.Reasoning == "" {
+		return nil
+	}
+	if m.Content = strings.Join(texts, "\n"); role != rollout.RoleAssistant || !gooseGoesOn(t, m, v) {
 		t.Say(m)
 	}
 	return nil
+}
+
+// gooseGoesOn adds to the last reply what goose, since it streams, writes as messages of
+// their own: thoughts, text, and each call with its result after it. It reports whether it
+// did.
+func gooseGoesOn(t *thread.Thread, m rollout.Message, v format.Value) bool {
+	at := len(t.Rollout.Messages) - 1
+	for at >= 0 && t.Rollout.Messages[at].Role == rollout.RoleTool {
+		at--
+	}
+	if at < 0 || t.Rollout.Messages[at].Role != rollout.RoleAssistant {
+		return false
+	}
+	last := &t.Rollout.Messages[at]
+	if at < len(t.Rollout.Messages)-1 {
+		if m.ToolCalls == nil || m.Content != "" || m.Reasoning != last.Reasoning || !strings.HasPrefix(v.Get("id").String(), "msg_") {
+			return false
+		}
+		if m.Reasoning == "" { // it may be a reply
+			why := "whether one reply or several made these calls is not recorded"
+			t.Lose(why)
+			t.Cut[at], t.Cut[len(t.Rollout.Messages)] = why, why
+			return false
+		}
+	}
+	if m.Reasoning != last.Reasoning { // which calls repeat
+		last.Reasoning += m.Reasoning
+	}
+	last.Content += m.Content
+	last.ToolCalls = append(last.ToolCalls, m.ToolCalls...)
+	return true
 }
 
 func gooseResult(t *thread.Thread, c format.Value) error {
@@ -117,7 +147,7 @@ func gooseResult(t *thread.Thread, c format.Value) error {
 		}
 		texts = append(texts, s)
 	}
-	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: strings.Join(texts, "\n")})
+	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: strings.Join(texts, " ")})
 	return nil
 }
 
