@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,18 @@ func TestRowsOfEveryType(t *testing.T) {
 		`{"m":{"k":1,"l":2},"p":[{"key":1,"value":"x"}],"b":"/wA=","ts":1704067200000000,"d":-1.50,"f":NaN,"h":1.5,"ll":[[1,2],[],null],"u":18446744073709551615,"fb":"YWI=","e":{},"i":1,"s":"a"}`,
 		`{"m":{},"b":"abc","ts":1704067200000000,"d":0.01,"f":1e+300,"h":-2.0,"u":0,"fb":"Y2Q=","s":"b"}`,
 	}, rows)
+}
+
+// Encodings that writers take when asked to. The file is pyarrow's.
+func TestRowsOfEveryEncoding(t *testing.T) {
+	rows, err := rowsOf(fixture(t, "encodings"))
+	require.NoError(t, err)
+	require.Len(t, rows, 200)
+	for i, row := range rows {
+		sign := 1 - 2*(i%2)
+		require.Equal(t, fmt.Sprintf(`{"a":%d,"b":%d,"c":%t,"s":"row %d","l":"%s","u":%d,"d":%s}`, i*i*37%1001-500, sign*(i<<40), i%3 == 0, i/2, strings.Repeat("x", i%5), 4294967295-i,
+			jsonscan.AppendFloat(nil, float64(i)/4, 64)), row)
+	}
 }
 
 // decimals reads the rows of a fixture as if its column name held decimals.
