@@ -35,6 +35,9 @@ const maxRounding = 1e-3
 // the response does not assign to a choice belong to choice 0.
 func Read(v jsonscan.Value, k int) (Tokens, error) {
 	r := reader{choice: k}
+	if v.Kind() != jsonscan.Object {
+		return r.t, nil
+	}
 	r.count.add(v)
 	r.count.add(v.Get("usage"))
 	r.weights(v)
@@ -276,11 +279,7 @@ func (r *reader) object(v jsonscan.Value) {
 }
 
 func (r *reader) ids(to *[]rollout.TokenID, field string, v jsonscan.Value) {
-	if v.Kind() != jsonscan.Array {
-		return
-	}
-	r.t.Present = true
-	if v.Len() == 0 || *to != nil {
+	if !r.entries(v) || *to != nil {
 		return
 	}
 	ids, bad, ok := v.AppendInt32(nil)
@@ -297,12 +296,14 @@ func (r *reader) ids(to *[]rollout.TokenID, field string, v jsonscan.Value) {
 	*to = ids
 }
 
+// entries reports whether v is a list with entries, and remembers a list.
+func (r *reader) entries(v jsonscan.Value) bool {
+	r.t.Present = r.t.Present || v.Kind() == jsonscan.Array
+	return v.Kind() == jsonscan.Array && v.Len() > 0
+}
+
 func (r *reader) logprobs(field string, v jsonscan.Value) {
-	if v.Kind() != jsonscan.Array {
-		return
-	}
-	r.t.Present = true
-	if v.Len() == 0 || r.t.Logprobs != nil {
+	if !r.entries(v) || r.t.Logprobs != nil {
 		return
 	}
 	for _, m := range v.Items() {
@@ -330,11 +331,7 @@ func (r *reader) logprob(field string, v jsonscan.Value) bool {
 
 // content reads OpenAI's list of per-token objects; in vLLM the token may be its id.
 func (r *reader) content(v jsonscan.Value) {
-	if v.Kind() != jsonscan.Array {
-		return
-	}
-	r.t.Present = true
-	if v.Len() == 0 || r.t.Logprobs != nil {
+	if !r.entries(v) || r.t.Logprobs != nil {
 		return
 	}
 	var ids []rollout.TokenID
@@ -356,19 +353,15 @@ func (r *reader) content(v jsonscan.Value) {
 // completions reads the list of the completions API. With echo it begins with the prompt, whose first token has
 // no log probability; such a list is ignored.
 func (r *reader) completions(v jsonscan.Value) {
-	for _, first := range v.Items() {
-		if !first.IsNull() {
-			r.logprobs("logprobs/token_logprobs", v)
-		}
-		return
+	if !v.First().IsNull() {
+		r.logprobs("logprobs/token_logprobs", v)
 	}
 }
 
 func (r *reader) triples(field string, v jsonscan.Value) {
-	if v.Kind() != jsonscan.Array {
+	if !r.entries(v) {
 		return
 	}
-	r.t.Present = true
 	known := r.t.Logprobs != nil // from another field, which may have no ids
 	var ids []rollout.TokenID
 	for i, m := range v.Items() {
@@ -396,10 +389,9 @@ func (r *reader) triples(field string, v jsonscan.Value) {
 
 // prompt reads SGLang's prompt tokens; the first has no log probability.
 func (r *reader) prompt(field string, v jsonscan.Value) {
-	if v.Kind() != jsonscan.Array || v.Len() == 0 || r.t.Prompt != nil {
+	if v.Len() == 0 || r.t.Prompt != nil || !r.entries(v) {
 		return
 	}
-	r.t.Present = true
 	var ids []rollout.TokenID
 	for i, m := range v.Items() {
 		_, id, ok := pair(m)

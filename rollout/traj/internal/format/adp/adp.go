@@ -13,13 +13,8 @@ func Importer() format.Importer {
 
 func match(v format.Value, _ *format.File) bool {
 	c := v.Get("content")
-	if c.Kind() != jsonscan.Array {
-		return false
-	}
-	for _, x := range c.Items() {
-		return x.Get("class_").Kind() == jsonscan.String
-	}
-	return v.Get("details").Kind() == jsonscan.Object && v.Get("id").Kind() != jsonscan.Absent
+	return c.First().Get("class_").Kind() == jsonscan.String ||
+		c.Kind() == jsonscan.Array && c.Len() == 0 && v.Get("details").Kind() == jsonscan.Object && v.Get("id").Kind() != jsonscan.Absent
 }
 
 func read(in *format.File, v format.Value) error {

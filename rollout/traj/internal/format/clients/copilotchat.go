@@ -23,8 +23,7 @@ func readCopilotChat(in *format.File, v format.Value) error {
 	t.Rollout.ID = v.Get("sessionId").String()
 	t.Rollout.Outcome = in.Outcome(v)
 	for _, x := range v.Get("requests").Items() {
-		hidden := x.Get("isHidden").True()
-		if hidden || x.Get("shouldBeRemovedOnSend").Kind() == jsonscan.Object {
+		if x.Get("isHidden").True() || x.Get("shouldBeRemovedOnSend").Kind() == jsonscan.Object {
 			in.Note("rewound", t.At(), "a request that was taken back is left out")
 			continue
 		}

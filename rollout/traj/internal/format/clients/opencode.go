@@ -18,10 +18,9 @@ func isOpenCode(v format.Value, _ *format.File) bool {
 	if v.Get("info").Kind() != jsonscan.Object || v.Get("messages").Kind() != jsonscan.Array {
 		return false
 	}
-	for _, first := range v.Get("messages").Items() {
-		return first.Path("info", "role").Kind() == jsonscan.String && first.Get("parts").Kind() == jsonscan.Array
-	}
-	return strings.HasPrefix(v.Path("info", "id").String(), "ses_")
+	first := v.Get("messages").First()
+	return first.Path("info", "role").Kind() == jsonscan.String && first.Get("parts").Kind() == jsonscan.Array ||
+		v.Get("messages").Len() == 0 && strings.HasPrefix(v.Path("info", "id").String(), "ses_")
 }
 
 func readOpenCode(in *format.File, v format.Value) error {

@@ -34,10 +34,8 @@ func isChat(v format.Value, _ *format.File) bool {
 	if m.Kind() != jsonscan.Array {
 		return false
 	}
-	for _, first := range m.Items() {
-		return first.Get("role").Kind() == jsonscan.String || key == "messages" && (first.Get("content").Kind() != jsonscan.Absent || first.Get("from").Kind() == jsonscan.String)
-	}
-	return true
+	first := m.First()
+	return m.Len() == 0 || first.Get("role").Kind() == jsonscan.String || key == "messages" && (first.Get("content").Kind() != jsonscan.Absent || first.Get("from").Kind() == jsonscan.String)
 }
 
 // readChat reads messages, tools, ids and outcome under all names in use.

@@ -13,13 +13,8 @@ import (
 // adk reads the sessions of Google's ADK, and lists of their events.
 func adk() []format.Importer {
 	session := format.Importer{Name: "google-adk", Stateless: true, Match: func(v format.Value, _ *format.File) bool {
-		if v.Get("events").Kind() != jsonscan.Array || v.Get("id").Kind() != jsonscan.String {
-			return false
-		}
-		for _, first := range v.Get("events").Items() {
-			return isADKEvent(first, nil)
-		}
-		return v.Get("app_name").Kind() == jsonscan.String || v.Get("appName").Kind() == jsonscan.String
+		return v.Get("events").Kind() == jsonscan.Array && v.Get("id").Kind() == jsonscan.String && (isADKEvent(v.Get("events").First(), nil) ||
+			v.Get("events").Len() == 0 && (v.Get("app_name").Kind() == jsonscan.String || v.Get("appName").Kind() == jsonscan.String))
 	}, Read: func(in *format.File, v format.Value) error {
 		s := newADKSession(in)
 		s.t.Rollout.ID = v.Get("id").String()

@@ -29,13 +29,9 @@ func contentsCall(v format.Value) (c thread.Call, is bool) {
 	if list.Kind() != jsonscan.Array || c.Request.Get("contents").Kind() != jsonscan.Array {
 		return c, false
 	}
-	for i, x := range format.Elements(list) {
-		if i > 0 {
-			c.Others++
-			continue
-		}
-		c.Reply, c.End = x.Get("content"), strings.ToLower(cmp.Or(x.Get("finishReason").String(), x.Get("finish_reason").String()))
-	}
+	x := list.First()
+	c.Reply, c.End = x.Get("content"), strings.ToLower(cmp.Or(x.Get("finishReason").String(), x.Get("finish_reason").String()))
+	c.Others = list.Len() - 1
 	return c, true
 }
 
@@ -46,10 +42,8 @@ func isContent(v format.Value) bool {
 	if v.Get("parts").Kind() != jsonscan.Array || !role.Is("user") && !role.Is("model") && !role.Is("function") && !role.IsNull() {
 		return false
 	}
-	for _, p := range v.Get("parts").Items() {
-		return p.Get("type").Kind() == jsonscan.Absent && p.Get("part_kind").Kind() == jsonscan.Absent
-	}
-	return !role.IsNull()
+	p := v.Get("parts").First()
+	return p.Get("type").Kind() == jsonscan.Absent && p.Get("part_kind").Kind() == jsonscan.Absent && (v.Get("parts").Len() > 0 || !role.IsNull())
 }
 
 func addContent(t *thread.Thread, v format.Value) error {

@@ -19,10 +19,7 @@ func isPydantic(v format.Value) bool {
 	if !kind.Is("request") && !kind.Is("response") || v.Get("parts").Kind() != jsonscan.Array {
 		return false
 	}
-	for _, first := range v.Get("parts").Items() {
-		return first.Get("part_kind").Kind() == jsonscan.String
-	}
-	return true
+	return v.Get("parts").Len() == 0 || v.Get("parts").First().Get("part_kind").Kind() == jsonscan.String
 }
 
 func addPydantic(t *thread.Thread, v format.Value) error {

@@ -13,10 +13,7 @@ func Nebius() format.Importer {
 
 func isNebius(v format.Value, _ *format.File) bool {
 	t := v.Get("trajectory")
-	if t.Kind() != jsonscan.Array {
-		return false
-	}
-	for _, m := range t.Items() {
+	if m := t.First(); t.Kind() != jsonscan.Array || t.Len() > 0 {
 		return m.Get("role").Kind() == jsonscan.String && m.Get("content").Kind() == jsonscan.Absent &&
 			(m.Get("text").Kind() != jsonscan.Absent || m.Get("system_prompt").Kind() != jsonscan.Absent)
 	}
