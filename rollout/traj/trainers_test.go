@@ -88,6 +88,12 @@ func TestVerifiersTraces(t *testing.T) {
 	require.Equal(t, "other_agent", reasons(out[1]))
 	require.Empty(t, out[1].Turns)
 
+	// Since 0.4 a path names the tools that it was rendered with; recorded ids hold them.
+	r = one(t, "traces.jsonl", `{"id":"t","task":{},"agent":{},"tools":[{"name":"f"},{"name":"g"}],"nodes":[{"tools":[{"name":"f"},{"name":"g"}],"message":{"role":"user","content":"q"}},{"parent":0,"sampled":true,"message":{"role":"assistant","content":"a"}},`+
+		`{"tools":[{"name":"g"}],"message":{"role":"user","content":"s"}},{"parent":2,"sampled":true,"message":{"role":"assistant","content":"b"}},{"tools":[{"name":"g"}],"message":{"role":"user","content":"u"},"token_ids":[1],"mask":[false]},{"parent":4,"sampled":true,"message":{"role":"assistant","content":"c"},"token_ids":[2],"mask":[true]}]}`)
+	require.Equal(t, "0; ?; 4", contexts(r))
+	require.Equal(t, "tools_differ", codes(r))
+
 	for want, line := range map[string]string{
 		"the episode has no trace: boom": `{"id":"e","task":{},"traces":[],"errors":[{"type":"E","message":"boom"}]}`,
 		"goes on from 5":                 `{"id":"e","task":{},"traces":[{"id":"t","task":{},"agent":{},"nodes":[{"parent":5,"message":{"role":"user","content":"q"}}]}]}`,

@@ -53,7 +53,8 @@ type node struct {
 	sampled bool
 	ids     []int32 // before the sampled ids
 	output  []int32
-	broken  bool // the mask has another length
+	broken  bool         // the mask has another length
+	tools   format.Value // of the path, at its first node, since 0.4
 }
 
 // limits are stop conditions that mean truncation.
@@ -125,8 +126,7 @@ func readTrace(in *format.File, v, episode format.Value) error {
 }
 
 func readNode(in *format.File, x format.Value, i int) (node, error) {
-	n := node{parent: -1}
-	n.sampled = x.Get("sampled").True()
+	n := node{parent: -1, sampled: x.Get("sampled").True(), tools: x.Get("tools")}
 	if p := x.Get("parent"); !p.IsNull() {
 		k, ok := p.Int()
 		if !ok || k < 0 || k >= i {
@@ -181,6 +181,12 @@ func addTurn(in *format.File, r *rollout.Rollout, graph []node, x, call format.V
 	case n.broken || len(n.output) > 0:
 		t.Incomplete = "the ids of its path are not all recorded"
 		in.Note("incomplete", rollout.At(i), "the mask or the ids of this node or of one above it are not whole: the reply is context and never trained")
+	}
+	root := graph[append(path, i)[0]]
+	other := rollout.Rollout{Tools: format.FunctionTools(root.tools), TemplateKwargs: r.TemplateKwargs}
+	if note, differ := format.OtherSettings(r.ID, &other, r); differ && root.tools.Len() > 0 && t.Output == nil {
+		t.Context = rollout.Context{Unknown: true}
+		in.Notes = append(in.Notes, note)
 	}
 	r.Turns = append(r.Turns, t)
 	return nil
