@@ -121,6 +121,7 @@ var fixtures = []struct {
 			require.Equal(t, `{"b":1.0,"a":2}`, r.Messages[3].ToolCalls[0].Arguments, "key order and literals")
 			require.True(t, r.Messages[4].NoContent)
 			require.Equal(t, "several_calls images", codes(r))
+			require.NotEmpty(t, r.Turns[0].Incomplete, "several replies are not one")
 			require.Equal(t, []int32{2}, r.Turns[0].Output)
 		}},
 	{"atif: after a summary the history is not what the model saw", "x.json", `{"schema_version":"ATIF-v1.5","session_id":"t","agent":{"name":"n"},"steps":[{"step_id":1,"source":"user","message":"q"},{"step_id":2,"source":"agent","message":"a"},{"step_id":3,"source":"system","message":"summarised","observation":{"results":[{"subagent_trajectory_ref":[{"session_id":"sub"}]}]}},{"step_id":4,"source":"agent","message":"b"}]}`,

@@ -1,6 +1,8 @@
 package atif
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -99,7 +101,7 @@ type trajectory struct {
 
 func (a *trajectory) step(i int, s format.Value) error {
 	at := rollout.At(len(a.r.Messages))
-	m := rollout.Message{}
+	m, several := rollout.Message{}, ""
 	copied := s.Get("is_copied_context").True()
 	source := s.Get("source").String()
 	switch source {
@@ -113,7 +115,8 @@ func (a *trajectory) step(i int, s format.Value) error {
 		if n, ok := s.Get("llm_call_count").Int(); ok && n == 0 {
 			m.Sampled = rollout.SampledScripted
 		} else if ok && n > 1 {
-			a.in.Note("several_calls", at, "the step stands for %d model calls", n)
+			several = fmt.Sprintf("the step stands for %d model calls", n)
+			a.in.Note("several_calls", at, "%s: it is context and never trained", several)
 		}
 		if copied {
 			m.Sampled = rollout.SampledCopied
@@ -138,6 +141,7 @@ func (a *trajectory) step(i int, s format.Value) error {
 	if m.Sampled == rollout.SampledByPolicy {
 		t := rollout.Turn{Message: len(a.r.Messages), Step: len(a.r.Turns), Context: rollout.Context{Unknown: a.reset}}
 		a.in.Capture(&t, s.Get("metrics"), t.Message)
+		t.Incomplete = cmp.Or(several, t.Incomplete)
 		a.r.Turns = append(a.r.Turns, t)
 	}
 	a.r.Messages = append(a.r.Messages, m)
