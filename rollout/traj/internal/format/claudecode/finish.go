@@ -89,14 +89,10 @@ func (x *run) turns(t *thread) error {
 			turn.Incomplete = "the user interrupted the reply"
 			x.in.Note("incomplete", rollout.At(p.at), "the user interrupted the reply, so that its end was not sampled: it is context and never trained")
 		}
-		switch {
-		case !known:
-			turn.Context.Unknown = true
-			if lost < 0 {
-				lost = p.at
-			}
-		default:
+		if turn.Context.Unknown = !known; known {
 			turn.Context.Parts = parts
+		} else if lost < 0 {
+			lost = p.at
 		}
 		r.Turns = append(r.Turns, turn)
 	}

@@ -128,11 +128,8 @@ func readLangfuse(in *format.File, v format.Value) error {
 		return nil
 	}
 	c := spanCall{in: in, id: format.FirstID(v, "id"), input: v.Get("input"), output: v.Get("output"), params: v.Get("modelParameters")}
-	if s, ok := c.input.Text(); ok && s != "" && (s[0] == '[' || s[0] == '{') {
-		var err error
-		if c.input, err = in.ParseInner(c.input, "/input"); err != nil {
-			return err
-		}
+	if err := c.parse(&c.input); err != nil {
+		return err
 	}
 	c.prompt = c.input.Get("system")
 	if list := c.input.Get("messages"); list.Kind() == jsonscan.Array {
@@ -152,16 +149,19 @@ type spanCall struct {
 	end                           string       // finish reason, if the call records it
 }
 
+// parse replaces a text that looks like JSON by what it holds.
+func (c *spanCall) parse(x *format.Value) (err error) {
+	if s, ok := x.Text(); ok && (strings.HasPrefix(s, "[") || strings.HasPrefix(s, "{")) {
+		*x, err = c.in.ParseInner(*x, "/attributes")
+	}
+	return err
+}
+
 func (c *spanCall) read() error {
 	t := thread.New(c.in)
 	t.Rollout.ID = c.id
 	for _, x := range []*format.Value{&c.input, &c.output, &c.system, &c.params} {
-		s, ok := x.Text()
-		if !ok || s == "" || s[0] != '[' && s[0] != '{' {
-			continue
-		}
-		var err error
-		if *x, err = c.in.ParseInner(*x, "/attributes"); err != nil {
+		if err := c.parse(x); err != nil {
 			return err
 		}
 	}

@@ -99,8 +99,7 @@ func marks(mask format.Value, masked float64) []bool {
 	out := make([]bool, 0, mask.Len())
 	for _, m := range mask.Items() {
 		f, number := m.Float()
-		yes := m.True()
-		out = append(out, number && f != masked || yes)
+		out = append(out, number && f != masked || m.True())
 	}
 	return out
 }
