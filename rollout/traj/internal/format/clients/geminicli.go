@@ -150,13 +150,12 @@ func (s *geminiSession) message(v format.Value) error {
 		return listed(t, m, body)
 	}
 	m.Role = rollout.RoleAssistant
-	if body.Kind() == jsonscan.Array && v.Get("model").IsNull() {
-		m.Sampled = rollout.SampledScripted // a call that the user made by a command
-	}
 	if !has(body, "functionCall") {
 		for _, c := range v.Get("toolCalls").Items() {
 			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("args")))
 		}
+	} else if v.Get("model").IsNull() {
+		m.Sampled = rollout.SampledScripted // a call that the client made for a command of the user
 	}
 	if v.Get("thoughts").Len() > 0 { // summaries of hidden thinking
 		format.Keep(&m.Extra, "thoughts", v.Get("thoughts"))
