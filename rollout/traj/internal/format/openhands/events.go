@@ -56,13 +56,13 @@ type conversation struct {
 	view      *eventView
 	responses map[string]int // response id → message
 	known     bool           // at least one event was read
-	added     int            // results of commands, to which their tool adds when they are shown
+	added     int            // results to which their tool adds when they are shown
 }
 
 // noteAdded notes the results whose additions are not shown.
 func (x *conversation) noteAdded() {
 	if x.added > 0 {
-		x.in.Note("additions_not_shown", 0, "%d results of commands were shown to the model with lines of their tool's own (the exit code, the directory), which are no part of the recorded text", x.added)
+		x.in.Note("additions_not_shown", 0, "%d results were shown to the model with lines of their tool's own (the exit code, the directory, that there was an error), which are no part of the recorded text", x.added)
 	}
 }
 

@@ -325,19 +325,13 @@ func (x *sdkRun) action(v format.Value) (int, error) {
 }
 
 func (x *sdkRun) observation(v format.Value) error {
-	if v.Path("observation", "metadata").Len() > 0 {
+	if v.Path("observation", "metadata").Len() > 0 || v.Path("observation", "is_error").True() {
 		x.added++
 	}
 	i := len(x.r.Messages)
 	m := rollout.Message{Role: rollout.RoleTool, ToolCallID: format.Identifier(v.Get("tool_call_id")), Name: v.Get("tool_name").String()}
 	if err := x.in.Content(&m, x.result(v), i); err != nil {
 		return err
-	}
-	if o := v.Get("observation"); o.Get("is_error").True() && o.Get("content").Kind() == jsonscan.Array { // since 1.0
-		var shown rollout.Message
-		format.AddText(&shown, "[An error occurred during execution.]\n")
-		m.Parts = append(shown.Parts, m.Parts...)
-		m.Content = rollout.JoinText(m.Parts)
 	}
 	if reason, ok := v.Get("rejection_reason").Text(); ok {
 		m.Content, m.NoContent = "Action rejected: "+reason, false // the SDK's wording to the model
