@@ -80,7 +80,18 @@ def langchain(v):
     return turns(("reply", m) if m[0] == "assistant" else m for m in map(langchain_message, v))
 
 
-def content_parts(role, parts):
+def output(answer):
+    return answer["output"] if list(answer) == ["output"] and type(answer["output"]) is str else canonical(answer)
+
+
+def spaced(v):
+    """JSON as Python writes it."""
+    if isinstance(v, dict):
+        return "{" + ", ".join(json.dumps(k, ensure_ascii=False) + ": " + spaced(x) for k, x in v.items()) + "}"
+    return "[" + ", ".join(map(spaced, v)) + "]" if isinstance(v, list) else canonical(v)
+
+
+def content_parts(role, parts, shown=output):
     """A content of Gemini: the results in it, and what it says."""
     results, text, calls = [], None, []
     for p in parts:
@@ -91,8 +102,7 @@ def content_parts(role, parts):
             calls.append((f["name"], arguments(f.get("args") or {})))
         r = p.get("functionResponse") or p.get("function_response")
         if r:
-            answer = r["response"]
-            results.append(said("tool", answer["output"] if list(answer) == ["output"] and type(answer["output"]) is str else canonical(answer)))
+            results.append(said("tool", shown(r["response"])))
     if role == "model":
         return results + [("reply", said("assistant", text or "", calls))]
     return results + ([said("user", text)] if text is not None else [])
@@ -283,7 +293,7 @@ def kimi(records):
         if r["role"].startswith("_"):
             continue
         c = r["content"]
-        text = c if type(c) is str else ("\n" if r["role"] == "tool" else "").join(p["text"] for p in c if p["type"] == "text")
+        text = c if type(c) is str else "".join(p["text"] for p in c if p["type"] == "text")
         kept = kept or text.startswith("<system>Previous context has been compacted")
         x = said(r["role"], text, [(t["function"]["name"], arguments(t["function"]["arguments"])) for t in r.get("tool_calls", [])])
         if r["role"] == "user" and events and events[-1][0] == "user":
@@ -330,7 +340,7 @@ def adk(v):
     for e in v["events"]:
         if e.get("partial"):
             continue
-        for m in content_parts(e["content"]["role"], e["content"]["parts"]):
+        for m in content_parts(e["content"]["role"], e["content"]["parts"], spaced):
             if m[0] == "reply" and e["author"] != "root":
                 events += [LOST, m[1]]
             else:
@@ -345,7 +355,7 @@ def autogen(v):
         if m["type"] == "FunctionExecutionResultMessage":
             events += [said("tool", x["content"]) for x in c]
         elif m["type"] == "AssistantMessage":
-            events.append(("reply", said("assistant", c if type(c) is str else "", [] if type(c) is str else [(x["name"], arguments(x["arguments"])) for x in c])))
+            events.append(("reply", said("assistant", c if type(c) is str else m.get("thought") or "", [] if type(c) is str else [(x["name"], arguments(x["arguments"])) for x in c])))
         else:
             events.append(said("system" if m["type"] == "SystemMessage" else "user", c))
     return turns(events)
