@@ -35,9 +35,6 @@ const maxRounding = 1e-3
 // the response does not assign to a choice belong to choice 0.
 func Read(v jsonscan.Value, k int) (Tokens, error) {
 	r := reader{choice: k}
-	if v.Kind() != jsonscan.Object {
-		return r.t, nil
-	}
 	r.count.add(v)
 	r.count.add(v.Get("usage"))
 	r.weights(v)
