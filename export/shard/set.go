@@ -247,7 +247,6 @@ func (s *Set) openMade() error {
 // finish ends the current shard and records it.
 func (s *Set) finish() error {
 	c := s.cur
-	s.cur = nil
 	if c == nil {
 		return nil
 	}
@@ -262,6 +261,7 @@ func (s *Set) finish() error {
 	} else if err := s.publish(c); err != nil {
 		return err
 	}
+	s.cur = nil
 	s.next++
 	if err := s.saveEntries(c); err != nil || c.done {
 		return err
@@ -298,7 +298,7 @@ func (s *Set) publish(c *current) error {
 		return nil
 	}
 	if err := c.w.Close(); err != nil {
-		return errors.Join(err, c.file.Abort())
+		return err
 	}
 	if err := c.file.Commit(); err != nil {
 		return err
@@ -308,7 +308,7 @@ func (s *Set) publish(c *current) error {
 }
 
 // Close ends the last shard, writes the manifest and unlocks the folder. After an error the
-// finished shards stay, and a later run resumes after them.
+// finished shards stay, and a later run resumes after them; if there is none, nothing stays.
 func (s *Set) Close() error {
 	if s.lock == nil {
 		return zeroSet()
@@ -318,7 +318,9 @@ func (s *Set) Close() error {
 	}
 	s.done = true
 	if s.err == nil {
-		s.err = s.complete()
+		if s.err = s.complete(); s.err != nil && len(s.progress.Shards) == 0 {
+			s.err = errors.Join(s.err, s.clear())
+		}
 	}
 	return errors.Join(s.err, s.release())
 }
@@ -348,9 +350,11 @@ func (s *Set) Discard() error {
 
 func (s *Set) release() error {
 	var err error
-	if s.cur != nil && s.cur.file != nil {
-		err = s.cur.file.Abort()
-		s.removeEmptyFolders(s.cur.shard.File)
+	if c := s.cur; c != nil {
+		if c.file != nil {
+			err = c.file.Abort()
+		}
+		s.removeEmptyFolders(c.shard.File)
 	}
 	return errors.Join(err, s.journal.close(), atomic.Release(s.lock))
 }

@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -372,8 +373,8 @@ func TestFolderThatCannotBeWritten(t *testing.T) {
 	require.ErrorContains(t, err, "writable")
 }
 
-// If a set is discarded before its first shard, the folder can be used with other options; if a
-// set with shards is aborted, it cannot.
+// If a set is discarded before its first shard, or ends without one, the folder can be used with
+// other options; if a set with shards is aborted, it cannot.
 func TestNothingToGoOnFrom(t *testing.T) {
 	for _, made := range []bool{false, true} {
 		dir := t.TempDir()
@@ -404,6 +405,17 @@ func TestNothingToGoOnFrom(t *testing.T) {
 		require.ErrorIs(t, err, export.ErrOtherRun)
 		require.ErrorContains(t, err, "convert --force")
 	}
+	dir, failed := t.TempDir(), errors.New("failed")
+	set, err := shard.Create(dir, shard.Options{Source: "one", Maker: &shard.Maker{Names: func(i int) []string { return []string{"in/a/folder"} }, Write: func(int, []rollout.Sample) error {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, "in", "a"), 0o755))
+		return failed
+	}}})
+	require.NoError(t, err)
+	require.NoError(t, set.Write(rows(1)[0]))
+	require.ErrorIs(t, set.Close(), failed, "its only shard")
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 // Options that would lose rows, or that cannot be used, are refused.
