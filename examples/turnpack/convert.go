@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -83,16 +84,26 @@ type convertCmd struct {
 
 // Run converts the dumps and prints the summary.
 func (c *convertCmd) Run(p *cli.Program) error {
+	in := append(c.In, c.More...)
+	// Each input is digested before it is read: what is added between is in the batch and not in
+	// its record, so that the same run later says that the input has changed.
+	others, err := c.inputs(c.Rewards, c.System)
+	if err != nil {
+		return err
+	}
 	dumps, err := c.readerOptions()
 	if err != nil {
 		return err
 	}
-	in := append(c.In, c.More...)
 	out := c.Out
 	if c.Force { // what is there spares nothing
 		out = ""
 	}
-	src, err := ahead.New(p.Ctx, in, dumps, out)
+	inputs := sync.OnceValues(func() ([]input, error) {
+		found, err := c.inputs(in, "")
+		return append(found, others...), err
+	})
+	src, err := ahead.New(p.Ctx, in, dumps, out, func() { _, _ = inputs() })
 	if err != nil {
 		return err
 	}
@@ -103,7 +114,7 @@ func (c *convertCmd) Run(p *cli.Program) error {
 			return err
 		}
 	}
-	s, err := c.writeBatch(p, model, src, in)
+	s, err := c.writeBatch(p, model, src, inputs)
 	if err != nil || s == nil {
 		return errors.Join(err, noRewardMatched(src.Report()))
 	}
@@ -142,7 +153,7 @@ func noRewardMatched(r *traj.Report) error {
 
 // writeBatch writes the batch to --out. It returns no summary if the same run has already made
 // the batch.
-func (c *convertCmd) writeBatch(p *cli.Program, model *tokenize.Model, src *ahead.Source, in []string) (*summary, error) {
+func (c *convertCmd) writeBatch(p *cli.Program, model *tokenize.Model, src *ahead.Source, inputs func() ([]input, error)) (*summary, error) {
 	if c.DryRun {
 		s, _, err := c.convert(p, model, src, "")
 		return s.read(src.Source, c), err
@@ -152,7 +163,11 @@ func (c *convertCmd) writeBatch(p *cli.Program, model *tokenize.Model, src *ahea
 		return nil, err
 	}
 	defer dst.Close() //nolint:errcheck // what it holds is whole or the run has failed
-	rec, err := c.record(model, in)
+	found, err := inputs()
+	if err != nil {
+		return nil, err
+	}
+	rec, err := c.record(model, found)
 	if err != nil {
 		return nil, err
 	}

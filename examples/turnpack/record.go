@@ -43,9 +43,9 @@ type input struct {
 	System bool   `json:"system,omitempty"` // the file of --system
 }
 
-// record returns the record of this run for the inputs in, without its results.
-func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error) {
-	r := &record{Version: 1, Options: map[string]any{}}
+// record returns the record of this run, without its results.
+func (c *convertCmd) record(model *tokenize.Model, inputs []input) (*record, error) {
+	r := &record{Version: 1, Options: map[string]any{}, Inputs: inputs}
 	if model != nil {
 		r.Tokenizer, r.Template = model.Tokenizer.Digest(), model.TemplateDigest()
 	}
@@ -62,15 +62,20 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 		return nil, err
 	}
 	maps.DeleteFunc(r.Options, func(_ string, v any) bool { return v == nil || v == "" || v == false || v == 0.0 })
+	return r, nil
+}
+
+// inputs returns the inputs at paths and system, the file of --system or "". There are none on a
+// dry run, which has no record.
+func (c *convertCmd) inputs(paths []string, system string) (found []input, err error) {
 	out, err := filepath.Abs(c.Out) // absolute like the paths of --in, which may contain it
-	if err != nil {
+	if err != nil || c.DryRun {
 		return nil, err
 	}
-	read := slices.Concat(in, c.Rewards)
-	if c.System != "" {
-		read = append(read, c.System)
+	if system != "" {
+		paths = append(slices.Clone(paths), system)
 	}
-	for _, path := range read {
+	for _, path := range paths {
 		if rel, err := filepath.Rel(path, out); err == nil && filepath.IsLocal(rel) && (rel == "." || holdsOther(out)) {
 			return nil, cli.Mistake(rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--out"}, "what lies in %s is not read as input, and it holds more than a batch", out).WithFix("choose a folder of its own"))
 		}
@@ -78,9 +83,9 @@ func (c *convertCmd) record(model *tokenize.Model, in []string) (*record, error)
 		if err != nil {
 			return nil, err
 		}
-		r.Inputs = append(r.Inputs, input{path, p.Files, p.Bytes, p.SHA256, path == c.System})
+		found = append(found, input{path, p.Files, p.Bytes, p.SHA256, path == system})
 	}
-	return r, nil
+	return found, nil
 }
 
 // holdsOther reports whether a folder holds files that are not hidden, and no batch that is complete

@@ -33,14 +33,15 @@ type record struct {
 	err     error
 }
 
-// New is traj.NewSource for a batch in the folder out, which begins to read unless files are
-// there: an earlier run may have left what spares this one most of the reading.
-func New(ctx context.Context, paths []string, opt traj.Options, out string) (*Source, error) {
-	return begin(ctx, paths, opt, out, kept.Limit)
+// New is traj.NewSource for a batch in the folder out, which begins to read, after a call of
+// first, unless files are there: an earlier run may have left what spares this one most of the
+// reading.
+func New(ctx context.Context, paths []string, opt traj.Options, out string, first func()) (*Source, error) {
+	return begin(ctx, paths, opt, out, first, kept.Limit)
 }
 
 // begin is New that reads about so many bytes of rollouts before they are asked for.
-func begin(ctx context.Context, paths []string, opt traj.Options, out string, most int64) (*Source, error) {
+func begin(ctx context.Context, paths []string, opt traj.Options, out string, first func(), most int64) (*Source, error) {
 	src, err := traj.NewSource(paths, opt)
 	if err != nil {
 		return nil, err
@@ -52,12 +53,15 @@ func begin(ctx context.Context, paths []string, opt traj.Options, out string, mo
 	r := &reading{asked: make(chan struct{}), idle: make(chan struct{})}
 	r.next, r.stop = iter.Pull2(src.Rollouts(ctx))
 	s.begun.Store(r)
-	go r.begin(most)
+	go func() {
+		defer close(r.idle)
+		first()
+		r.begin(most)
+	}()
 	return s, nil
 }
 
 func (r *reading) begin(most int64) {
-	defer close(r.idle)
 	for size := int64(0); size < most; {
 		select {
 		case <-r.asked:

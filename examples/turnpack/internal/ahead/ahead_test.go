@@ -52,7 +52,7 @@ func TestReadsAsTheSource(t *testing.T) {
 	require.Len(t, want, 51)
 	for _, most := range []int64{0, 1, 20_000, math.MaxInt64} {
 		for _, waits := range []bool{false, true} {
-			s, err := begin(t.Context(), paths, traj.Options{}, "", most)
+			s, err := begin(t.Context(), paths, traj.Options{}, "", func() {}, most)
 			require.NoError(t, err)
 			if waits {
 				<-s.begun.Load().idle
@@ -66,7 +66,7 @@ func TestReadsAsTheSource(t *testing.T) {
 }
 
 func TestHoldsSoMuch(t *testing.T) {
-	s, err := begin(t.Context(), dump(t), traj.Options{}, "", 20_000)
+	s, err := begin(t.Context(), dump(t), traj.Options{}, "", func() {}, 20_000)
 	require.NoError(t, err)
 	r := s.begun.Load()
 	<-r.idle
@@ -80,7 +80,7 @@ func TestHoldsSoMuch(t *testing.T) {
 }
 
 func TestStops(t *testing.T) {
-	s, err := New(t.Context(), dump(t), traj.Options{}, t.TempDir())
+	s, err := New(t.Context(), dump(t), traj.Options{}, t.TempDir(), func() {})
 	require.NoError(t, err)
 	r := s.begun.Load()
 	require.NotNil(t, r, "an empty folder holds no run to go on from")
@@ -91,11 +91,11 @@ func TestStops(t *testing.T) {
 
 func TestBeginsNotWhereFilesAre(t *testing.T) {
 	paths := dump(t)
-	s, err := New(context.Background(), paths, traj.Options{}, filepath.Dir(paths[0]))
+	s, err := New(context.Background(), paths, traj.Options{}, filepath.Dir(paths[0]), nil)
 	require.NoError(t, err)
 	require.Nil(t, s.begun.Load())
 	require.Len(t, all(s.Rollouts(t.Context())), 51)
 	s.Stop()
-	_, err = New(t.Context(), nil, traj.Options{}, "")
+	_, err = New(t.Context(), nil, traj.Options{}, "", nil)
 	require.Error(t, err)
 }
