@@ -13,15 +13,18 @@ type order struct {
 	groups, rollouts keys.Keys
 	indices          map[int]string // rollout_index → rollout id, for the current group
 
-	group string
-	open  *rollout.Sample // last row seen, without its per-token columns; nil = none
-	row   rollout.Sample  // storage that open points to
-	sum   int64           // trained tokens of the current rollout so far
+	last rollout.Sample // last row seen, without its per-token columns
+	sum  int64          // trained tokens of the current rollout so far
+}
+
+// begins reports whether s begins a group and a rollout.
+func (o *order) begins(s *rollout.Sample) (group, rollout bool) {
+	return o.last.Group != s.Group, o.last.Rollout != s.Rollout
 }
 
 // add checks s against the rows before it.
 func (o *order) add(s *rollout.Sample, trained int) error {
-	if o.open == nil || o.open.Rollout != s.Rollout {
+	if o.last.Rollout != s.Rollout {
 		if err := o.end(); err != nil {
 			return err
 		}
@@ -32,17 +35,17 @@ func (o *order) add(s *rollout.Sample, trained int) error {
 		return err
 	}
 	o.sum += int64(trained)
-	o.row, o.open = *s, &o.row
-	o.row.Sequence = rollout.Sequence{Identity: s.Identity}
+	o.last = *s
+	o.last.Sequence = rollout.Sequence{Identity: s.Identity}
 	return nil
 }
 
 func (o *order) begin(s *rollout.Sample) error {
-	if o.open == nil || o.group != s.Group {
+	if o.last.Group != s.Group {
 		if _, added := o.groups.Add(s.Group); !added {
 			return refuse(s, col.GroupID, ruleOrder, -1, "write the rollouts of a group one after the other", "group %q was closed by another group before", s.Group)
 		}
-		o.group, o.indices = s.Group, map[int]string{}
+		o.indices = map[int]string{}
 	}
 	if _, added := o.rollouts.Add(s.Rollout); !added {
 		return refuse(s, col.RolloutID, ruleOrder, -1, "write the rows of a rollout one after the other and give rollouts unique ids",
@@ -60,7 +63,7 @@ func (o *order) begin(s *rollout.Sample) error {
 }
 
 func (o *order) next(s *rollout.Sample) error {
-	p := o.open
+	p := &o.last
 	const fix = "the rows of a rollout share it; rollout.FinishRows sets what depends on the others"
 	switch {
 	case s.Group != p.Group:
@@ -83,8 +86,8 @@ func (o *order) next(s *rollout.Sample) error {
 
 // end checks the current rollout, if any.
 func (o *order) end() error {
-	p := o.open
-	if p == nil {
+	p := &o.last
+	if p.Rollout == "" {
 		return nil
 	}
 	if !p.IsLast {

@@ -60,8 +60,7 @@ func (c *Checker) runs(s *rollout.Sample, lens []int32, ids []rollout.TokenID, l
 }
 
 func (w *Writer) writeRuns(s *rollout.Sample, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
-	newGroup := w.check.order.open == nil || w.check.order.group != s.Group
-	newRollout := w.check.order.open == nil || w.check.order.open.Rollout != s.Rollout
+	newGroup, newRollout := w.check.order.begins(s)
 	trained, ok, err := w.check.runs(s, lens, ids, logprobs)
 	if err != nil {
 		return err

@@ -147,9 +147,6 @@ func (w *Writer) endedError(s *rollout.Sample) error {
 	}
 	e := rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: s.Rollout}, "row %d of group %q is not taken: the file ended before it: %v", s.SampleIndex, s.Group, w.err)
 	e.Err = w.err
-	if located, ok := errors.AsType[*rollout.Error](w.err); ok {
-		e.Err = located.Unwrap()
-	}
 	return e
 }
 
@@ -159,8 +156,7 @@ func (w *Writer) initialised() bool { return w.sink != nil }
 func zeroWriter() error { return zero.Value("export.Writer", "Create or NewWriter") }
 
 func (w *Writer) write(s *rollout.Sample) error {
-	newGroup := w.check.order.open == nil || w.check.order.group != s.Group
-	newRollout := w.check.order.open == nil || w.check.order.open.Rollout != s.Rollout
+	newGroup, newRollout := w.check.order.begins(s)
 	if err := w.check.Check(s); err != nil {
 		return err
 	}

@@ -36,9 +36,6 @@ const (
 	noShard  = -1 // the rollout has no rows
 )
 
-// maxEntries is the number of bytes of entries held in memory before they are written.
-const maxEntries = 64 << 10
-
 // entryHead is the size of an entry's head: the checksum and the size of the rest.
 const entryHead = 8
 
@@ -86,16 +83,10 @@ func readEntries(f io.Reader, size int64, each func(*entry)) (whole int64) {
 			return whole
 		}
 		shard, k := binary.Varint(text)
-		if k <= 0 || shard < noShard {
-			return whole
-		}
 		e := entry{shard: int(shard), keptEnd: end}
 		rest := text[k:]
 		for _, name := range []*[]byte{&e.group, &e.id} {
 			n, k := binary.Uvarint(rest)
-			if k <= 0 || n > uint64(len(rest)-k) {
-				return whole
-			}
 			*name, rest = rest[k:k+int(n)], rest[k+int(n):]
 		}
 		e.at = end - int64(len(rest))
@@ -138,9 +129,6 @@ func (s *Set) Keep(rollout string, rows int, value []byte) error {
 	}
 	j := &s.journal
 	j.entries = appendEntry(j.entries, shard, "", rollout, value)
-	if len(j.entries) < maxEntries {
-		return nil
-	}
 	return j.flush()
 }
 
@@ -168,9 +156,6 @@ func (s *Set) SetState(value []byte) error {
 
 // flush writes the pending entries to the file.
 func (j *journal) flush() error {
-	if j.file == nil {
-		return nil
-	}
 	_, err := j.file.Write(j.entries)
 	j.entries = j.entries[:0]
 	return j.located(err)
@@ -178,9 +163,6 @@ func (j *journal) flush() error {
 
 // sync makes the pending entries durable.
 func (j *journal) sync() error {
-	if j.file == nil {
-		return nil
-	}
 	if err := j.flush(); err != nil {
 		return err
 	}

@@ -123,4 +123,5 @@ func TestDamagedJournal(t *testing.T) {
 		require.Zero(t, goesOn(damaged), "byte %d", at)
 	}
 	require.Equal(t, whole, goesOn(append(journal, journal[:20]...)), "a torn end")
+	require.Equal(t, whole, goesOn(append(journal, make([]byte, 61)...)), "zeros, as file systems leave")
 }

@@ -197,7 +197,7 @@ func Unfinished(path string) error {
 	dir := filepath.Dir(path)
 	for range 3 {
 		var p progress
-		if found, err := readJSON(filepath.Join(dir, ProgressName), &p); err == nil && found && p.Options != "" {
+		if _, err := readJSON(filepath.Join(dir, ProgressName), &p); err == nil && p.Options != "" {
 			if _, err := os.Lstat(filepath.Join(dir, ManifestName)); errors.Is(err, fs.ErrNotExist) {
 				return rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "%w: %d of its shards are done", export.ErrUnfinished, len(p.Shards)).
 					WithFix("run the job that writes %s again with the same input and options; it goes on where it stopped", dir)

@@ -138,10 +138,7 @@ func (s *Set) add(r *spool.Row, newGroup bool) {
 	}
 	first := c.shard.Rows == 0
 	c.shard.Rows++
-	id := row.ID
-	if id == "" {
-		id = rollout.SampleID(row.Rollout, row.SampleIndex)
-	}
+	id := rollout.SampleID(row.Rollout, row.SampleIndex)
 	if first {
 		c.shard.First = id
 	}

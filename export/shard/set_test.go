@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -436,4 +437,31 @@ func TestNamesThatLoseRowsAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindInput)
 	_, err = shard.Merge(shard.Options{}, []*shard.Manifest{nil})
 	require.ErrorIs(t, err, rollout.KindInput)
+}
+
+// A maker, whose formats hold one entry per token, gets short rows of runs expanded; very long
+// ones are refused before that.
+func TestMakersTakeWholeRows(t *testing.T) {
+	dir := t.TempDir()
+	var made []rollout.Sample
+	o := shard.Options{Maker: &shard.Maker{Names: func(int) []string { return []string{"one"} }, Write: func(_ int, rows []rollout.Sample) error {
+		made = rows
+		return os.WriteFile(filepath.Join(dir, "one"), nil, 0o644)
+	}}}
+	plain := rows(1)[0]
+	plain.IDs, plain.Weight, plain.Flags, plain.Turn, plain.Source = []rollout.TokenID{1, 2, 3, 4}, []float32{0, 0, 1, 1}, make([]rollout.Flag, 4), make([]int32, 4), make([]int32, 4)
+	runs := plain
+	runs.IDs, runs.Weight, runs.Flags, runs.Turn, runs.Source = plain.IDs[:3], plain.Weight[:3], plain.Flags[:3], plain.Turn[:3], plain.Source[:3]
+	for last, refused := range map[int32]bool{2: false, 2 + 1<<22: true} {
+		set, err := shard.Create(dir, o)
+		require.NoError(t, err)
+		if err := set.WriteRuns(runs, []int32{1, 1, last}, append(slices.Clone(plain.IDs), make([]rollout.TokenID, last-2)...), nil); refused {
+			require.ErrorContains(t, err, "rows of more than 4194304")
+			require.NoError(t, set.Abort())
+			continue
+		}
+		require.NoError(t, set.Close())
+		require.Equal(t, []rollout.Sample{plain}, made)
+		o.Force = true
+	}
 }

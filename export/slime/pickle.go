@@ -32,10 +32,8 @@ func (p *pickler) int(v int64) {
 		p.op('K', byte(v))
 	case v >= 0 && v < 1<<16:
 		p.op('M', byte(v), byte(v>>8))
-	case v >= math.MinInt32 && v <= math.MaxInt32:
-		p.op(binary.LittleEndian.AppendUint32(append(p.bytes[:0], 'J'), uint32(int32(v)))...)
 	default:
-		p.op(binary.LittleEndian.AppendUint64(append(p.bytes[:0], 0x8a, 8), uint64(v))...)
+		p.op(binary.LittleEndian.AppendUint32(append(p.bytes[:0], 'J'), uint32(int32(v)))...)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"iter"
@@ -209,8 +208,8 @@ func (s *Stream) Add(key Key, note json.RawMessage, fill func(*export.Writer) er
 		return Batch{}, err
 	}
 	defer func() { _ = file.Abort() }()
-	sum := &digester{file, sha256.New()}
-	w, err := export.NewWriter(sum, s.opts)
+	sum := sha256.New()
+	w, err := export.NewWriter(io.MultiWriter(file, sum), s.opts)
 	if err != nil {
 		return Batch{}, err
 	}
@@ -224,7 +223,7 @@ func (s *Stream) Add(key Key, note json.RawMessage, fill func(*export.Writer) er
 		return Batch{}, err
 	}
 	got := w.Stats()
-	b.Rows, b.Tokens, b.Trained, b.Digest = got.Rows, got.Tokens, got.Trained, "sha256:"+hex.EncodeToString(sum.hash.Sum(nil))
+	b.Rows, b.Tokens, b.Trained, b.Digest = got.Rows, got.Tokens, got.Trained, "sha256:"+hex.EncodeToString(sum.Sum(nil))
 	if err := s.commit(&b, file); err != nil {
 		return Batch{}, err
 	}
@@ -258,16 +257,6 @@ func (s *Stream) commit(b *Batch, file *atomic.File) error {
 	s.size += int64(len(line))
 	s.remember(*b, true)
 	return nil
-}
-
-type digester struct {
-	file *atomic.File
-	hash hash.Hash
-}
-
-func (d *digester) Write(b []byte) (int, error) {
-	d.hash.Write(b)
-	return d.file.Write(b)
 }
 
 // Find returns the batch of a key without its note, if it is one of the last 50,000 and its

@@ -193,12 +193,7 @@ func (t *Target) Keep(rows []rollout.Sample) (keep []bool, err error) {
 }
 
 // drop counts what is left out.
-func (t *Target) drop(what string, n int) {
-	if t.Dropped == nil {
-		t.Dropped = map[string]int{}
-	}
-	t.Dropped[what] += n
-}
+func (t *Target) drop(what string, n int) { t.Dropped[what] += n }
 
 // aborted reports whether a rollout was aborted and must not reach the trainer.
 func (t *Target) aborted(s *rollout.Sample) bool {

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
-	"github.com/apache/arrow/go/v17/arrow/endian"
 )
 
 // appendPlain appends values in PLAIN encoding.
@@ -15,9 +14,6 @@ func appendPlain(dst []byte, k Kind, v *Values) []byte {
 	case Bool:
 		return append(dst, Bits(v.Ints)...)
 	case Int8, Int32:
-		if !endian.IsBigEndian {
-			return append(dst, arrow.Int32Traits.CastToBytes(v.Ints)...)
-		}
 		for _, x := range v.Ints {
 			dst = binary.LittleEndian.AppendUint32(dst, uint32(x))
 		}
@@ -26,9 +22,6 @@ func appendPlain(dst []byte, k Kind, v *Values) []byte {
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(x))
 		}
 	case Float32:
-		if !endian.IsBigEndian {
-			return append(dst, arrow.Float32Traits.CastToBytes(v.Floats)...)
-		}
 		for _, x := range v.Floats {
 			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
 		}

@@ -158,15 +158,6 @@ func TestStrictPrefixesFail(t *testing.T) {
 	}
 }
 
-func TestShapeFaultsAreNamed(t *testing.T) {
-	bad := randomRows(rand.New(rand.NewPCG(3, 4)), 3)
-	bad[4].Ints = append(bad[4].Ints, 1)
-	w, err := NewWriter(new(bytes.Buffer), testColumns, 0)
-	require.NoError(t, err)
-	require.ErrorContains(t, w.WriteRowGroup(3, bad), "column ids")
-	require.Error(t, w.Close(nil), "the error stays")
-}
-
 func FuzzOpen(f *testing.F) {
 	r := rand.New(rand.NewPCG(5, 6))
 	f.Add(write(f, [][]Values{randomRows(r, 4), randomRows(r, 2)}, []int{4, 2}, -1, 1<<20))

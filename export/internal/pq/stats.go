@@ -36,9 +36,6 @@ func statistics(k Kind, v *Values, rows int) metadata.EncodedStatistics {
 		lo, hi = le.AppendUint64(nil, uint64(a)), le.AppendUint64(nil, uint64(b))
 	case Float32:
 		a, b := bounds(v.Floats)
-		if a != a || b != b {
-			return out
-		}
 		// The format requires −0 as lower and +0 as upper bound.
 		if a == 0 {
 			a = float32(math.Copysign(0, -1))

@@ -1,7 +1,6 @@
 package pq
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/apache/arrow/go/v17/parquet/schema"
@@ -85,22 +84,6 @@ func NewTreeWriter(w io.Writer, tree []Node, level int) (*Writer, []Column, erro
 
 // Depth returns the definition level of a value that is present.
 func (c Column) Depth() int { return c.topDef }
-
-func checkLeaf(c Column, v *Values, rows int) error {
-	begun, there := 0, 0
-	for i, d := range v.Def {
-		if int(d) == c.topDef {
-			there++
-		}
-		if i < len(v.Rep) && v.Rep[i] == 0 {
-			begun++
-		}
-	}
-	if len(v.Rep) != len(v.Def) || begun != rows || v.Len(c.Kind) != there {
-		return fmt.Errorf("got %d and %d levels of %d rows, and %d values for %d places, in a row group of %d rows", len(v.Rep), len(v.Def), begun, v.Len(c.Kind), there, rows)
-	}
-	return nil
-}
 
 // leafCuts is cuts for a leaf of a tree.
 func leafCuts(c Column, v *Values, pageBytes int) []cut {

@@ -97,10 +97,3 @@ func TestTrees(t *testing.T) {
 		require.ErrorIs(t, err, io.EOF)
 	}
 }
-
-// Levels that do not match the rows are refused.
-func TestTreeLevels(t *testing.T) {
-	w, _, err := NewTreeWriter(io.Discard, []Node{{Name: "a", Kind: Text, Nullable: true}}, 0)
-	require.NoError(t, err)
-	require.ErrorContains(t, w.WriteRowGroup(2, []Values{{Texts: []string{"x"}, Rep: []uint8{0}, Def: []uint8{1}}}), "1 rows")
-}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/compress"
@@ -138,17 +137,11 @@ func (w *Writer) writeRowGroup(rows int, values []Values) error {
 
 // writeChunk writes one column of a row group and returns its uncompressed size.
 func (w *Writer) writeChunk(c Column, v *Values, rows int, meta *metadata.ColumnChunkMetaDataBuilder) (int64, error) {
-	if err := checkShape(c, v, rows); err != nil {
-		return 0, err
-	}
 	if err := w.useEncoder(c); err != nil {
 		return 0, err
 	}
 	pages := cuts(c, v, rows, w.page)
-	vals := v
-	if c.Nullable && !c.List {
-		vals = v.dense()
-	}
+	vals := v.dense()
 	info := metadata.ChunkMetaInfo{IndexPageOffset: -1}
 	start := w.out.N
 	enc := parquet.Encodings.Plain
@@ -232,28 +225,6 @@ func (w *Writer) useEncoder(c Column) error {
 		w.encs[speed] = enc
 	}
 	w.enc = w.encs[speed]
-	return nil
-}
-
-func checkShape(c Column, v *Values, rows int) error {
-	want := rows
-	if c.leaf {
-		return checkLeaf(c, v, rows)
-	}
-	if c.List {
-		if len(v.Lens) != rows {
-			return fmt.Errorf("got %d list lengths for %d rows", len(v.Lens), rows)
-		}
-		want = int(sum(v.Lens))
-		if i := slices.IndexFunc(v.Lens, func(n int32) bool { return n < 0 }); i >= 0 && !c.Nullable {
-			return fmt.Errorf("row %d is null and the column may not be", i)
-		}
-	} else if c.Nullable && len(v.Nulls) != rows {
-		return fmt.Errorf("got %d null marks for %d rows", len(v.Nulls), rows)
-	}
-	if got := v.Len(c.Kind); got != want {
-		return fmt.Errorf("got %d values, expected %d", got, want)
-	}
 	return nil
 }
 

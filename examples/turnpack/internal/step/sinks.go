@@ -36,21 +36,6 @@ func (f Files) Row(r spool.Row) error {
 	return f.Writer.Write(r.Sample)
 }
 
-// Whole is a Sink for formats that hold one entry per token. It refuses rows that are too
-// long for that.
-type Whole struct{ Sink }
-
-// Row passes a row on, expanded to one entry per token.
-func (w Whole) Row(r spool.Row) error {
-	if r.Lens == nil {
-		return w.Sink.Row(r)
-	}
-	if err := r.CheckWhole(); err != nil {
-		return err
-	}
-	return w.Sink.Row(spool.Row{Sample: r.Whole()})
-}
-
 // Checked is a Sink that only checks rows.
 type Checked struct{ *export.Checker }
 
