@@ -106,7 +106,7 @@ func WriteStep(dir string, step int, rows []rollout.Sample, o Options) error {
 				e.batch(filler, false)
 			}
 		}
-		if err := errors.Join(e.err, w.Flush()); err != nil {
+		if err := w.Flush(); err != nil {
 			return abort(atomic.Locate(rollout.Where{File: path}, err))
 		}
 	}
@@ -144,24 +144,18 @@ func check(rows []rollout.Sample, o *Options) (weighted bool, err error) {
 	return weighted, checker.End()
 }
 
-// encoder writes micro-batches and keeps the first error.
+// encoder writes micro-batches to a writer that keeps its first error.
 type encoder struct {
 	e        *msgpack.Encoder
 	rows     []rollout.Sample
 	o        *Options
 	weighted bool
-	err      error
 }
 
-func (e *encoder) keep(err error) {
-	if e.err == nil {
-		e.err = err
-	}
-}
-
-func (e *encoder) length(n int) { e.keep(e.e.EncodeArrayLen(n)) }
-func (e *encoder) int(v int)    { e.keep(e.e.EncodeInt(int64(v))) }
-func (e *encoder) null()        { e.keep(e.e.EncodeNil()) }
+func (e *encoder) length(n int)    { _ = e.e.EncodeArrayLen(n) }
+func (e *encoder) int(v int)       { _ = e.e.EncodeInt(int64(v)) }
+func (e *encoder) float(v float32) { _ = e.e.EncodeFloat32(v) }
+func (e *encoder) null()           { _ = e.e.EncodeNil() }
 
 // batch writes one micro-batch, an array of 16 fields. Without train it is a filler: the same
 // shape, with nothing trained.
@@ -182,8 +176,7 @@ func (e *encoder) batch(b pack.Bin, train bool) {
 			pad(i)
 		}
 	}
-	zero := func(int) { e.keep(e.e.EncodeFloat32(0)) }
-	float := func(v float32) { e.keep(e.e.EncodeFloat32(v)) }
+	zero := func(int) { e.float(0) }
 	trained := func(s *rollout.Sample, v float32, t int) float32 {
 		if !train || s.Weight[t] <= 0 {
 			return 0
@@ -193,25 +186,25 @@ func (e *encoder) batch(b pack.Bin, train bool) {
 
 	e.length(16)
 	each(func(s *rollout.Sample, t int) { e.int(int(s.IDs[t])) }, func(int) { e.int(padID) })
-	each(func(s *rollout.Sample, t int) { e.keep(e.e.EncodeBool(train && s.Weight[t] > 0)) }, func(int) { e.keep(e.e.EncodeBool(false)) })
-	each(func(s *rollout.Sample, t int) { float(trained(s, s.Credit[t], t)) }, zero)
+	each(func(s *rollout.Sample, t int) { _ = e.e.EncodeBool(train && s.Weight[t] > 0) }, func(int) { _ = e.e.EncodeBool(false) })
+	each(func(s *rollout.Sample, t int) { e.float(trained(s, s.Credit[t], t)) }, zero)
 	each(func(s *rollout.Sample, t int) {
 		lp := float32(0)
 		if s.Weight[t] > 0 {
 			lp = s.Logprob[t]
 		}
-		float(lp)
+		e.float(lp)
 	}, zero)
 	each(func(_ *rollout.Sample, t int) { e.int(t) }, e.int)
 	e.lengths(b, pads)
-	each(func(s *rollout.Sample, _ int) { float(s.Temperature) }, func(int) { float(1) })
-	each(func(*rollout.Sample, int) { e.keep(e.e.EncodeString(envName)) }, func(int) { e.keep(e.e.EncodeString("")) })
+	each(func(s *rollout.Sample, _ int) { e.float(s.Temperature) }, func(int) { e.float(1) })
+	each(func(*rollout.Sample, int) { _ = e.e.EncodeString(envName) }, func(int) { _ = e.e.EncodeString("") })
 	e.lengths(b, pads)
 	for range 4 { // ref_logprobs, routed_experts, mm_kwargs, mm_token_type_ids
 		e.null()
 	}
 	if e.weighted && train {
-		each(func(s *rollout.Sample, t int) { float(s.Weight[t]) }, zero)
+		each(func(s *rollout.Sample, t int) { e.float(s.Weight[t]) }, zero)
 	} else {
 		e.null()
 	}

@@ -115,7 +115,9 @@ func (s *Spool) load(at place) (_ Row, err error) {
 			return Row{}, err
 		}
 	}
-	return c.read()
+	var row Row
+	c.row(&row)
+	return row, c.err
 }
 
 // Close removes the temporary file.
