@@ -30,7 +30,7 @@ type record struct {
 	Tokenizer string         `json:"tokenizer"`
 	Template  string         `json:"template"`
 	Inputs    []input        `json:"inputs"`
-	Files     []place.File   `json:"files"`
+	Files     []shard.File   `json:"files"`
 	Summary   summary        `json:"summary"` // without times and paths
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/turnpack/turnpack/export"
 	"github.com/turnpack/turnpack/export/shard"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -121,20 +122,16 @@ func Remove(ctx context.Context, b *blob.Bucket, key string) error {
 // Put stores a file as the object key, replacing an existing object, with its SHA-256 in the
 // object's metadata.
 func Put(ctx context.Context, b *blob.Bucket, key, file string) (err error) {
+	_, sum, err := atomic.Digest(file)
+	if err != nil {
+		return rollout.Errorf(rollout.KindInput, rollout.Where{File: file}, "read: %w", err)
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{File: file}, "open: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // only read
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{File: file}, "read: %w", err)
-	}
-	o := &blob.WriterOptions{ContentType: "application/octet-stream", Metadata: map[string]string{digestKey: hex.EncodeToString(h.Sum(nil))}}
+	o := &blob.WriterOptions{ContentType: "application/octet-stream", Metadata: map[string]string{digestKey: sum}}
 	if err := b.Upload(ctx, key, f, o); err != nil {
 		return storeError(rollout.Where{File: key}, "store", err)
 	}

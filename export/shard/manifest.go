@@ -1,11 +1,8 @@
 package shard
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -177,17 +174,11 @@ func digest(dir, name string) (File, error) {
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
 		return File{}, rollout.Errorf(rollout.KindFormat, where, "a shard lies outside its folder")
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return File{}, rollout.Errorf(rollout.KindInput, where, "open: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // only read
-	h := sha256.New()
-	n, err := io.Copy(h, f)
+	n, sum, err := atomic.Digest(path)
 	if err != nil {
 		return File{}, rollout.Errorf(rollout.KindInput, where, "read: %w", err)
 	}
-	return File{name, n, hex.EncodeToString(h.Sum(nil))}, nil
+	return File{name, n, sum}, nil
 }
 
 // Unfinished returns an error that wraps export.ErrUnfinished if the file path belongs to a set

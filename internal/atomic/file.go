@@ -3,7 +3,10 @@
 package atomic
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -156,6 +159,18 @@ func Remove(path string) error {
 		return Locate(rollout.Where{File: path}, err)
 	}
 	return nil
+}
+
+// Digest returns the size of a file and the SHA-256 of its bytes in hex.
+func Digest(path string) (size int64, sum string, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, "", err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	h := sha256.New()
+	size, err = io.Copy(h, f)
+	return size, hex.EncodeToString(h.Sum(nil)), err
 }
 
 // SyncDir flushes dir, so that a rename in it survives a power loss.

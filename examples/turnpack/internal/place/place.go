@@ -3,8 +3,6 @@ package place
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export/blobstore"
+	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -30,7 +29,7 @@ type Place interface {
 	// Read returns a file of the place, or nil if there is none.
 	Read(name string) ([]byte, error)
 	// Holds reports whether the file exists unchanged.
-	Holds(f File) (bool, error)
+	Holds(f shard.File) (bool, error)
 	// Remove removes a file of the place, and folders that become empty.
 	Remove(name string) error
 	// Vacant returns an error if the place holds files but no record.
@@ -43,23 +42,10 @@ type Place interface {
 	String() string
 }
 
-// File is a file of a batch. Its name is relative to the record.
-type File struct {
-	File   string `json:"file"`
-	Bytes  int64  `json:"bytes"`
-	SHA256 string `json:"sha256"`
-}
-
 // Digest returns size and SHA-256 of the named file in dir.
-func Digest(dir, name string) (File, error) {
-	f, err := os.Open(filepath.Join(dir, filepath.FromSlash(name)))
-	if err != nil {
-		return File{}, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, f)
-	return File{name, n, hex.EncodeToString(h.Sum(nil))}, err
+func Digest(dir, name string) (shard.File, error) {
+	n, sum, err := atomic.Digest(filepath.Join(dir, filepath.FromSlash(name)))
+	return shard.File{File: name, Bytes: n, SHA256: sum}, err
 }
 
 // Open returns the place that --out names: a folder or the URL of an object store.
@@ -117,7 +103,7 @@ func (f folder) Read(name string) ([]byte, error) {
 	return text, err
 }
 
-func (f folder) Holds(made File) (bool, error) {
+func (f folder) Holds(made shard.File) (bool, error) {
 	is, err := Digest(string(f), made.File)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -160,7 +146,7 @@ func (b *bucketPlace) Vacant() error {
 		WithFix("choose another --out, or write over it with --force")
 }
 
-func (b *bucketPlace) Holds(made File) (bool, error) {
+func (b *bucketPlace) Holds(made shard.File) (bool, error) {
 	return blobstore.Holds(b.ctx, b.bucket, path.Join(b.prefix, made.File), made.Bytes, made.SHA256)
 }
 
