@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/internal/kit"
 )
 
@@ -86,7 +88,8 @@ func TestOnError(t *testing.T) {
 				require.Contains(t, stderr, "2 of 4 records were left out")
 				require.Contains(t, stderr, "--on-error skip (exit status 0); --on-error stop ends at the first")
 			}
-			made, err := recordOf(filepath.Join(out, "batch.parquet"))
+			var made record
+			_, err := cli.RecordOf(filepath.Join(out, "batch.parquet"), &made)
 			require.NoError(t, err)
 			require.Equal(t, [2]int{2, 2}, [2]int{made.Summary.LeftOut, made.Summary.Rows})
 

@@ -18,20 +18,6 @@ import (
 	"github.com/turnpack/turnpack/tokenize"
 )
 
-// recordOf reads the record of the batch that file belongs to, or returns nil if there is
-// none.
-func recordOf(file string) (*record, error) {
-	text := cli.RecordOf(file)
-	if text == nil {
-		return nil, nil // batches of other programs have none
-	}
-	r := &record{}
-	if err := json.Unmarshal(text, r); err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: file}, "%s beside it cannot be read: %w", cli.RecordName, err)
-	}
-	return r, nil
-}
-
 // sourcesOf finds rollouts by id in the dumps. The function it returns encodes the
 // rollout of a row again, with the options of the batch. It is nil if no dumps are known.
 func sourcesOf(ctx context.Context, model *tokenize.Model, file string, in []string, ids map[string]bool) (func(*rollout.Sample) (*show.Source, error), error) {
@@ -82,11 +68,12 @@ func tracersOf(ctx context.Context, model *tokenize.Model, file string, in []str
 // and in. It returns nil if no dumps are known.
 func conversionOf(file string, in []string) (*convertCmd, error) {
 	c := &convertCmd{Format: "auto", GroupBy: "auto", Mode: "merged", Specials: "guard", Edges: "sampled", PromptsBy: "record", Drift: "fork", Window: "none", Estimator: "none"}
-	made, err := recordOf(file)
+	var made record
+	found, err := cli.RecordOf(file, &made)
 	if err != nil {
 		return nil, err
 	}
-	if made != nil {
+	if found {
 		options, err := json.Marshal(made.Options)
 		if err != nil {
 			return nil, err

@@ -1,13 +1,10 @@
 package view
 
 import (
-	"encoding/json"
-
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/prm"
 	"github.com/turnpack/turnpack/reward/overview"
 	"github.com/turnpack/turnpack/reward/shaping"
-	"github.com/turnpack/turnpack/rollout"
 )
 
 // report is the part of a batch's record that describes all rollouts read, including
@@ -32,10 +29,6 @@ type report struct {
 // reportOf reads the report of a batch. It returns nil if there is no record or if an
 // earlier build wrote it, without a description of the batch.
 func reportOf(batch string) (*report, error) {
-	text := cli.RecordOf(batch)
-	if text == nil {
-		return nil, nil
-	}
 	var made struct {
 		Options struct {
 			Recipe    string
@@ -43,11 +36,8 @@ func reportOf(batch string) (*report, error) {
 		} `json:"options"`
 		Summary report `json:"summary"`
 	}
-	if err := json.Unmarshal(text, &made); err != nil {
-		return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: batch}, "%s beside it cannot be read: %w", cli.RecordName, err)
-	}
-	if made.Summary.Batch == nil {
-		return nil, nil
+	if _, err := cli.RecordOf(batch, &made); err != nil || made.Summary.Batch == nil {
+		return nil, err
 	}
 	made.Summary.Recipe, made.Summary.Estimator = made.Options.Recipe, made.Options.Estimator
 	return &made.Summary, nil

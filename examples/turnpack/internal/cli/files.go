@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -55,17 +56,20 @@ func One(path string) (string, error) {
 // that trainers and dump readers ignore it.
 const RecordName = ".turnpack.json"
 
-// RecordOf reads the record of the batch that file belongs to. It returns nil if there is
-// none.
-func RecordOf(file string) []byte {
+// RecordOf reads the record of the batch that file belongs to into made. It returns false if
+// there is none, as of batches of other programs.
+func RecordOf(file string, made any) (bool, error) {
 	dir := filepath.Dir(file)
 	for range 3 { // files of a set are in a subfolder of the batch
 		if text, err := os.ReadFile(filepath.Join(dir, RecordName)); err == nil {
-			return text
+			if err := json.Unmarshal(text, made); err != nil {
+				return false, rollout.Errorf(rollout.KindFormat, rollout.Where{File: file}, "%s beside it cannot be read: %w", RecordName, err)
+			}
+			return true, nil
 		}
 		dir = filepath.Dir(dir)
 	}
-	return nil
+	return false, nil
 }
 
 // Sweep removes leftovers of killed runs for the output name, or for any output if name
