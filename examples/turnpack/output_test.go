@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/internal/kit"
+	"github.com/turnpack/turnpack/tokenize"
 )
 
 // Flags without effect or in conflict are all reported at once, before any input is read.
@@ -112,5 +114,21 @@ func TestDryRunHoldsRowsToTheTarget(t *testing.T) {
 		}
 		require.Equal(t, codes[1], codes[0], flags)
 		require.Equal(t, want == "", codes[0] == exitOK, flags)
+	}
+}
+
+// A dry run holds rows that are long enough to come as runs to what a pack can hold, too.
+func TestDryRunOfLongRows(t *testing.T) {
+	model := modelDir(t, nil)
+	m, err := tokenize.Load(model, tokenize.LoadOptions{})
+	require.NoError(t, err)
+	eos, _ := m.EOS()
+	line, err := json.Marshal(map[string]any{"id": "a", "group": "g", "status": "completed", "turns": []map[string]any{
+		{"prompt_ids": slices.Repeat([]int32{7}, 600), "output_ids": append(slices.Repeat([]int32{8}, 100), eos, eos)}}})
+	require.NoError(t, err)
+	for _, dry := range []string{"--dry-run", "--quiet"} {
+		code, _, stderr := call(t, "convert", "--model", model, "--in", dump(t, string(line)), "--out", t.TempDir(), "--target", "megatron", "--seq-len", "1024", "--pad-multiple", "16", "--estimator", "none", dry)
+		require.Equal(t, exitFailed, code)
+		require.Contains(t, stderr, "which the reader takes for padding", dry)
 	}
 }

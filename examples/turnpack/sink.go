@@ -64,13 +64,17 @@ type keeper interface {
 // open creates the sink under dir.
 func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts export.Options, w *weigh.Weigher) (output, error) {
 	out, err := f.openUnweighted(dir, t, o, opts)
-	return addWeights(out, w), err
+	return f.addWeights(out, w), err
 }
 
-// addWeights wraps out so that rows get their loss weights.
-func addWeights(out output, w *weigh.Weigher) output {
+// addWeights wraps out so that rows get their loss weights. Targets that pack rows, and formats
+// that take only rows with one entry per token, get such rows.
+func (f *outputFlags) addWeights(out output, w *weigh.Weigher) output {
 	if out.Sink != nil && w != nil && !w.Mean() {
 		out.Sink = weigh.Weighing{Weigher: w, Sink: out.Sink}
+	}
+	if out.Sink != nil && (f.packs() || f.Pt) {
+		out.Sink = step.Whole{Sink: out.Sink}
 	}
 	return out
 }
@@ -108,7 +112,7 @@ func (f *outputFlags) openDryRun(t *target.Target, opts export.Options, w *weigh
 	g := &step.Groups{Target: t, To: step.Checked{Checker: check}, PerStep: f.RolloutsPerStep}
 	out := output{Sink: g, groups: g, files: func() []string { return nil }}
 	out.discard = out.Abort
-	return addWeights(out, w), err
+	return f.addWeights(out, w), err
 }
 
 // maker returns the writer of step files in a trainer's own format, or nil for the row

@@ -89,3 +89,15 @@ func TestRunsAreRows(t *testing.T) {
 		}
 	}
 }
+
+// A format with one entry per token accepts short rows of runs and refuses very long ones
+// before expanding them.
+func TestWholeRefuses(t *testing.T) {
+	var to kept
+	row := long("a", 0)
+	require.NoError(t, Rows{Whole{&to}}.WriteRuns(row.Sample, row.Lens, row.Tokens, row.Logprobs))
+	require.Equal(t, row.Whole(), to.rows[0])
+	row.Lens[1] += spool.MaxWhole
+	row.Tokens = make([]rollout.TokenID, 1000+spool.MaxWhole)
+	require.ErrorContains(t, Rows{Whole{&to}}.WriteRuns(row.Sample, row.Lens, row.Tokens, nil), "rows of more than 4194304")
+}

@@ -36,6 +36,18 @@ func (f Files) Row(r spool.Row) error {
 	return f.Writer.Write(r.Sample)
 }
 
+// Whole is a Sink for targets and formats that look at one entry per token. It refuses rows that
+// are too long for that.
+type Whole struct{ Sink }
+
+// Row passes a row on, expanded to one entry per token.
+func (w Whole) Row(r spool.Row) error {
+	if err := r.CheckWhole(); err != nil && r.Lens != nil {
+		return err
+	}
+	return w.Sink.Row(spool.Row{Sample: r.Whole()})
+}
+
 // Checked is a Sink that only checks rows.
 type Checked struct{ *export.Checker }
 
