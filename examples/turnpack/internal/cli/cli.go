@@ -48,24 +48,15 @@ func (e *ExitError) Error() string { return fmt.Sprint(e.Err) }
 func (e *ExitError) Unwrap() error { return e.Err }
 
 // Mistake returns err as an error of the command line that shows only when the command
-// runs; nil for nil.
-func Mistake(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &ExitError{Usage, err}
-}
+// runs.
+func Mistake(err error) error { return &ExitError{Usage, err} }
 
 // Main runs the command of tree that args name and returns the exit code. A command is a
 // struct with kong tags and a method Run(*Program) error.
 func Main(tree any, p *Program, args []string, options ...kong.Option) int {
 	exit := -1
-	parser, err := kong.New(tree, append(options, kong.Name("turnpack"), kong.Writers(p.Out, p.Err),
+	parser := kong.Must(tree, append(options, kong.Name("turnpack"), kong.Writers(p.Out, p.Err),
 		kong.Exit(func(code int) { exit = code }), kong.WithHyphenPrefixedParameters(true))...) // -1 and - are values
-	if err != nil {
-		printErrors(p.Err, err)
-		return Usage
-	}
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}

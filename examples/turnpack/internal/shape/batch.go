@@ -28,9 +28,6 @@ func Of(b *overview.Batch) *Batch {
 
 // Rows prints the description of the whole batch, one line per call of row.
 func (b *Batch) Rows(row func(name, format string, args ...any), j *prm.Agreement, x *shaping.Report) {
-	if b == nil {
-		return
-	}
 	if b.Graded > 0 {
 		row("resolved", "%s of %s graded rollouts (%s)", cli.Number(b.Resolved), cli.Number(b.Graded), cli.Share(b.Resolved, b.Graded))
 		row("solved in groups", "%s", solves(b.Solves))

@@ -178,11 +178,8 @@ type Rollouts struct {
 	Max   int `json:"max"`
 }
 
-// Of counts the rollouts of a set whose files are steps. It returns nil for an empty set.
+// Of counts the rollouts of a set whose files are steps.
 func Of(m shard.Manifest) *Rollouts {
-	if len(m.Shards) == 0 {
-		return nil
-	}
 	s := &Rollouts{len(m.Shards), m.Shards[0].Rollouts, 0}
 	for i := range m.Shards {
 		s.Min, s.Max = min(s.Min, m.Shards[i].Rollouts), max(s.Max, m.Shards[i].Rollouts)
