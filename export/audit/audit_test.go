@@ -274,6 +274,20 @@ func TestSchemaRule(t *testing.T) {
 	require.NotContains(t, found(run(t, "a.parquet", buf.Bytes(), nil)), "schema")
 	renamed := bytes.ReplaceAll(buf.Bytes(), []byte("a#0"), []byte("b#0"))
 	require.Contains(t, group(t, run(t, "b.parquet", renamed, nil), "schema").Examples[0].Text, `expected "a#0"`)
+	s.IDs, s.Weight, s.Flags, s.Source, s.Turn = make([]int32, 400), make([]float32, 400), nil, nil, nil
+	for i := 100; i < 400; i++ {
+		s.Weight[i] = 1
+	}
+	s.PromptLen, s.RolloutMaskSum = 100, 300
+	buf.Reset()
+	w, err = export.NewWriter(&buf, export.Options{ZstdLevel: -1})
+	require.NoError(t, err)
+	require.NoError(t, w.Write(s))
+	require.NoError(t, w.Close())
+	torn := bytes.ReplaceAll(buf.Bytes(), binary.LittleEndian.AppendUint64(nil, 300), binary.LittleEndian.AppendUint64(nil, 500)) // as where a tool left rows out
+	r := run(t, "c.parquet", torn, nil)
+	require.Contains(t, found(r), "schema")
+	require.Contains(t, group(t, r, "torn-rollout").Examples[0].Text, "train 300 tokens, rollout_mask_sum says 500")
 	for _, name := range []string{"ragged.parquet"} { // written by pyarrow, with rows without trained tokens
 		data, err := os.ReadFile(filepath.Join(kit.Dir(t, "trainers", "examples"), name))
 		require.NoError(t, err)

@@ -19,7 +19,11 @@ func (a *auditor) endRollout() {
 		return
 	}
 	a.left = rows[0].Rollout
-	if whole := rows[0].Whole; whole != nil {
+	whole := rows[0].Whole
+	if s := rows[0].Sample; s != nil {
+		whole = new(float64(s.RolloutMaskSum))
+	}
+	if whole != nil {
 		n := 0
 		for _, r := range rows {
 			_, trained := count(len(r.IDs), r.Trained)
