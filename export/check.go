@@ -127,9 +127,6 @@ func (o *Options) checkLengths(s *rollout.Sample, c Columns) error {
 	if n == 0 {
 		return refuse(s, col.InputIDs, ruleTrained, -1, "leave the row out", "it has no tokens")
 	}
-	if n > math.MaxInt32 {
-		return refuse(s, col.InputIDs, ruleAligned, -1, "split the rollout", "%d tokens are more than a list holds", n)
-	}
 	if s.Weight == nil {
 		return refuse(s, col.LossMask, ruleAligned, -1, "apply a loss mask policy first", "the row has no loss weights")
 	}

@@ -188,7 +188,7 @@ func (s *Set) open(row *rollout.Sample) error {
 	}
 	name := s.opts.name(s.next)
 	local := filepath.FromSlash(name)
-	if name == "" || name != path.Clean(name) || !filepath.IsLocal(local) || strings.HasPrefix(path.Base(name), ".") || name == ManifestName || name == ProgressName {
+	if name != path.Clean(name) || !filepath.IsLocal(local) || strings.HasPrefix(path.Base(name), ".") || name == ManifestName || name == ProgressName {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Options.Name"}, "%q is no name for a shard", name).WithFix("give a file name, with folders of the set before it or without")
 	}
 	for i := range s.next {

@@ -1,6 +1,7 @@
 package shard_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -433,6 +434,10 @@ func TestNamesThatLoseRowsAreRefused(t *testing.T) {
 	}}})
 	require.ErrorIs(t, err, rollout.KindInput)
 	require.ErrorContains(t, err, "Options.Maker: Names gives no file for shard 1")
+	for _, name := range []string{"../x.parquet", "/x.parquet", "a//x.parquet", "a/.x.parquet", "manifest.json"} {
+		_, err = run(t.TempDir(), rows(1), shard.Options{Name: func(int) string { return name }})
+		require.ErrorContains(t, err, "is no name for a shard", name)
+	}
 	_, err = shard.Create("", shard.Options{})
 	require.ErrorIs(t, err, rollout.KindInput)
 	_, err = shard.Merge(shard.Options{}, []*shard.Manifest{nil})
@@ -464,4 +469,22 @@ func TestMakersTakeWholeRows(t *testing.T) {
 		require.Equal(t, []rollout.Sample{plain}, made)
 		o.Force = true
 	}
+}
+
+// A manifest that names files outside of its folder has them neither read nor removed.
+func TestShardsOutsideTheFolder(t *testing.T) {
+	top := t.TempDir()
+	dir, other := filepath.Join(top, "set"), filepath.Join(top, "other")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	require.NoError(t, os.WriteFile(other, []byte("of another"), 0o644))
+	_, err := run(dir, rows(1), shard.Options{})
+	require.NoError(t, err)
+	name := filepath.Join(dir, shard.ManifestName)
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name, bytes.ReplaceAll(text, []byte("data/part-00000.parquet"), []byte("../other")), 0o644))
+	require.ErrorContains(t, shard.Verify(dir), "lies outside its folder")
+	_, err = run(dir, rows(1), shard.Options{Force: true})
+	require.NoError(t, err)
+	require.FileExists(t, other)
 }
