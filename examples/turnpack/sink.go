@@ -70,10 +70,10 @@ func (f *outputFlags) open(dir string, t *target.Target, o target.Options, opts 
 // addWeights wraps out so that rows get their loss weights. Targets that pack rows, and formats
 // that take only rows with one entry per token, get such rows.
 func (f *outputFlags) addWeights(out output, w *weigh.Weigher) output {
-	if out.Sink != nil && w != nil && !w.Mean() {
+	if w != nil && !w.Mean() {
 		out.Sink = weigh.Weighing{Weigher: w, Sink: out.Sink}
 	}
-	if out.Sink != nil && (f.packs() || f.Pt) {
+	if f.packs() || f.Pt {
 		out.Sink = step.Whole{Sink: out.Sink}
 	}
 	return out
@@ -91,7 +91,7 @@ func (f *outputFlags) openUnweighted(dir string, t *target.Target, o target.Opti
 	} else {
 		out, err = f.rows(dir, opts)
 	}
-	if err == nil && (f.Target != "none" || o.MeanOverRollouts != nil || o.MaxTokens > 0 || f.RolloutsPerStep > 0 || f.GroupSize > 0) {
+	if f.Target != "none" || o.MeanOverRollouts != nil || o.MaxTokens > 0 || f.RolloutsPerStep > 0 || f.GroupSize > 0 {
 		g := &step.Groups{Target: t, To: out.Sink, PerStep: f.RolloutsPerStep}
 		if out.set != nil {
 			g.EndStep = out.set.EndStep

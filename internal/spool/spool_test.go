@@ -157,7 +157,7 @@ func TestStoredRowHasEveryField(t *testing.T) {
 	var row Row
 	n := 0
 	fill(reflect.ValueOf(&row.Sample).Elem(), &n)
-	row.Metadata = []byte("{}")
+	row.Metadata = []byte(`{"é": "漢字"}`)
 	row.IDs, row.Flags, row.Source, row.Turn = []int32{-1}, []rollout.Flag{1}, []int32{-1}, []int32{0}
 	got, err := loadRow(appendRow(nil, &row))
 	require.NoError(t, err)

@@ -58,7 +58,7 @@ func (l *line) name() string { return strings.Join(append(l.command, ""), " ") }
 // list of arguments only in one piece.
 func (l *line) parse(flags [][]string) (*kong.Context, error) {
 	args := slices.Concat(l.command, slices.Concat(flags...))
-	if len(l.files) > 0 && len(l.command) > 0 {
+	if len(l.command) > 0 {
 		args = append(args, "--")
 	}
 	return l.parser.Parse(append(args, l.files...))

@@ -42,12 +42,9 @@ func Defaults(ctx *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 			name, _ = ctx.FlagValue(path.Flag).(string)
 		}
 	}
-	if name == "" || flag.Name == "recipe" {
-		return nil, nil
-	}
 	r, err := recipe.Named(name)
 	if err != nil {
-		return nil, nil // Rules reports it with all other errors
+		return nil, nil // there is none, or Rules reports it with all other errors
 	}
 	for _, s := range r.Settings() {
 		if s.Flag == flag.Name {
