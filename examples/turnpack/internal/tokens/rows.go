@@ -7,7 +7,6 @@ import (
 	"math"
 	"strings"
 
-	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/export/audit"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/internal/anyrows"
@@ -26,13 +25,8 @@ type Rows struct {
 }
 
 // OpenRows opens a file of rows: the row schema, other Parquet with token ids, a .pt file
-// of slime, a rank file of prime-rl, or JSON Lines. A folder stands for the one batch in
-// it. The caller closes the result.
+// of slime, a rank file of prime-rl, or JSON Lines. The caller closes the result.
 func OpenRows(path string) (*Rows, error) {
-	path, err := cli.One(path)
-	if err != nil {
-		return nil, err
-	}
 	r, err := anyrows.Open(path)
 	if err != nil {
 		return nil, err
