@@ -124,17 +124,14 @@ func (c *Cmd) scan(ctx context.Context) (*builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	digest := r.Tokenizer()
-	if err := r.Close(); err != nil {
-		return nil, err
-	}
-	model, err := tokens.ModelOf(c.Model, c.Template, digest)
+	defer r.Close() //nolint:errcheck // only read
+	model, err := tokens.ModelOf(c.Model, c.Template, r.Tokenizer())
 	if err != nil {
 		return nil, err
 	}
 	b := newBuilder(model, filepath.Base(c.batch), c.from)
 	rollouts := map[string]bool{}
-	b.head.Note, err = c.each(ctx, func(s *rollout.Sample, d *audit.Drift) error {
+	b.head.Note, err = c.each(ctx, r, func(s *rollout.Sample, d *audit.Drift) error {
 		b.scan(s, d)
 		rollouts[s.Rollout] = true
 		return nil
@@ -169,7 +166,12 @@ func (c *Cmd) page(ctx context.Context, b *builder, w io.Writer) error {
 	if err := b.begin(w); err != nil {
 		return err
 	}
-	if _, err := c.each(ctx, func(s *rollout.Sample, _ *audit.Drift) error { return b.write(ctx, s) }); err != nil {
+	r, err := tokens.OpenRows(c.batch)
+	if err != nil {
+		return err
+	}
+	defer r.Close() //nolint:errcheck // only read
+	if _, err := c.each(ctx, r, func(s *rollout.Sample, _ *audit.Drift) error { return b.write(ctx, s) }); err != nil {
 		return err
 	}
 	return b.end()
@@ -177,12 +179,7 @@ func (c *Cmd) page(ctx context.Context, b *builder, w io.Writer) error {
 
 // each calls f with the requested rows in order, and returns a note on what the file
 // lacks.
-func (c *Cmd) each(ctx context.Context, f func(*rollout.Sample, *audit.Drift) error) (note string, err error) {
-	r, err := tokens.OpenRows(c.batch)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
+func (c *Cmd) each(ctx context.Context, r *tokens.Rows, f func(*rollout.Sample, *audit.Drift) error) (note string, err error) {
 	for i := 0; c.to < 0 || i < c.to; i++ {
 		if err := ctx.Err(); err != nil {
 			return "", err

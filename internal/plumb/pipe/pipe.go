@@ -270,9 +270,6 @@ func writeLine(out *bufio.Writer, id json.RawMessage, v any) error {
 		return err
 	}
 	body := bytes.TrimSpace(buf.Bytes())
-	if len(body) < 2 || body[0] != '{' {
-		return rollout.Errorf(rollout.KindInternal, rollout.Where{}, "a plumbing answer must be a JSON object, got %.40s", body)
-	}
 	if id != nil {
 		if _, err := fmt.Fprintf(out, `{"id":%s`, id); err != nil {
 			return err
