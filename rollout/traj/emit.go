@@ -90,8 +90,13 @@ func (fr *fileReader) Emit(r *rollout.Rollout) error {
 
 // repeats reports whether r equals an earlier rollout, and counts it.
 func (fr *fileReader) repeats(r *rollout.Rollout, here rollout.Origin) bool {
-	rd := fr.r
-	d := format.Digest(r.Messages)
+	rd, messages := fr.r, slices.Clip(r.Messages)
+	for i := range r.Turns {
+		if t := &r.Turns[i]; t.Message < 0 { // its ids are all that is recorded
+			messages = append(messages, rollout.Message{Content: fmt.Sprint(t.Prompt, t.Output)})
+		}
+	}
+	d := format.Digest(messages)
 	first, dup := rd.seen[d]
 	if !dup {
 		rd.seen[d] = here

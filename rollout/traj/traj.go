@@ -43,8 +43,8 @@ type Options struct {
 	// (equal messages before the first sampled one), "none" (each its own) or
 	// "metadata:<key>".
 	GroupBy string
-	// Dedup skips rollouts whose roles, texts and arguments equal those of an earlier one;
-	// the Report lists them.
+	// Dedup skips rollouts whose roles, texts and arguments, and ids of turns without a
+	// message, equal those of an earlier one; the Report lists them.
 	Dedup bool
 	// JoinCalls makes one rollout of the recorded calls in a folder (completion logs,
 	// exchanges) that share the first user message, in the order of their files: one turn
