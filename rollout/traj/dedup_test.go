@@ -30,3 +30,20 @@ func TestDuplicatesByIDs(t *testing.T) {
 		require.Equal(t, 2, r.Report().Repeats[0].This.Index, name)
 	}
 }
+
+// Rollouts of token ids alone are of one prompt if its ids are equal.
+func TestGroupsByPromptIDs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ids.jsonl")
+	const line = `{"turnpack_version":1,"turns":[{"prompt_ids":[1,P],"output_ids":[3]}]}` + "\n"
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(line, "P", "2")+strings.ReplaceAll(line, "P", "9")+strings.ReplaceAll(line, "P", "2")), 0o644))
+	r, err := traj.Open([]string{path}, traj.Options{GroupBy: "prompt"})
+	require.NoError(t, err)
+	var groups []string
+	for x, err := range r.All() {
+		require.NoError(t, err)
+		groups = append(groups, x.Group)
+	}
+	require.Len(t, groups, 3)
+	require.Equal(t, groups[0], groups[2])
+	require.NotEqual(t, groups[0], groups[1])
+}

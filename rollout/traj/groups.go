@@ -122,13 +122,18 @@ func (x *registry) group(r *rollout.Rollout) error {
 	return nil
 }
 
-// promptKey returns a digest of the messages before the first sampled one.
+// promptKey returns a digest of the messages before the first sampled one, or of the ids of the
+// first prompt where no message is recorded.
 func promptKey(r *rollout.Rollout) string {
 	n := 0
 	for n < len(r.Messages) && (r.Messages[n].Role != rollout.RoleAssistant || r.Messages[n].Sampled != rollout.SampledByPolicy) {
 		n++
 	}
-	d := format.Digest(r.Messages[:n])
+	messages := r.Messages[:n]
+	if n == 0 && len(r.Turns) > 0 && r.Turns[0].Prompt.Captured() {
+		messages = []rollout.Message{{Content: fmt.Sprint(r.Turns[0].Prompt.Add)}}
+	}
+	d := format.Digest(messages)
 	return "prompt-" + hex.EncodeToString(d[:8])
 }
 

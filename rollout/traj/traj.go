@@ -40,8 +40,8 @@ type Options struct {
 	// results.jsonl, are not read.
 	Alone bool
 	// GroupBy overrides the group key: "" as in the data, "instance", "file", "prompt"
-	// (equal messages before the first sampled one), "none" (each its own) or
-	// "metadata:<key>".
+	// (equal messages before the first sampled one, or equal ids where there are none),
+	// "none" (each its own) or "metadata:<key>".
 	GroupBy string
 	// Dedup skips rollouts whose roles, texts and arguments, and ids of turns without a
 	// message, equal those of an earlier one; the Report lists them.
