@@ -14,6 +14,7 @@ func appendPlain(dst []byte, k Kind, v *Values) []byte {
 	case Bool:
 		return append(dst, Bits(v.Ints)...)
 	case Int8, Int32:
+		dst = slices.Grow(dst, 4*len(v.Ints)) // at once: a row may have millions of tokens
 		for _, x := range v.Ints {
 			dst = binary.LittleEndian.AppendUint32(dst, uint32(x))
 		}
@@ -22,6 +23,7 @@ func appendPlain(dst []byte, k Kind, v *Values) []byte {
 			dst = binary.LittleEndian.AppendUint64(dst, uint64(x))
 		}
 	case Float32:
+		dst = slices.Grow(dst, 4*len(v.Floats))
 		for _, x := range v.Floats {
 			dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(x))
 		}
