@@ -16,8 +16,11 @@ import (
 type Aggregate struct {
 	// Method selects the score: "mean_valid" or "", the mean over the votes that have a score;
 	// "mean_all", the mean over all planned votes, with 0 for those without a score; "majority", the
-	// most frequent value, 0 if several lead (OpenClaw-RL@0d034dd5e).
+	// most frequent value.
 	Method string
+	// Tie selects the score of a majority with several leading values: "", 0 (OpenClaw-RL@0d034dd5e);
+	// "none", no score; "low", the lowest of them; "high", the highest.
+	Tie string
 	// Quorum is the least number of valid votes for a score; 0 means 1.
 	Quorum int
 }
@@ -25,6 +28,10 @@ type Aggregate struct {
 func (a Aggregate) validate() error {
 	f := faults.List{Of: "Aggregate."}
 	faults.Word(&f, "Method", a.Method, "mean_valid", "mean_all", majority)
+	faults.Word(&f, "Tie", a.Tie, "none", "low", "high")
+	if a.Tie != "" && a.Method != majority {
+		f.Add("Tie", "%q has a meaning with the method majority only", a.Tie)
+	}
 	f.Count("Quorum", a.Quorum)
 	return f.Err()
 }
@@ -50,12 +57,19 @@ func (a Aggregate) Score(votes []rollout.Vote, asked int) (score *float64, reaso
 	case "mean_all":
 		v = t.sum / float64(max(asked, len(votes)))
 	case majority:
-		first, second := t.top()
-		if first == second {
+		leaders := t.leaders()
+		switch {
+		case len(leaders) == 1:
+			v = leaders[0]
+		case a.Tie == "none":
+			return nil, fmt.Sprintf("%d values lead together", len(leaders))
+		case a.Tie == "low":
+			v, reason = leaders[0], "tie"
+		case a.Tie == "high":
+			v, reason = leaders[len(leaders)-1], "tie"
+		default:
 			reason = "tie"
-			break
 		}
-		v = t.ballots[slices.IndexFunc(t.ballots, func(b ballot) bool { return b.n == first })].value
 	default:
 		v = t.sum / float64(t.valid)
 	}
@@ -126,6 +140,18 @@ func (t tally) top() (first, second int) {
 		}
 	}
 	return first, second
+}
+
+// leaders returns the values with the largest count, ascending.
+func (t tally) leaders() []float64 {
+	first, _ := t.top()
+	var out []float64
+	for _, b := range t.ballots {
+		if b.n == first {
+			out = append(out, b.value)
+		}
+	}
+	return out
 }
 
 // summarizeFaults returns the reasons why votes have no score, the most frequent first.

@@ -49,7 +49,10 @@ func TestAggregate(t *testing.T) {
 		{"at quorum", prm.Aggregate{Quorum: 2}, "+x-", 3, new(0.0)},
 		{"majority", prm.Aggregate{Method: "majority"}, "+-+", 3, new(1.0)},
 		{"tie is 0", prm.Aggregate{Method: "majority"}, "+-", 2, new(0.0)},
+		{"tie has no score", prm.Aggregate{Method: "majority", Tie: "none"}, "+-", 2, nil},
+		{"tie low", prm.Aggregate{Method: "majority", Tie: "low"}, "+-0", 3, new(-1.0)},
 		{"a word that does not exist", prm.Aggregate{Method: "majorty"}, "+-+", 3, nil},
+		{"tie high", prm.Aggregate{Method: "majority", Tie: "high"}, "+-0", 3, new(1.0)},
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			got, why := row.agg.Score(ballot(row.votes), row.asked)
@@ -91,7 +94,7 @@ func TestNeededByEnumeration(t *testing.T) {
 	}
 	for _, agg := range []prm.Aggregate{
 		{}, {Quorum: 4}, {Method: "mean_all"}, {Method: "majority"}, {Method: "majority", Quorum: 3},
-		{Method: "majority", Quorum: 5},
+		{Method: "majority", Tie: "none"}, {Method: "majority", Tie: "high", Quorum: 5},
 	} {
 		// outcomes[s] is the set of final outcomes reachable from s.
 		outcomes := map[string]map[string]bool{}
@@ -192,4 +195,5 @@ func TestWordsAndNumbersWithoutAMeaningAreFaults(t *testing.T) {
 	}
 	_, err := prm.Rule{Scale: prm.ScoreRange{Values: []float64{0, 1}, Max: 5}}.Compile()
 	require.ErrorContains(t, err, "both values and a range")
+	require.ErrorContains(t, prm.Options{Aggregate: prm.Aggregate{Tie: "high"}}.Validate(), "majority")
 }
