@@ -18,6 +18,9 @@ const (
 // file.
 const heldLimit = 4 << 20
 
+// hugeRow is the length from which any row is held as runs: beyond any model's context.
+const hugeRow = 1 << 20
+
 // runWriter is a Sink that takes rows as runs, as *export.Writer does. It must not retain ids or
 // log probabilities.
 type runWriter interface {

@@ -15,6 +15,11 @@ import (
 func (x *run) sequences(ctx context.Context, r *rollout.Rollout, yield func(spool.Row) error) (tokenize.Report, error) {
 	return x.enc.EachRuns(ctx, r, func(seq rollout.Sequence, lens []int32, ids []rollout.TokenID, logprobs []float32) error {
 		row := spool.Row{Sample: rollout.Sample{Sequence: seq}, Lens: lens, Tokens: ids, Logprobs: logprobs}
+		if lens == nil && seq.Len() >= cmp.Or(int(x.heldLimit), hugeRow) && x.byRuns(r) {
+			if runs, ok := spool.Runs(&seq); ok {
+				row = runs
+			}
+		}
 		if row.Lens != nil && !x.byRuns(r) {
 			if err := row.CheckWhole(); err != nil {
 				return err

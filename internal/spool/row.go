@@ -18,6 +18,19 @@ type Row struct {
 	Logprobs []float32 // of all tokens, with Lens; nil if the sample has none
 }
 
+// Runs returns seq as a run-length encoded row. The first token, which is never trained, is a
+// run by itself. ok is false if the runs are too short to save memory. The ids are not copied.
+func Runs(seq *rollout.Sequence) (row Row, ok bool) {
+	row.Identity, row.Tokens, row.Logprobs = seq.Identity, seq.IDs, seq.Logprob
+	if !row.Extend(rollout.Columns{IDs: seq.IDs, Source: seq.Source, Flags: seq.Flags, Turn: seq.Turn, Version: seq.Version}) {
+		return Row{}, false
+	}
+	if seq.Logprob != nil {
+		row.Logprob = make([]float32, len(row.Lens))
+	}
+	return row, true
+}
+
 // Extend adds the runs of the next tokens to the row, and returns false if the runs are too
 // short. It does not touch Tokens and Logprobs.
 func (r *Row) Extend(seq rollout.Columns) bool {

@@ -26,7 +26,7 @@ func TestRunsAreTheRow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 50 {
 		seq := runsOf(rng, 1+rng.IntN(9))
-		row, ok := runsOfSequence(&seq)
+		row, ok := Runs(&seq)
 		require.True(t, ok)
 		require.EqualValues(t, 1, row.Lens[0], "the first token alone")
 		require.Equal(t, seq.Len(), row.Len())
@@ -79,7 +79,7 @@ func TestQueues(t *testing.T) {
 			queues[k] = Queue{Tokens: 2000, Prefixes: k == 2, Open: func() *Spool { return New(t.TempDir(), 1<<20) }}
 			for range rng.IntN(4) {
 				seq := runsOf(rng, 1+rng.IntN(9))
-				row, ok := runsOfSequence(&seq)
+				row, ok := Runs(&seq)
 				require.True(t, ok)
 				want[k] = append(want[k], row.Whole())
 				require.NoError(t, queues[k].Add(row))
@@ -99,19 +99,6 @@ func TestShortRunsAreNone(t *testing.T) {
 	for i := range int32(1000) {
 		seq.IDs, seq.Source, seq.Turn, seq.Flags = append(seq.IDs, i), append(seq.Source, i/10), append(seq.Turn, -1), append(seq.Flags, 0)
 	}
-	_, ok := runsOfSequence(&seq)
+	_, ok := Runs(&seq)
 	require.False(t, ok)
-}
-
-// runsOfSequence returns seq as a run-length encoded row. The first token, which is never trained, is a
-// run by itself. ok is false if the runs are too short to save memory. The ids are not copied.
-func runsOfSequence(seq *rollout.Sequence) (row Row, ok bool) {
-	row.Identity, row.Tokens, row.Logprobs = seq.Identity, seq.IDs, seq.Logprob
-	if !row.Extend(rollout.Columns{IDs: seq.IDs, Source: seq.Source, Flags: seq.Flags, Turn: seq.Turn, Version: seq.Version}) {
-		return Row{}, false
-	}
-	if seq.Logprob != nil {
-		row.Logprob = make([]float32, len(row.Lens))
-	}
-	return row, true
 }
