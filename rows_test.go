@@ -116,3 +116,27 @@ func TestEachEnds(t *testing.T) {
 	require.ErrorIs(t, err, enough)
 	require.Equal(t, 2, n)
 }
+
+// runRows counts the rows that it is given as runs, and as columns.
+type runRows struct{ runs, columns int }
+
+func (s *runRows) Write(rollout.Sample) error { s.columns++; return nil }
+
+func (s *runRows) WriteRuns(rollout.Sample, []int32, []rollout.TokenID, []float32) error {
+	s.runs++
+	return nil
+}
+
+// A whole row beyond any model's context would otherwise take five columns of memory.
+func TestLongWholeRowsAreRuns(t *testing.T) {
+	long := strings.Repeat("a word of a long text. ", 400)
+	r := &rollout.Rollout{ID: "a", Group: "g", Messages: []rollout.Message{{Role: "user", Content: long}, {Role: "assistant", Content: long, Sampled: rollout.SampledByPolicy}}}
+	p := turnpack.Pipeline{Model: model(t), Encode: tokenize.Options{Mode: tokenize.Whole}, NoAdvantages: true}
+	var short, held runRows
+	_, err := p.Run(t.Context(), turnpack.Slice{r}, &short)
+	require.NoError(t, err)
+	require.Equal(t, runRows{columns: 1}, short)
+	_, err = turnpack.WithHeldLimit(p, 1000).Run(t.Context(), turnpack.Slice{r}, &held)
+	require.NoError(t, err)
+	require.Equal(t, runRows{runs: 1}, held)
+}
