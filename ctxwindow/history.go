@@ -141,11 +141,14 @@ func (h *History) split(n, fixed int) (int, []block) {
 	fixed = min(fixed, n)
 	k := sort.Search(len(h.blocks), func(k int) bool { return h.blocks[k].from >= n })
 	first := sort.Search(k, func(k int) bool { return h.blocks[k].to > fixed })
-	var blocks []block
 	end := n
 	if first < k {
 		end = h.blocks[first].from
+		if end == fixed && h.blocks[k-1].to <= n {
+			return fixed, h.blocks[first:k]
+		}
 	}
+	var blocks []block
 	if end > fixed {
 		blocks = append(blocks, block{fixed, end})
 	}
