@@ -139,7 +139,7 @@ class Reference:
             return "refused: calls not written"
         if error == EMPTY and not any(m.get(key) for m in case.messages if m["role"] == "assistant" for key in ("content", "reasoning_content", "tool_calls")):
             return error
-        stop = re.search('writes the stop token "(.*?)" inside the reply', error)
+        stop = re.search('the reply holds the stop token "(.*?)" before its end', error)
         if stop and any(stop[1] in str(m.get("content")) for m in case.messages if m["role"] == "assistant"):
             return "refused: a stop token within a reply"
         if error and case.reply and self.ids(case, case.messages + [case.REPLY], False)[0] is None:
