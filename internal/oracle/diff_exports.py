@@ -118,7 +118,8 @@ class Case:
             scored = []
             for index, (line, rows) in enumerate(group):
                 scores = [s["score"] for s in line["steps"]]
-                status = line.get("status", self.flags["unknown-status"])
+                cut = line["turns"][-1]["finish_reason"] == "length"  # a limit ended the last reply
+                status = line.get("status", "truncated" if cut else self.flags["unknown-status"])
                 if status in ("aborted", "failed") or not line["outcome"]:
                     continue
                 outcome = 1.0 if line["outcome"]["resolved"] else -1.0
