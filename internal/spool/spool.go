@@ -115,9 +115,7 @@ func (s *Spool) load(at place) (_ Row, err error) {
 			return Row{}, err
 		}
 	}
-	var row Row
-	c.row(&row)
-	return row, c.err
+	return c.read()
 }
 
 // Close removes the temporary file.

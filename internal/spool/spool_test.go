@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -113,12 +114,10 @@ func appendRow(dst []byte, row *Row) []byte {
 
 func loadRow(b []byte) (Row, error) {
 	c := coder{b: b, reads: true}
-	var row Row
-	c.row(&row)
-	return row, c.err
+	return c.read()
 }
 
-func TestStoredRowIsReadBack(t *testing.T) {
+func TestStoredRowIsReadBackOrRefused(t *testing.T) {
 	row := sampleRow(t, "r", 9, false)
 	row.Reward = math.Copysign(0, -1)
 	whole := appendRow(nil, &Row{Sample: row})
@@ -127,6 +126,17 @@ func TestStoredRowIsReadBack(t *testing.T) {
 	require.Equal(t, Row{Sample: row}, got)
 	require.True(t, math.Signbit(float64(got.Weight[0])))
 	require.True(t, math.Signbit(got.Reward))
+	for n := range whole {
+		_, err := loadRow(whole[:n])
+		require.Error(t, err, "the first %d of %d bytes", n, len(whole))
+	}
+	_, err = loadRow(append(whole, 0))
+	require.ErrorIs(t, err, errStored, "bytes are left over")
+	for n := range whole { // damage at any byte must not cause a panic
+		damaged := bytes.Clone(whole)
+		damaged[n] ^= 0xff
+		_, _ = loadRow(damaged)
+	}
 }
 
 // fill sets every field except the columns to a distinct value.
