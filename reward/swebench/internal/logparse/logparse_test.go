@@ -2,6 +2,7 @@ package logparse_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -208,4 +209,24 @@ func TestTimeIsLinear(t *testing.T) {
 		"c ... d ... System check identified no issues (0 silenced)\nok\n", logparse.Context{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"b", "c", "a", "c ... d"}, got.Order(), "as the reference")
+}
+
+func TestTimeOfTagsIsLinear(t *testing.T) {
+	parse, _ := logparse.Lookup("parse_log_p5js")
+	const n = 200_000
+	var names strings.Builder
+	for i := range n {
+		fmt.Fprintf(&names, "<a%d>", i)
+	}
+	for what, log := range map[string]string{
+		"nested":     strings.Repeat("<a>\n", n) + strings.Repeat("</a>\n", n),
+		"never shut": names.String(),
+		"rejoined":   strings.Repeat("<<a></a>\n", n),
+	} {
+		began := time.Now()
+		m, err := parse(log+"\n1) suite\n  test:\n", logparse.Context{})
+		require.NoError(t, err)
+		require.Equal(t, 1, m.Len(), what)
+		require.Less(t, time.Since(began), 20*time.Second, what)
+	}
 }

@@ -100,59 +100,86 @@ const maxRejoins = 1000
 // dropXML removes <tag>…</tag> blocks in order of their beginnings. For each further opening tag of
 // the same name inside a block, an opening tag is kept in its place, to match a later closing tag.
 func dropXML(log string) string {
-	var done strings.Builder
-	unclosed := map[string]bool{}
-	for rejoins := 0; ; {
-		start, end, name := firstBlock(log, unclosed)
-		if end == 0 {
-			done.WriteString(log)
-			return done.String()
-		}
-		inner := strings.Count(log[start:end], "<"+name+">") - 1
-		done.WriteString(log[:start])
-		switch log = log[end:]; {
-		case inner > 0:
-			log = strings.Repeat("<"+name+">", inner) + log
-		case endsInTag(done.String()) && rejoins < maxRejoins:
-			// The text before and after the removed block may form a tag.
-			rejoins++
-			log = done.String() + log
-			done.Reset()
-			clear(unclosed)
+	for rejoins := 0; ; rejoins++ {
+		var again bool
+		if log, again = dropBlocks(log, rejoins < maxRejoins); !again {
+			return log
 		}
 	}
 }
 
-// endsInTag reports whether s ends with the beginning of a tag.
-func endsInTag(s string) bool {
-	head := strings.TrimSuffix(strings.TrimRightFunc(s, isWord), "/")
-	return strings.HasSuffix(head, "<")
+// dropBlocks is dropXML in one pass. With rejoin it stops, and again is true, where the text before
+// and after a removed block forms a tag.
+func dropBlocks(log string, rejoin bool) (_ string, again bool) {
+	tags := findTags(log)
+	closings := map[string][]int{}
+	for i, t := range tags {
+		if t.closing {
+			closings[t.name] = append(closings[t.name], i)
+		}
+	}
+	var done strings.Builder
+	pos := 0
+	for i := 0; i < len(tags); i++ {
+		name, unclosed := tags[i].name, 1
+		left := closings[name]
+		for len(left) > 0 && left[0] < i {
+			left = left[1:]
+		}
+		closings[name] = left
+		if tags[i].closing || len(left) == 0 {
+			continue
+		}
+		done.WriteString(log[pos:tags[i].start])
+		for ; unclosed > 0 && len(left) > 0; left = left[1:] {
+			for i++; i < left[0]; i++ {
+				if tags[i].name == name {
+					unclosed++
+				}
+			}
+			unclosed--
+		}
+		pos = tags[i].end
+		if unclosed > 0 {
+			done.WriteString(strings.Repeat("<"+name+">", unclosed))
+		} else if rejoin && formTag(done.String(), log[pos:]) {
+			return done.String() + log[pos:], true
+		}
+	}
+	return done.String() + log[pos:], false
 }
 
-// firstBlock returns the first block with an opening and a closing tag; end is 0 if there is none. It
-// records names without a closing tag in unclosed, which stays valid since later text only gets
-// shorter.
-func firstBlock(log string, unclosed map[string]bool) (start, end int, name string) {
+// tag is <name> or </name>.
+type tag struct {
+	start, end int
+	name       string
+	closing    bool
+}
+
+func findTags(log string) (tags []tag) {
 	for pos := 0; ; {
 		i := strings.IndexByte(log[pos:], '<')
 		if i < 0 {
-			return 0, 0, ""
+			return tags
 		}
-		start = pos + i
-		pos = start + 1
-		n := len(log[pos:]) - len(strings.TrimLeftFunc(log[pos:], isWord))
-		if n == 0 || pos+n >= len(log) || log[pos+n] != '>' {
-			continue
+		t := tag{start: pos + i}
+		pos = t.start + 1
+		body, closing := strings.CutPrefix(log[pos:], "/")
+		after := strings.TrimLeftFunc(body, isWord)
+		if t.name, t.closing = body[:len(body)-len(after)], closing; t.name != "" && strings.HasPrefix(after, ">") {
+			t.end = len(log) - len(after) + 1
+			tags = append(tags, t)
 		}
-		name = log[pos : pos+n]
-		if unclosed[name] {
-			continue
-		}
-		closing := "</" + name + ">"
-		body := pos + n + 1
-		if j := strings.Index(log[body:], closing); j >= 0 {
-			return start, body + j + len(closing), name
-		}
-		unclosed[name] = true
 	}
+}
+
+// formTag reports whether a tag begins at the end of before and ends at the beginning of after.
+func formTag(before, after string) bool {
+	rest := strings.TrimLeftFunc(after, isWord)
+	if !strings.HasPrefix(rest, ">") { // looked at first: what is before may be long, and is before many blocks
+		return false
+	}
+	head := strings.TrimRightFunc(before, isWord)
+	named := len(head) < len(before) || len(rest) < len(after)
+	return named && strings.HasSuffix(strings.TrimSuffix(head, "/"), "<")
 }
