@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,6 +20,7 @@ import (
 	"github.com/turnpack/turnpack"
 	"github.com/turnpack/turnpack/agent"
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/recipe"
 	"github.com/turnpack/turnpack/reward/patch"
 	"github.com/turnpack/turnpack/reward/ssr"
@@ -142,7 +144,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := os.MkdirAll(g.out, 0o755); err != nil {
 		return err
 	}
-	if g.Store, err = play.OpenStore(filepath.Join(g.out, "bugs.jsonl")); err != nil {
+	if err := g.openStore(); err != nil {
 		return err
 	}
 	journal, err := live.OpenJournal(filepath.Join(g.out, "journal"), live.JournalOptions{})
@@ -180,7 +182,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 // round plays one round, unless its files exist.
 func (g *game) round(ctx context.Context, m *tokenize.Model, r *play.Repository, out io.Writer) error {
 	dir := filepath.Join(g.out, fmt.Sprintf("round%d", g.Number))
-	if _, err := os.Stat(filepath.Join(dir, metricsFile)); err == nil {
+	if complete(dir) {
 		fmt.Fprintf(out, "round %d is there\n", g.Number)
 		return nil
 	}
@@ -189,6 +191,9 @@ func (g *game) round(ctx context.Context, m *tokenize.Model, r *play.Repository,
 		return err
 	}
 	if err := write(ctx, dir, m, result, g.Store); err != nil {
+		return err
+	}
+	if err := g.takeBugs(dir); err != nil {
 		return err
 	}
 	for _, id := range result.Sessions { // the files hold them, so the journal can drop them
@@ -281,11 +286,38 @@ func (g *game) open(ctx context.Context, work string) (*play.Repository, error) 
 	return opened, nil
 }
 
-// metricsFile is written last: if it exists, the round is complete.
-const metricsFile = "metrics.json"
+// metricsFile is written last: if it exists, the round is complete. The bugs are in the
+// folder of the round until then, so that a round that is played anew counts once.
+const metricsFile, bugsFile = "metrics.json", "bugs.jsonl"
 
-// write writes the files of a round: rollouts, rows by the recipe, the bug store and
-// metrics.
+func complete(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, metricsFile))
+	return err == nil
+}
+
+// takeBugs moves the bugs of a complete round to where the next one reads them.
+func (g *game) takeBugs(dir string) error {
+	return os.Rename(filepath.Join(dir, bugsFile), filepath.Join(g.out, bugsFile))
+}
+
+// openStore opens the store, with the bugs of a complete round whose run was killed before it moved them.
+func (g *game) openStore() error {
+	left, err := fs.Glob(os.DirFS(g.out), "round*/"+bugsFile)
+	if err != nil {
+		return err
+	}
+	for _, name := range left {
+		if dir := filepath.Join(g.out, filepath.Dir(name)); complete(dir) {
+			if err := g.takeBugs(dir); err != nil {
+				return err
+			}
+		}
+	}
+	g.Store, err = play.OpenStore(filepath.Join(g.out, bugsFile))
+	return err
+}
+
+// write writes the files of a round: rollouts, rows by the recipe, the bugs and metrics.
 func write(ctx context.Context, dir string, m *tokenize.Model, result *play.Result, store *play.Store) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -321,14 +353,14 @@ func write(ctx context.Context, dir string, m *tokenize.Model, result *play.Resu
 	if err != nil {
 		return err
 	}
-	if err := store.Save(); err != nil {
+	if err := store.Save(filepath.Join(dir, bugsFile)); err != nil {
 		return err
 	}
 	metrics, err := json.MarshalIndent(result.Metrics, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, metricsFile), append(metrics, '\n'), 0o644)
+	return atomic.WriteFile(filepath.Join(dir, metricsFile), append(metrics, '\n'), true)
 }
 
 // script answers with replies from a file of lines {"when": PATTERN, "replies": […]}. The

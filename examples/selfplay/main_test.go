@@ -311,13 +311,35 @@ func TestBugsAreSolvedAgain(t *testing.T) {
 	const moded, linked = "1 [tests/sub]", "1 [tests/add tests/div tests/mul tests/sub]"
 	require.Equal(t, map[string]string{moded: "2/2", linked: "1/2"}, rated(t, dir))
 
+	first, err := os.ReadFile(filepath.Join(dir, "bugs.jsonl"))
+	require.NoError(t, err)
 	said, m := script.play(p, dir, "--round", "2", "--proposals", "1", "--attempts", "1", "--replay", "3")
 	require.Contains(t, said, "1 accepted (1 known)")
 	require.Equal(t, 1, m.Replayed, "all that there is")
 	require.Equal(t, 2, m.Attempts)
 	got = rewards(t, filepath.Join(dir, "round2"), func(*rollout.Rollout) {})
 	requireRewards(t, map[string]any{"r2/inject/direct/0": all, "r2/solve/1/0": 1.0, "r2/solve/2/0": 1.0}, got)
-	require.Equal(t, map[string]string{moded: "3/3", linked: "2/3"}, rated(t, dir))
+	counted := map[string]string{moded: "3/3", linked: "2/3"}
+	require.Equal(t, counted, rated(t, dir))
+
+	// A run that was killed once the metrics were written, before the bugs were moved.
+	bugs, own := filepath.Join(dir, "bugs.jsonl"), filepath.Join(dir, "round2", "bugs.jsonl")
+	before, err := os.ReadFile(bugs)
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(bugs, own))
+	said, _ = script.play(p, dir, "--round", "2")
+	require.Contains(t, said, "round 2 is there")
+	require.Equal(t, counted, rated(t, dir))
+
+	// One that was killed before: the round is played anew, and its attempts count once.
+	require.NoError(t, os.Remove(filepath.Join(dir, "round2", "metrics.json")))
+	require.NoError(t, os.Rename(bugs, own))
+	require.NoError(t, os.WriteFile(bugs, first, 0o644))
+	script.play(p, dir, "--round", "2", "--proposals", "1", "--attempts", "1", "--replay", "3")
+	after, err := os.ReadFile(bugs)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+	require.NoFileExists(t, own)
 }
 
 func TestMistakes(t *testing.T) {

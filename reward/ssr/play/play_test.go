@@ -157,7 +157,7 @@ func TestStore(t *testing.T) {
 	for _, b := range []Bug{{Fingerprint: "a", Order: 2}, {Fingerprint: "b", Order: 1, Solved: 1, Live: 4}, {Fingerprint: "c", Order: 1, Live: 2}, {Fingerprint: "b", Order: 1, Solved: 3, Live: 4}} {
 		s.put(b)
 	}
-	require.NoError(t, s.Save())
+	require.NoError(t, s.Save(path))
 	s, err = OpenStore(path)
 	require.NoError(t, err)
 	var order []string

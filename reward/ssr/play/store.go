@@ -37,15 +37,12 @@ func (b Bug) Difficulty() float64 {
 	return 1 - float64(b.Solved)/float64(b.Live)
 }
 
-// Store is a set of bugs in a file with one JSON line per bug. It is not safe for concurrent use.
-type Store struct {
-	path string
-	bugs map[string]Bug
-}
+// Store is a set of bugs. It is not safe for concurrent use.
+type Store struct{ bugs map[string]Bug }
 
-// OpenStore reads the bugs of a file, which need not exist yet.
+// OpenStore reads the bugs of a file that Save wrote, which need not exist yet.
 func OpenStore(path string) (*Store, error) {
-	s := &Store{path: path, bugs: map[string]Bug{}}
+	s := &Store{}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil
@@ -60,7 +57,7 @@ func OpenStore(path string) (*Store, error) {
 		if err := json.Unmarshal(line, &b); err != nil {
 			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: path, Line: n}, "no bug: %w", err)
 		}
-		s.bugs[b.key()] = b
+		s.put(b)
 	}
 	return s, nil
 }
@@ -82,6 +79,9 @@ func (s *Store) put(b Bug) {
 		known.Live += b.Live
 		b = known
 	}
+	if s.bugs == nil {
+		s.bugs = map[string]Bug{}
+	}
 	s.bugs[b.key()] = b
 }
 
@@ -100,11 +100,8 @@ func (s *Store) Bugs() []Bug {
 	return out
 }
 
-// Save rewrites the file.
-func (s *Store) Save() error {
-	if s == nil || s.path == "" {
-		return rollout.Errorf(rollout.KindInput, rollout.Where{}, "the store was not opened").WithFix("make it with OpenStore")
-	}
+// Save writes a file with one JSON line per bug, or replaces it.
+func (s *Store) Save(path string) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -113,5 +110,5 @@ func (s *Store) Save() error {
 			return err
 		}
 	}
-	return atomic.WriteFile(s.path, b.Bytes(), true)
+	return atomic.WriteFile(path, b.Bytes(), true)
 }
