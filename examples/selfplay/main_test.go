@@ -259,7 +259,7 @@ func TestRound(t *testing.T) {
 	script.say("solve/1/0", block("find \"$TMPDIR\" -type f | wc -l; git log --oneline | wc -l; "+p.mend("add")+p.mend("mul")), submit)
 	script.say("solve/1/1", block(p.mend("add")+"echo 'echo 1' > lib/v1/sub.sh"), submit) // fixes half and breaks more
 	for i := range 3 {
-		script.say(fmt.Sprintf("solve/2/%d", i), block(p.mend("sub")+p.mend("mul")+fmt.Sprint("true ", i)), submit)
+		script.say(fmt.Sprintf("solve/2/%d", i), block(p.mend("sub")+p.mend("mul")+"printf 'caf\\351\\n' > docs/add; "+fmt.Sprint("true ", i)), submit) // what no JSON holds as text
 	}
 
 	dir := t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/reward/patch"
 	"github.com/turnpack/turnpack/rollout"
@@ -93,8 +94,8 @@ func listedFiles(content string) []string {
 	return files
 }
 
-// Validate reports every fault that can be found without a run: empty parts, patches that do not
-// parse, test paths that are listed twice or leave the repository, a bug that touches a listed test
+// Validate reports every fault that can be found without a run: parts that are empty or not UTF-8, patches that
+// do not parse, test paths that are listed twice or leave the repository, a bug that touches a listed test
 // file (which would be restored), an order above maxOrder. [Check] runs the seven checks.
 func (a Artifact) Validate() error {
 	var errs []error
@@ -107,6 +108,9 @@ func (a Artifact) Validate() error {
 		if strings.TrimSpace(file.text) == "" {
 			fault(file.name, "the file is empty")
 		}
+		if !utf8.ValidString(file.text) {
+			fault(file.name, "the file is not UTF-8, and no record of the bug could hold it")
+		}
 	}
 	if len(a.TestFiles) == 0 {
 		fault("test_files.txt", "no test file is listed")
@@ -114,6 +118,8 @@ func (a Artifact) Validate() error {
 	listed := map[string]bool{}
 	for _, name := range a.TestFiles {
 		switch {
+		case !utf8.ValidString(name):
+			fault("test_files.txt", "%q is not UTF-8", name)
 		case listed[name]:
 			fault("test_files.txt", "%s is listed twice", name)
 		case path.Clean(name) != name || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../"):

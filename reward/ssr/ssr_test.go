@@ -321,6 +321,8 @@ func TestValidate(t *testing.T) {
 		{"a bug that is no patch", func(a *ssr.Artifact) { a.Bug = "oops" }, "unified diff"},
 		{"a weakening that is no patch", func(a *ssr.Artifact) { a.Weaken = "oops" }, "unified diff"},
 		{"a bug in the tests", func(a *ssr.Artifact) { a.Bug = replace("tests/t_a.txt", "add plus", "x") }, "restored"},
+		{"a script of other bytes", func(a *ssr.Artifact) { a.TestScript += "# caf\xe9\n" }, "test_script.sh: the file is not UTF-8"},
+		{"a test of other bytes", func(a *ssr.Artifact) { a.TestFiles = []string{"caf\xe9"} }, `"caf\xe9" is not UTF-8`},
 		{"order three", func(a *ssr.Artifact) { a.Attempts = []string{a.Bug, a.Bug} }, "order 3"},
 	} {
 		a := artifact()

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -128,14 +129,34 @@ func (b *box) recordState(ctx context.Context) error {
 	return nil
 }
 
-// Diff returns the patch from the sandbox's initial commit, so it includes what an agent committed. Binary
-// files are included in full.
-func (b *box) Diff(ctx context.Context, dir string) (string, error) {
-	text := "git add -A && git diff --cached --binary"
-	if b.commit != "" && (dir == "" || dir == b.at.Spec.Dir) {
-		text += " " + b.commit
+// GitDiff runs git for the patch of everything that changed since a commit, HEAD if empty. Binary files are
+// included in full, and so is every file where the text of a patch would not be UTF-8, which no JSON holds.
+func GitDiff(ctx context.Context, s Sandbox, dir, commit string) (Result, error) {
+	c := Command{Text: "git add -A && git diff --cached --binary " + commit, Dir: dir, Timeout: gitTime, MaxOutput: MaxPatch}
+	r, err := s.Exec(ctx, c)
+	if err != nil || !strings.ContainsRune(r.Stdout, utf8.RuneError) { // of a server elsewhere, what became of other bytes
+		return r, err
 	}
-	r, err := b.git(ctx, dir, text, nil)
+	if commit == "" {
+		commit = "$(git rev-parse HEAD)"
+	}
+	// The attributes of a repository of its own: those of the agent's may say that its files are text.
+	c.Text = `C=` + commit + ` O=$(git rev-parse --git-path objects) I=$(git rev-parse --git-path index) G=$(mktemp -d)
+git init -q --bare --template= "$G" && mkdir "$G/info" && echo "* -diff" > "$G/info/attributes" &&
+	GIT_OBJECT_DIRECTORY=$O GIT_INDEX_FILE=$I git --git-dir="$G" -c core.quotepath=true diff --cached --binary "$C"
+C=$?
+rm -rf "$G"
+exit $C`
+	return s.Exec(ctx, c)
+}
+
+// Diff returns the patch from the sandbox's initial commit, so it includes what an agent committed.
+func (b *box) Diff(ctx context.Context, dir string) (string, error) {
+	commit := b.commit
+	if dir != "" && dir != b.at.Spec.Dir {
+		commit = ""
+	}
+	r, err := GitDiff(ctx, b, dir, commit)
 	switch {
 	case err != nil:
 	case r.LeftOut > 0:

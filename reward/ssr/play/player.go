@@ -155,7 +155,7 @@ func (a *player) solve(ctx context.Context, bug ssr.Artifact) (string, error) {
 	if err := a.runPolicy(ctx, solvePrompt(spec, bug.TestScript)); err != nil {
 		return "", err
 	}
-	res, err := a.task.Sandbox.Exec(ctx, sandbox.Command{Dir: a.repo.Dir, Text: "git add -A && git diff --cached --binary " + strings.TrimSpace(commit), Timeout: time.Minute, MaxOutput: sandbox.MaxPatch})
+	res, err := sandbox.GitDiff(ctx, a.task.Sandbox, a.repo.Dir, strings.TrimSpace(commit))
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/turnpack/turnpack/reward/ssr"
 	"github.com/turnpack/turnpack/rollout"
@@ -57,7 +58,7 @@ func (p *round) settle(ctx context.Context, proposals []*proposal, bugs []*round
 		if !x.withoutReward() && (x.artifact == nil || !x.verdict.Valid()) {
 			value := ssr.InvalidReward
 			x.r.Outcome.Reward = &value
-			x.r.Outcome.Reason = x.verdict.Reason
+			x.r.Outcome.Reason = strings.ToValidUTF8(x.verdict.Reason, "\uFFFD") // it may be the name of a file
 		}
 	}
 	for _, b := range bugs {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -173,6 +174,31 @@ func TestBinaryFiles(t *testing.T) {
 	v, err := b.Evaluate(context.Background(), sandbox.Evaluation{Patch: patch, Script: `printf 'a\0\377b' | cmp - data.bin`})
 	require.NoError(t, err)
 	require.True(t, v.Resolved, v)
+}
+
+// TestOtherEncodings: a patch of bytes that are no UTF-8 survives JSON, whatever the attributes of the repository.
+func TestOtherEncodings(t *testing.T) {
+	root := repository(t)
+	git := func(args ...string) {
+		out, err := exec.Command("git", append([]string{"-C", filepath.Join(root, "demo"), "-c", "user.name=n", "-c", "user.email=e@x"}, args...)...).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(root, "demo", "latin.py"), []byte("# caf\xe9\nx = 1\n"), 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(root, "demo", ".gitattributes"), []byte("*.py diff\n"), 0o644))
+	git("add", "-A")
+	git("commit", "-qm", "two")
+	b := box(t, local.Options{Root: root})
+	require.Zero(t, run(t, b, sandbox.Command{Text: `git config core.quotepath false; sed -i s/1/2/ latin.py; echo y = 2 >> a.py; printf 'caf\351\n' > "$(printf 'n\377')"`}).ExitCode)
+	for _, dir := range []string{"", "/testbed/."} {
+		patch, err := b.Diff(context.Background(), dir)
+		require.NoError(t, err)
+		require.True(t, utf8.ValidString(patch), "%q", patch)
+		fresh := box(t, local.Options{Root: root})
+		v, err := fresh.Evaluate(context.Background(), sandbox.Evaluation{Patch: patch, Script: `printf '# caf\351\nx = 2\n' | cmp - latin.py && printf 'caf\351\n' | cmp - "$(printf 'n\377')" && grep 'y = 2' a.py`})
+		require.NoError(t, err)
+		require.True(t, v.Resolved, v)
+	}
+	require.Empty(t, run(t, b, sandbox.Command{Text: `ls -A "$TMPDIR"`}).Stdout, "nothing is left")
 }
 
 func TestNoLogin(t *testing.T) {

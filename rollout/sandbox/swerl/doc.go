@@ -12,6 +12,7 @@
 //	an evaluation script                      may contain a line EOF, and have any length
 //	an agent's commits                        are part of the patch
 //	a patch without new lines                 is applied: files removed, renamed or made executable
+//	files that are not UTF-8                  are in the patch as binary files are
 //
 // Replies have additional keys only if the request asked for them, and "verdict" if a command was killed for
 // its memory or its number of processes.

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout"
@@ -249,9 +248,6 @@ func (s *execServer) diff(ctx context.Context, h *held, q request) (reply, error
 		return reply{"patch": patch, "returncode": git.Result().ExitCode, "error": git.Result().Stderr}, nil
 	} else if err != nil {
 		return nil, err
-	}
-	if !utf8.ValidString(patch) {
-		return nil, input("the patch of %s holds bytes that are not UTF-8, and JSON holds no others", q.Cwd).WithFix("leave files of other encodings out of it")
 	}
 	return reply{"patch": patch, "returncode": 0, "error": ""}, nil
 }

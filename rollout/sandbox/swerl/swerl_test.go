@@ -62,7 +62,7 @@ func (f *fake) Exec(ctx context.Context, id string, c sandbox.Command) (sandbox.
 		return sandbox.Result{Stdout: "+\xe9"}, nil
 	case strings.HasPrefix(c.Text, "git add") && c.Dir == "plain":
 		return sandbox.Result{ExitCode: 128, Stderr: "fatal: not a git repository\n"}, nil
-	case strings.HasPrefix(c.Text, "git add"):
+	case strings.HasPrefix(c.Text, "git add"), strings.HasPrefix(c.Text, "C="): // the files in full
 		return sandbox.Result{Stdout: patch, Stderr: "warning: of git\n"}, nil
 	case strings.HasPrefix(c.Text, "git"):
 		return sandbox.Result{}, nil
@@ -194,7 +194,7 @@ func TestWire(t *testing.T) {
 		{n.URL, "/container/exec", `{"container_id": "x", "command": "c"}`, `404 {"error":"there is no container \"x\"","ok":false}`},
 		{n.URL, "/container/diff", `{"container_id": "%", "cwd": "plain"}`, `200 {"error":"fatal: not a git repository\n","ok":true,"patch":"","returncode":128}`},
 		{n.URL, "/container/diff", `{"container_id": "%"}`, fmt.Sprintf(`200 {"error":"","ok":true,"patch":%q,"returncode":0}`, patch)},
-		{n.URL, "/container/diff", `{"container_id": "%", "cwd": "latin"}`, `400 {"error":"the patch of latin holds bytes that are not UTF-8, and JSON holds no others (leave files of other encodings out of it)","ok":false}`},
+		{n.URL, "/container/diff", `{"container_id": "%", "cwd": "latin"}`, fmt.Sprintf(`200 {"error":"","ok":true,"patch":%q,"returncode":0}`, patch)},
 		{n.URL, "/container/evaluate", `{"container_id": "%", "patch": "x", "eval_script": "s"}`, `200 {"error":"patch validation failed: expected unified git diff with diff --git headers","ok":true,"resolved":false}`},
 		{n.URL, "/container/evaluate", fmt.Sprintf(`{"container_id": "%%", "patch": %q, "eval_script": "s"}`, patch), `200 {"ok":true,"output":"s|\n","resolved":false,"returncode":1}`},
 		{n.URL, "/container/evaluate", fmt.Sprintf(`{"container_id": "%%", "patch": %q, "eval_script": "slow", "timeout": 0.001}`, patch), `200 {"error":"Evaluation timed out after 0.001s","ok":true,"resolved":false}`},
