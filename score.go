@@ -198,7 +198,7 @@ func (x *run) noReward() error {
 	case len(x.report.Shaping.Rollouts) > 0:
 		fix = "loosen the rules that leave groups out (Pipeline.Shaping)"
 	case excluded[mixedReason] > 0:
-		fix = "choose the scale: recorded takes the numbers, signed the verdicts"
+		fix = mixedFix
 	case excluded[reward.ExcludedNoSteps] > 0:
 		fix = "score the steps, or leave them out of the reward (Scale.StepCoef, --step-coef 0)"
 	case strings.Contains(strings.Join(why, ""), reward.ExcludedOnlyScalar):
@@ -225,8 +225,11 @@ func (x *run) noUsableRecord() error {
 	return rollout.Errorf(rollout.Plain(first).Kind, rollout.Where{}, "none of the %d records can be used; the first: %w", x.report.LeftOut, first)
 }
 
-// mixedReason is the reason for rollouts of a mixed group having no reward.
-const mixedReason = "its group holds verdicts and numbers"
+// mixedReason is the reason for rollouts of a mixed group having no reward, mixedFix what to do.
+const (
+	mixedReason = "its group holds verdicts and numbers"
+	mixedFix    = "choose the scale: recorded takes the numbers, signed the verdicts; or end every rollout of a group with the same of both"
+)
 
 // mixed leaves out each group in which the scale auto would compare verdicts with numbers of
 // another range.
@@ -239,7 +242,7 @@ func (x *run) mixed(rewards []reward.GroupRewards) error {
 			continue
 		}
 		why := rollout.Errorf(rollout.KindInput, rollout.Where{Field: "Scale.Outcome"}, "group %q holds rollouts with a verdict, which count -1 or 1, and rollouts with a number only", rewards[i].Key).
-			WithFix("choose the scale: recorded takes the numbers, signed the verdicts")
+			WithFix(mixedFix)
 		if x.OnError == rollout.OnErrorStop {
 			return why
 		}

@@ -8,6 +8,7 @@
 //
 // Limits are checked by this process, not enforced by the kernel: the resident memory and the number of
 // processes of a command, four times a second on Linux, with SIGKILL to all of its processes if one is
-// exceeded. Commands can read and write whatever this process can: run a model's code only where that does no
+// exceeded. Between two checks a command can take what the machine has, as a fork bomb does: bound this process
+// and all below it by the kernel (pids and memory of its container) where others work beside it. Commands can read and write whatever this process can: run a model's code only where that does no
 // harm.
 package local
