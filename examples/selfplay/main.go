@@ -158,12 +158,12 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err := agent.Abandon(ctx, g.Recorder); err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "selfplay-")
+	work, _, err := atomic.TempFolder("", "selfplay-") // removes the copies of runs that were killed
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	r, err := g.open(ctx, work)
+	defer func() { err = errors.Join(err, work.Remove()) }()
+	r, err := g.open(ctx, work.Path)
 	if err != nil {
 		return err
 	}
