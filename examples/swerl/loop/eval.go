@@ -61,6 +61,7 @@ func (s seconds) MarshalJSON() ([]byte, error) { return fmt.Appendf(nil, "%.1f",
 // kept is a line of progress.jsonl: a result and the data for the other files.
 type kept struct {
 	result
+	Model  string           `json:"model"`
 	Number int              `json:"number"` // number of the attempt
 	Patch  *string          `json:"patch"`
 	Report *swebench.Report `json:"report"`
@@ -102,10 +103,10 @@ func (c *evaluation) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	have, err := c.resume()
+	defer c.log.Close()
 	if err != nil {
 		return err
 	}
-	defer c.log.Close()
 	a := attempts{settings: &c.settings, tasks: tasks, out: out, model: strings.TrimPrefix(c.model, "openai/")}
 	a.have = func(t task, k int) bool { _, ok := have[c.key(t, k)]; return ok }
 	if c.exact {
@@ -164,10 +165,16 @@ func (c *evaluation) key(t task, n int) string {
 
 // resume reads the earlier results and opens the file for more. Results with an error are
 // repeated; a torn last line is ignored.
-func (c *evaluation) resume() (map[string]kept, error) {
+func (c *evaluation) resume() (_ map[string]kept, err error) {
 	path := filepath.Join(c.out, "progress.jsonl")
-	text, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
+	if c.log, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644); err != nil {
+		return nil, err
+	}
+	if !atomic.Hold(c.log) {
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "another run writes it").WithFix("wait for that run, or give another --output-dir")
+	}
+	text, err := io.ReadAll(c.log)
+	if err != nil {
 		return nil, err
 	}
 	have := map[string]kept{}
@@ -177,12 +184,12 @@ func (c *evaluation) resume() (map[string]kept, error) {
 		if err := json.Unmarshal(line, &k); err != nil {
 			return nil, rollout.Errorf(rollout.KindFormat, rollout.Where{File: path}, "%w", err)
 		}
+		if cmp.Or(k.Model, c.model) != c.model {
+			return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: path}, "it holds attempts of the model %q, not of %q", k.Model, c.model).WithFix("give another --output-dir")
+		}
 		if k.Error == nil {
 			have[k.InstanceID+"#"+strconv.Itoa(k.Number)] = k
 		}
-	}
-	if c.log, err = os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
-		return nil, err
 	}
 	if err = c.log.Truncate(int64(whole)); err == nil {
 		_, err = c.log.Seek(int64(whole), io.SeekStart)
@@ -209,7 +216,7 @@ func (c *evaluation) keep(x *agent.Attempt, n int, began time.Time) (kept, error
 		}
 		return &s
 	}
-	k := kept{Number: n, Patch: x.Patch, Report: x.Report, result: result{InstanceID: x.Rollout.Instance, Resolved: x.Evaluation != nil && x.Evaluation.Resolved,
+	k := kept{Model: c.model, Number: n, Patch: x.Patch, Report: x.Report, result: result{InstanceID: x.Rollout.Instance, Resolved: x.Evaluation != nil && x.Evaluation.Resolved,
 		ExitStatus: text(x.Rollout.ExitStatus), PatchSource: text(x.PatchSource), Steps: len(x.Rollout.Turns), Error: text(x.Error),
 		Elapsed: seconds(time.Since(began).Seconds()), RunDir: dir}}
 	if c.n > 1 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/export"
+	"github.com/turnpack/turnpack/internal/atomic"
 	"github.com/turnpack/turnpack/internal/fakeengine"
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/reward/swebench"
@@ -370,6 +372,14 @@ func TestEval(t *testing.T) {
 	asked := w.asked
 	require.Contains(t, run(), "4 are there")
 	require.Equal(t, asked, w.asked)
+
+	other := []string{"--data", w.data, "--pool", w.pool, "--api-base", w.api, "--model", "better", "--output-dir", out, "--attempts", "4"}
+	require.ErrorContains(t, Eval(t.Context(), other, io.Discard), `it holds attempts of the model "openai/policy", not of "better"`)
+	running, err := os.Open(filepath.Join(out, "progress.jsonl"))
+	require.NoError(t, err)
+	defer running.Close()
+	require.True(t, atomic.Hold(running))
+	require.ErrorContains(t, Eval(t.Context(), other, io.Discard), "another run writes it")
 }
 
 // Results with an error are repeated, the others stay.
