@@ -316,11 +316,8 @@ func (c *training) rows(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	report, err := c.pipeline.Run(ctx, all, w)
-	if err != nil {
-		return err
-	}
-	if report.Rows == 0 { // for example, all groups are constant
-		err = w.Abort()
+	if err != nil || report.Rows == 0 { // for example, all groups are constant
+		err = errors.Join(err, w.Abort())
 		path = "no file"
 	} else {
 		err = w.Close()

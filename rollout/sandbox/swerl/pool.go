@@ -348,7 +348,7 @@ func (p *pool) exec(ctx context.Context, l *lease, q request) (reply, error) {
 }
 
 func (p *pool) diff(ctx context.Context, l *lease, q request) (reply, error) {
-	return p.ask(ctx, l.node, "/container/diff", q, 70*time.Second)
+	return p.ask(ctx, l.node, "/container/diff", q, 130*time.Second) // git may be asked twice, for a minute each
 }
 
 func (p *pool) evaluate(ctx context.Context, l *lease, q request) (reply, error) {
