@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/turnpack/turnpack/internal/faults"
@@ -258,21 +259,21 @@ func (t *task) begin(ctx context.Context) ([]int, error) {
 		t.out.Score, t.out.Reason = t.s.o.Aggregate.Score(t.votes, t.s.o.Votes)
 		return nil, nil
 	}
+	t.batch = t.s.batch != nil && t.s.batch.Batches()
 	return wave, t.acquire(ctx, len(wave))
 }
 
 // acquire acquires the slots for n votes: one for a batch, else one each, up to the concurrency bound.
 func (t *task) acquire(ctx context.Context, n int) error {
-	t.batch = t.s.batch != nil && t.s.batch.Batches()
 	want := min(int64(n), t.s.size)
 	if t.batch {
 		want = 1
 	}
-	if err := t.s.slots.Acquire(ctx, want); err != nil {
-		return err
+	err := t.s.slots.Acquire(ctx, want)
+	if err == nil {
+		t.held = want
 	}
-	t.held = want
-	return nil
+	return err
 }
 
 func (t *task) release() {
@@ -374,29 +375,18 @@ func (t *task) ask(ctx context.Context, wave []int) (records []journal.Record, k
 		if missing = missing[n:]; len(missing) > 0 {
 			// One slot was enough for the batch; the remaining votes need one each.
 			t.release()
-			want := min(int64(len(missing)), t.s.size)
-			if err := t.s.slots.Acquire(ctx, want); err != nil {
+			t.batch = false
+			if err := t.acquire(ctx, len(missing)); err != nil {
 				return nil, nil, err
 			}
-			t.held = want
 		}
 	}
-	errs := make([]error, len(missing))
-	var wg sync.WaitGroup
-	// A wave larger than the bound is requested in slices.
-	width := int(max(t.held, 1))
-	for from := 0; from < len(missing); from += width {
-		for k := from; k < min(from+width, len(missing)); k++ {
-			one := func() { errs[k] = t.askOne(ctx, wave[missing[k]], &records[missing[k]]) }
-			if len(missing) == 1 {
-				one()
-			} else {
-				wg.Go(one)
-			}
-		}
-		wg.Wait()
+	var g errgroup.Group
+	g.SetLimit(int(t.held)) // a wave may be larger than the bound
+	for _, i := range missing {
+		g.Go(func() error { return t.askOne(ctx, wave[i], &records[i]) })
 	}
-	return records, known, errors.Join(errs...)
+	return records, known, g.Wait()
 }
 
 func (t *task) request(vote int) Request {

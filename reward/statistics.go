@@ -2,6 +2,7 @@ package reward
 
 import (
 	"math"
+	"slices"
 
 	"github.com/turnpack/turnpack/internal/keys"
 	"github.com/turnpack/turnpack/reward/internal/stats"
@@ -418,14 +419,9 @@ func roundedCenter(c Choice, x []float64, r float64) float64 {
 	case len(x) == 1:
 		return r
 	}
-	others := make([]float64, 0, len(x)-1)
-	skipped := false
-	for _, v := range x {
-		if v == r && !skipped {
-			skipped = true
-			continue
-		}
-		others = append(others, v)
+	others := slices.Clone(x)
+	if i := slices.Index(x, r); i >= 0 {
+		others = slices.Delete(others, i, i+1)
 	}
 	return stats.PairwiseSum(others) / float64(len(others))
 }

@@ -1,6 +1,9 @@
 package stats
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // The arithmetic of systems whose rounding is visible in their results: for a near-constant group,
 // they divide differences of 1e-13 by an epsilon of 1e-8, and a variance computed as a difference of
@@ -55,20 +58,18 @@ func PairwiseVariance(x []float64, ddof int) float64 {
 // MeanOfSquaresVariance returns (Σx²/n − (Σx/n)²) · n/(n − ddof), or 0 where rounding makes it
 // negative or n is too small. NaN entries count neither in the sums nor in n.
 func MeanOfSquaresVariance(x []float64, ddof int) float64 {
-	n := 0
-	values, squares := make([]float64, len(x)), make([]float64, len(x))
-	for i, v := range x {
-		if v != v {
-			continue
+	n, sum, squares := 0, 0.0, 0.0
+	for _, v := range x {
+		if v == v {
+			n++
+			sum += v
+			squares += float64(v * v)
 		}
-		n++
-		values[i], squares[i] = v, float64(v*v)
 	}
 	if n-ddof <= 0 {
 		return 0
 	}
-	mean := sequentialSum(values) / float64(n)
-	meanSquare := sequentialSum(squares) / float64(n)
+	mean, meanSquare := sum/float64(n), squares/float64(n)
 	// The conversion prevents the compiler from fusing the product and the difference, which would
 	// change the rounding noise.
 	v := meanSquare - float64(mean*mean)
@@ -78,22 +79,11 @@ func MeanOfSquaresVariance(x []float64, ddof int) float64 {
 	return math.Max(v, 0)
 }
 
-func sequentialSum(x []float64) float64 {
-	s := 0.0
-	for _, v := range x {
-		s += v
-	}
-	return s
-}
-
 // Masked returns a copy of x with one entry equal to r replaced by NaN.
 func Masked(x []float64, r float64) []float64 {
-	out := append([]float64(nil), x...)
-	for i, v := range out {
-		if v == r {
-			out[i] = math.NaN()
-			break
-		}
+	out := slices.Clone(x)
+	if i := slices.Index(x, r); i >= 0 {
+		out[i] = math.NaN()
 	}
 	return out
 }
