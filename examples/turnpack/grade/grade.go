@@ -62,7 +62,11 @@ func (f *Cmd) Run(p *cli.Program) error {
 func (f *Cmd) grade(ctx context.Context, out, errOut io.Writer) (failed int, err error) {
 	instances, errI := read(f.Instances, swebench.ReadInstances)
 	predictions, errP := read(f.Predictions, swebench.ReadPredictions)
-	logs, errL := findLogs(f.Logs)
+	ids := map[string]bool{}
+	for _, p := range predictions {
+		ids[p.InstanceID] = true
+	}
+	logs, errL := findLogs(f.Logs, ids)
 	if errI == nil && len(instances) == 0 {
 		errI = rollout.Errorf(rollout.KindInput, rollout.Where{File: f.Instances}, "holds no instance").WithFix("fetch it again, or name the file of the data set")
 	}
@@ -217,8 +221,9 @@ func read[T any](path string, from func(io.Reader) ([]T, error)) ([]T, error) {
 // the summary why there is no test log.
 const harnessLog = "/run_instance"
 
-// findLogs returns the log path of each instance. Two logs of one instance are an error.
-func findLogs(dir string) (map[string]string, error) {
+// findLogs returns the log path of each of the instances. Two logs of one instance are an error; other
+// files are no logs.
+func findLogs(dir string, ids map[string]bool) (map[string]string, error) {
 	out := map[string]string{}
 	if target, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = target // WalkDir does not enter a link
@@ -240,6 +245,9 @@ func findLogs(dir string) (map[string]string, error) {
 		case ext == ".log" || ext == ".txt":
 			id = strings.TrimSuffix(id, ext)
 		default:
+			return nil
+		}
+		if !ids[id] {
 			return nil
 		}
 		if first, ok := out[id]; ok {

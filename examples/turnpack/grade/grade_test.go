@@ -116,6 +116,13 @@ func TestGradeListsWhatIsMissing(t *testing.T) {
 	require.Contains(t, string(text), `"verdict":"infra_error"`)
 	require.NotContains(t, string(text), "resolved")
 
+	for _, image := range []string{"base", "env"} { // as SWE-bench's harness leaves them beside the runs
+		write(t, dir, "logs/build_images/"+image+"/build_image.log", "")
+	}
+	code, stdout, stderr = run(t, "--instances", instances, "--predictions", predictions, "--logs", filepath.Join(dir, "logs"), "--out", filepath.Join(dir, "again"))
+	require.Equal(t, 1, code, stderr)
+	require.Contains(t, stdout, "2 not graded")
+
 	write(t, dir, "logs/a-1.log", "")
 	write(t, dir, "logs/x/a-1/test_output.txt", "")
 	code, _, stderr = run(t, "--instances", instances, "--predictions", predictions, "--logs", filepath.Join(dir, "logs"))
