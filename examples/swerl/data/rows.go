@@ -64,27 +64,19 @@ func eachRowOf(ctx context.Context, name string, f func(rollout.Where, json.RawM
 		}
 	case len(head) > 0:
 		dec := json.NewDecoder(text)
-		if list := bytes.TrimLeft(head, " \t\r\n"); len(list) > 0 && list[0] == '[' {
-			if _, err := dec.Token(); err != nil {
-				return rollout.Errorf(rollout.KindFormat, where, "no JSON: %w", err)
-			}
-			next = func() (row json.RawMessage, err error) {
-				if !dec.More() {
-					_, err = dec.Token() // the list must end
-					if err == nil {
-						err = io.EOF
-					} else {
-						err = io.ErrUnexpectedEOF
-					}
-					return nil, err
-				}
-				return row, dec.Decode(&row)
-			}
-		} else {
-			next = func() (row json.RawMessage, err error) {
+		list := strings.HasPrefix(strings.TrimLeft(string(head), " \t\r\n"), "[")
+		if list {
+			_, _ = dec.Token()
+		}
+		next = func() (row json.RawMessage, err error) {
+			if !list || dec.More() {
 				err = dec.Decode(&row)
-				return row, err
+			} else if _, err = dec.Token(); err == nil { // the list must end
+				err = io.EOF
+			} else {
+				err = io.ErrUnexpectedEOF
 			}
+			return row, err
 		}
 	}
 	for where.Line = 1; ; where.Line++ {

@@ -81,9 +81,15 @@ func (c *Cmd) run(p *cli.Program) (_ *summary, err error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := create(c.Out, p.Out, stderr)
-	if err != nil {
-		return nil, err
+	out := bufio.NewWriterSize(p.Out, 1<<20)
+	var file *atomic.File // appears under its name when complete
+	if c.Out != "-" {
+		cli.Sweep(stderr, filepath.Dir(c.Out), filepath.Base(c.Out))
+		if file, err = atomic.Create(c.Out, true); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, file.Abort()) }() // nothing, once it is complete
+		out.Reset(file)
 	}
 	s := &summary{Model: c.judge.Model, scale: c.scale()}
 	began := time.Now()
@@ -96,7 +102,7 @@ func (c *Cmd) run(p *cli.Program) (_ *summary, err error) {
 		scored := *r
 		scored.Steps = steps
 		s.add(&scored)
-		return jsonl.Write(out.buf, &scored)
+		return jsonl.Write(out, &scored)
 	})
 	report := in.Report()
 	s.SkippedInput = report.Skipped
@@ -107,7 +113,10 @@ func (c *Cmd) run(p *cli.Program) (_ *summary, err error) {
 		err = rollout.Errorf(rollout.KindInput, rollout.Where{}, "no rollout could be read")
 	}
 	s.finish(client.Stats(), votes, time.Since(began))
-	return s, errors.Join(err, out.close(err == nil))
+	if err = errors.Join(err, out.Flush()); err == nil && file != nil {
+		err = file.Commit()
+	}
+	return s, err
 }
 
 func (c *Cmd) open(stdin io.Reader) (*traj.Reader, error) {
@@ -136,39 +145,6 @@ func (c *Cmd) planned(stdin io.Reader) (int64, error) {
 		}
 	}
 	return n, nil
-}
-
-// output writes rollouts to standard output, or to a file that appears under its name
-// only when complete.
-type output struct {
-	buf  *bufio.Writer
-	file *atomic.File // nil for standard output
-}
-
-func create(path string, stdout, errOut io.Writer) (*output, error) {
-	o := &output{}
-	if path != "-" {
-		cli.Sweep(errOut, filepath.Dir(path), filepath.Base(path))
-		f, err := atomic.Create(path, true)
-		if err != nil {
-			return nil, err
-		}
-		o.file, stdout = f, f
-	}
-	o.buf = bufio.NewWriterSize(stdout, 1<<20)
-	return o, nil
-}
-
-// close finishes the output. It removes a file that is not whole.
-func (o *output) close(whole bool) error {
-	err := o.buf.Flush()
-	switch {
-	case o.file == nil:
-		return err
-	case whole && err == nil:
-		return o.file.Commit()
-	}
-	return errors.Join(err, o.file.Abort())
 }
 
 // text returns a metadata value as text: a string as it is, any other value as JSON.
