@@ -15,8 +15,8 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// MaxPatch is the maximum size of a patch that Diff returns, in bytes.
-const MaxPatch = 64 << 20
+// maxPatch is the maximum size of a patch, in bytes.
+const maxPatch = 64 << 20
 
 // On returns the provider of a driver: sandboxes on this machine. Create starts a container and records the
 // state of its repository, if it has one.
@@ -110,7 +110,7 @@ func (b *box) Close(ctx context.Context) error {
 const gitTime = time.Minute
 
 func (b *box) git(ctx context.Context, dir, text string, stdin []byte) (Result, error) {
-	return b.Exec(ctx, Command{Text: text, Dir: dir, Timeout: gitTime, MaxOutput: MaxPatch, Stdin: stdin})
+	return b.Exec(ctx, Command{Text: text, Dir: dir, Timeout: gitTime, MaxOutput: maxPatch, Stdin: stdin})
 }
 
 const listIgnored = "git ls-files -z --others --ignored --exclude-standard"
@@ -132,7 +132,7 @@ func (b *box) recordState(ctx context.Context) error {
 // GitDiff runs git for the patch of everything that changed since a commit, HEAD if empty. Binary files are
 // included in full, and so is every file where the text of a patch would not be UTF-8, which no JSON holds.
 func GitDiff(ctx context.Context, s Sandbox, dir, commit string) (Result, error) {
-	c := Command{Text: "git add -A && git diff --cached --binary " + commit, Dir: dir, Timeout: gitTime, MaxOutput: MaxPatch}
+	c := Command{Text: "git add -A && git diff --cached --binary " + commit, Dir: dir, Timeout: gitTime, MaxOutput: maxPatch}
 	r, err := s.Exec(ctx, c)
 	if err != nil || !strings.ContainsRune(r.Stdout, utf8.RuneError) { // of a server elsewhere, what became of other bytes
 		return r, err
@@ -160,7 +160,7 @@ func (b *box) Diff(ctx context.Context, dir string) (string, error) {
 	switch {
 	case err != nil:
 	case r.LeftOut > 0:
-		err = rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the patch of %s is larger than %d bytes", b.at.ID, MaxPatch).
+		err = rollout.Errorf(rollout.KindLimit, rollout.Where{}, "the patch of %s is larger than %d bytes", b.at.ID, maxPatch).
 			WithFix("have git ignore what the agent's commands make")
 	case r.End != EndExited:
 		err = rollout.Errorf(rollout.KindSandbox, rollout.Where{}, "git diff in %s was ended: %s", dir, r.End)

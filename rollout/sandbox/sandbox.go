@@ -45,7 +45,7 @@ type Sandbox interface {
 	Container() Container
 	Exec(context.Context, Command) (Result, error)
 	// Diff returns the patch from the sandbox's initial state to the current one, including new files. It
-	// returns a KindLimit error if the patch is larger than MaxPatch, and a KindInput error if git makes none.
+	// returns a KindLimit error if the patch is larger than 64 MiB, and a KindInput error if git makes none.
 	Diff(ctx context.Context, dir string) (string, error)
 	// Evaluate resets the repository, applies a patch and runs a script.
 	Evaluate(context.Context, Evaluation) (Verdict, error)
