@@ -117,6 +117,16 @@ func TestTextLoop(t *testing.T) {
 	}
 }
 
+// A submission that lost bytes would not apply: the changes are taken from git.
+func TestSubmissionThatIsNotUTF8(t *testing.T) {
+	submit := "echo " + SubmitMark + " && git add -A && git diff --cached"
+	b := &box{answers: map[string]sandbox.Result{submit: {Stdout: SubmitMark + "\n" + strings.Replace(aPatch, "+", "+\xe9", 1)}}, diff: aPatch}
+	out := attempt(t, Options{Model: &script{replies: says(submit)}}, b)
+	require.Equal(t, submitted, out.Rollout.ExitStatus)
+	require.Equal(t, "git_diff_fallback", out.PatchSource)
+	require.Equal(t, aPatch, *out.Patch)
+}
+
 func TestWindow(t *testing.T) {
 	words := func(*rollout.Rollout) ctxwindow.Counter {
 		return ctxwindow.CounterFunc(func(_ context.Context, ms []rollout.Message) (int, error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/prm"
@@ -230,7 +231,8 @@ func (x *run) command(ctx context.Context, text string) (actionResult, error) {
 // submitted takes the patch that a submission printed.
 func (x *run) submitted(act action, out actionResult) {
 	x.setEnd(submitted)
-	if act.kind != finish && !x.o.NoPatch {
+	// Bytes that are not UTF-8 are lost in what a command prints; those of git diff are not.
+	if act.kind != finish && !x.o.NoPatch && !strings.ContainsRune(out.output, utf8.RuneError) {
 		text := strings.TrimLeft(out.output, "\n")
 		text = strings.TrimLeft(strings.TrimPrefix(text, SubmitMark), "\n")
 		x.takePatch(text, "submission")
