@@ -2,6 +2,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -322,14 +323,13 @@ func write(ctx context.Context, dir string, m *tokenize.Model, result *play.Resu
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	var text []byte
+	var text bytes.Buffer
 	for _, r := range result.Rollouts {
-		if text, err = jsonl.Append(text, r); err != nil {
+		if err := jsonl.Write(&text, r); err != nil {
 			return err
 		}
-		text = append(text, '\n')
 	}
-	if err := os.WriteFile(filepath.Join(dir, "rollouts.jsonl"), text, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "rollouts.jsonl"), text.Bytes(), 0o644); err != nil {
 		return err
 	}
 	how, err := recipe.Named("ssr")

@@ -230,9 +230,6 @@ func (s *remote) Exec(ctx context.Context, c sandbox.Command) (sandbox.Result, e
 		return sandbox.Result{}, input("the protocol has no standard input for commands")
 	}
 	c = c.With()
-	if c.Env == nil {
-		c.Env = map[string]string{}
-	}
 	q := request{Command: c.Text, Cwd: c.Dir, Timeout: wholeSeconds(c.Timeout), Env: c.Env, Details: true}
 	a, err := s.post(ctx, "/exec", q, s.client.options.Retries, c.Timeout+2*time.Minute)
 	if err != nil {
