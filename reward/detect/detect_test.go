@@ -155,7 +155,7 @@ func TestOddSchemas(t *testing.T) {
 		return faultsOf(Detector{}, calling("f", arguments), []rollout.Tool{rollout.Tool(`{"name": "f", "parameters": ` + schema + `}`)})
 	}
 	for _, schema := range []string{`{"type": "dict"}`, `{"required": true}`, `{"properties": []}`, `{"properties": {"a": {"type": 3}}}`, `null`, `true`, `"x"`, `{}`,
-		`{"$ref": "#"}`, `{"anyOf": [{"$ref": "#"}]}`, `{"anyOf": []}`, `{"$ref": "http://other/x"}`, `{"properties": {"a": {"pattern": "(?=x)"}}}`, `{"properties": {"a": {"enum": 3}}}`, `{"properties": {"a": {"minLength": "3"}}}`} {
+		`{"$ref": "#"}`, `{"anyOf": [{"$ref": "#"}]}`, `{"anyOf": []}`, `{"$ref": "http://other/x"}`, `{"type": "object", "properties": {"a": {"$ref": "#place"}}, "$defs": {"p": {"$anchor": "place"}}}`, `{"properties": {"a": {"pattern": "(?=x)"}}}`, `{"properties": {"a": {"enum": 3}}}`, `{"properties": {"a": {"minLength": "3"}}}`} {
 		require.Empty(t, check(schema, `{"a": "b"}`), schema)
 	}
 	var doubling strings.Builder

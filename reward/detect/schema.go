@@ -271,7 +271,7 @@ func outsideRange(s map[string]any, min, max string, n float64, found string) st
 // reference has no target.
 func (v *validation) resolve(ref string) any {
 	path, ok := strings.CutPrefix(ref, "#")
-	if !ok {
+	if !ok || path != "" && path[0] != '/' { // another document, or an anchor
 		return nil
 	}
 	at := v.root
