@@ -155,9 +155,11 @@ func TestOddSchemas(t *testing.T) {
 		return faultsOf(Detector{}, calling("f", arguments), []rollout.Tool{rollout.Tool(`{"name": "f", "parameters": ` + schema + `}`)})
 	}
 	for _, schema := range []string{`{"type": "dict"}`, `{"required": true}`, `{"properties": []}`, `{"properties": {"a": {"type": 3}}}`, `null`, `true`, `"x"`, `{}`,
-		`{"$ref": "#"}`, `{"anyOf": [{"$ref": "#"}]}`, `{"anyOf": []}`, `{"$ref": "http://other/x"}`, `{"type": "object", "properties": {"a": {"$ref": "#place"}}, "$defs": {"p": {"$anchor": "place"}}}`, `{"properties": {"a": {"pattern": "(?=x)"}}}`, `{"properties": {"a": {"enum": 3}}}`, `{"properties": {"a": {"minLength": "3"}}}`} {
+		`{"$ref": "#"}`, `{"anyOf": [{"$ref": "#"}]}`, `{"anyOf": []}`, `{"$ref": "http://other/x"}`, `{"enum": [{"a": "c"}, {"a": "b"}]}`, `{"type": "object", "properties": {"a": {"$ref": "#place"}}, "$defs": {"p": {"$anchor": "place"}}}`, `{"properties": {"a": {"pattern": "(?=x)"}}}`, `{"properties": {"a": {"enum": 3}}}`, `{"properties": {"a": {"minLength": "3"}}}`} {
 		require.Empty(t, check(schema, `{"a": "b"}`), schema)
 	}
+	require.Empty(t, check(`{"properties": {"a": {"const": {"b": [1]}}}}`, `{"a": {"b": [1.0]}}`), "numbers are alike at any depth")
+	require.NotEmpty(t, check(`{"properties": {"a": {"const": {"b": [1]}}}}`, `{"a": {"b": [1, 1]}}`))
 	var doubling strings.Builder
 	doubling.WriteString(`{"$defs": {"a0": {"type": "string"}`)
 	for i := 1; i < 60; i++ {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -315,7 +314,15 @@ func sameJSON(a, b any) bool {
 	if ok && too {
 		return x == y
 	}
-	return reflect.DeepEqual(a, b)
+	switch x := a.(type) {
+	case []any:
+		y, ok := b.([]any)
+		return ok && slices.EqualFunc(x, y, sameJSON)
+	case map[string]any:
+		y, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(x, y, sameJSON)
+	}
+	return a == b
 }
 
 func number64(v any) (float64, bool) {
