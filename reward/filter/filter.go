@@ -1,9 +1,11 @@
 package filter
 
 import (
+	"math"
 	"slices"
 
 	"github.com/turnpack/turnpack/internal/faults"
+	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/reward/internal/stats"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -39,6 +41,11 @@ type Rule struct {
 	LiveOnly bool
 	// KeepSingle keeps groups with one reward or none.
 	KeepSingle bool
+	// MinLive drops groups with fewer live rewards.
+	MinLive int
+	// Band drops groups whose mean live reward, usually on a 0/1 scale, lies below it (too hard) or
+	// above it (too easy); nil = none.
+	Band *reward.Range
 	// KeepAtLeast is the least number of groups to keep: the first dropped groups are restored until
 	// so many are kept.
 	KeepAtLeast int
@@ -69,8 +76,11 @@ func (g *Group) live(i int) bool { return g.Live == nil || g.Live[i] }
 
 // Reasons for dropping.
 const (
-	reasonAlike = "all rewards are alike"
-	ReasonRow   = "the other rewards are alike"
+	reasonAlike   = "all rewards are alike"
+	reasonFewLive = "too few live rollouts"
+	reasonTooHard = "mean reward below the band"
+	reasonTooEasy = "mean reward above the band"
+	ReasonRow     = "the other rewards are alike"
 )
 
 // Decision is the result of a rule for one group.
@@ -92,7 +102,11 @@ func (r Rule) Validate() error {
 	if r.Exact && r.Tolerance != 0 {
 		f.Add("Tolerance", "%g, but Exact says 0", r.Tolerance)
 	}
+	f.Count("MinLive", r.MinLive)
 	f.Count("KeepAtLeast", r.KeepAtLeast)
+	if r.Band != nil && !(r.Band.Low <= r.Band.High) {
+		f.Add("Band", "[%g, %g] is no interval", r.Band.Low, r.Band.High)
+	}
 	return f.Err()
 }
 
@@ -132,14 +146,30 @@ func Apply(groups []Group, r Rule) (out []Decision, takenBack int, err error) {
 }
 
 func (r *Rule) decide(g *Group) Decision {
+	var live []float64
+	for i, x := range g.Rewards {
+		if g.live(i) {
+			live = append(live, x)
+		}
+	}
+	if len(live) < r.MinLive {
+		return Decision{Reason: reasonFewLive}
+	}
+	if r.Band != nil && len(live) > 0 {
+		sum := 0.0
+		for _, x := range live {
+			sum += x
+		}
+		switch mean := sum / float64(len(live)); {
+		case mean < r.Band.Low:
+			return Decision{Reason: reasonTooHard}
+		case mean > r.Band.High:
+			return Decision{Reason: reasonTooEasy}
+		}
+	}
 	x := g.Rewards
 	if r.LiveOnly {
-		x = nil
-		for i, reward := range g.Rewards {
-			if g.live(i) {
-				x = append(x, reward)
-			}
-		}
+		x = live
 	}
 	if r.KeepSingle && len(x) <= 1 {
 		return Decision{Keep: true}
@@ -188,5 +218,12 @@ func (r *Rule) alike(x []float64) bool {
 	case testPairwise:
 		return stats.PairwiseVariance(x, 0) == 0
 	}
-	return len(x) == 0 || slices.Max(x)-slices.Min(x) <= tolerance
+	if len(x) == 0 {
+		return true
+	}
+	low, high := x[0], x[0]
+	for _, v := range x {
+		low, high = math.Min(low, v), math.Max(high, v)
+	}
+	return high-low <= tolerance
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/reward"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -46,6 +47,11 @@ func TestRules(t *testing.T) {
 	}{
 		{"the only success is not live", Rule{LiveOnly: true}, live, Decision{Reason: reasonAlike}},
 		{"unless all are looked at", Rule{}, live, Decision{Keep: true}},
+		{"too few live", Rule{MinLive: 4}, live, Decision{Reason: reasonFewLive}},
+		{"too hard", Rule{Band: &reward.Range{Low: 0.1, High: 0.9}}, live, Decision{Reason: reasonTooHard}},
+		{"too easy", Rule{Band: &reward.Range{Low: 0.1, High: 0.7}}, Group{Rewards: []float64{1, 1, 1, 0}}, Decision{Reason: reasonTooEasy}},
+		{"inside the band", Rule{Band: &reward.Range{Low: 0.25, High: 0.25}}, Group{Rewards: []float64{1, 0, 0, 0}}, Decision{Keep: true}},
+		{"on the edge of the band, whatever tenths add up to", Rule{Band: &reward.Range{Low: 0.1, High: 0.3}}, Group{Rewards: append(repeat(1, 3), repeat(0, 7)...)}, Decision{Keep: true}},
 		{"a single reward may stay", Rule{KeepSingle: true}, Group{Rewards: []float64{1}}, Decision{Keep: true}},
 		{"an empty group has no signal", Rule{}, Group{}, Decision{Reason: reasonAlike}},
 		{"one by one: the row whose absence makes the rest constant goes", Rule{Test: rowDeviation},
@@ -70,7 +76,7 @@ func TestKeepAtLeast(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	for _, r := range []Rule{{Test: "99"}, {Tolerance: math.NaN()}, {Tolerance: 1, Exact: true}} {
+	for _, r := range []Rule{{Test: "99"}, {Tolerance: math.NaN()}, {Tolerance: 1, Exact: true}, {MinLive: -1}, {Band: &reward.Range{Low: 1, High: 0}}} {
 		_, _, err := Apply(nil, r)
 		require.ErrorIs(t, err, rollout.KindInput)
 	}
