@@ -34,10 +34,25 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	}
 	closing, cancel := context.WithCancelCause(context.Background()) // ends when draining takes too long
 	defer cancel(nil)
+	var servers []*http.Server
+	shutdown := func(ctx context.Context) (late error) {
+		for _, x := range servers {
+			if x.Shutdown(ctx) != nil {
+				late = context.Cause(ctx)
+			}
+		}
+		return late
+	}
 	var late error
 	defer func() {
 		if err = errors.Join(err, s.Close(closing)); !errors.Is(err, late) {
 			err = errors.Join(err, late)
+		}
+		told, cancel := context.WithTimeout(context.Background(), abortTime) // clients of aborted calls are told so
+		defer cancel()
+		_ = shutdown(told)
+		for _, x := range servers {
+			err = errors.Join(err, x.Close())
 		}
 	}()
 	failed := make(chan error, 2)
@@ -53,7 +68,6 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	if err != nil {
 		return err
 	}
-	var servers []*http.Server
 	if o.Admin == "" {
 		servers = append(servers, listen(agents, s.Handler()))
 	} else {
@@ -75,12 +89,7 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 			cancel(rollout.Errorf(rollout.KindLimit, rollout.Where{Field: "Drain"}, "what still ran after %s was ended", o.Drain))
 		})
 	}
-	for _, x := range servers {
-		if x.Shutdown(closing) != nil {
-			late = context.Cause(closing)
-		}
-		err = errors.Join(err, x.Close())
-	}
+	late = shutdown(closing)
 	return err
 }
 

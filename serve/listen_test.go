@@ -2,6 +2,7 @@ package serve_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -66,22 +67,61 @@ func TestAdmin(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// Calls that do not end in the time to drain are ended, and the error says so.
+// Calls that do not end in the time to drain are ended, and the error says so. Their clients are told in the format
+// of the dialect, and the stream ends as HTTP says it should: a cut connection would look like a network fault.
 func TestDrainTakesTooLong(t *testing.T) {
-	fake := httptest.NewServer(fakeengine.New(fakeengine.Options{Faults: fakeengine.Faults{Delay: time.Hour}}))
-	defer fake.Close()
-	s, err := serve.Open(serve.Options{Engines: []engine.Options{{URL: fake.URL}}, Journal: t.TempDir(), Out: t.TempDir(), Groups: serve.Groups{Rows: plainRows}})
+	fake := fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{{Content: strings.Repeat("word ", 1<<10)}}, Faults: fakeengine.Faults{Delay: 10 * time.Millisecond}})
+	running := make(chan struct{}, 8)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			running <- struct{}{}
+		}
+		fake.ServeHTTP(w, r)
+	}))
+	defer upstream.Close()
+	s, err := serve.Open(serve.Options{Engines: []engine.Options{{URL: upstream.URL}}, Journal: t.TempDir(), Out: t.TempDir(), Groups: serve.Groups{Rows: plainRows}})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
+	type answer struct {
+		path, stream, text string
+		code               int
+		err                error
+	}
+	answers := make(chan answer, 8)
+	ask := func(addr, path, stream string) {
+		a := answer{path: path, stream: stream}
+		defer func() { answers <- a }()
+		body := strings.Replace(fmt.Sprintf(bodies[path], "hi"), "{", "{"+stream, 1)
+		r, err := http.Post("http://"+addr+"/rollouts/a/v1/"+path, "", strings.NewReader(body))
+		if a.err = err; err == nil {
+			defer r.Body.Close()
+			var text []byte
+			text, a.err = io.ReadAll(r.Body)
+			a.text, a.code = string(text), r.StatusCode
+		}
+	}
 	err = s.Serve(ctx, serve.Listen{Agents: "127.0.0.1:0", Drain: 50 * time.Millisecond, Ready: func(a net.Addr) {
+		for path := range bodies {
+			go ask(a.String(), path, "")
+			go ask(a.String(), path, `"stream":true,`)
+		}
 		go func() {
-			if r, err := http.Post("http://"+a.String()+"/rollouts/a/v1/chat/completions", "", strings.NewReader(`{"messages":[{"role":"user","content":"hi"}]}`)); err == nil {
-				r.Body.Close()
+			for range cap(running) {
+				<-running
 			}
+			time.AfterFunc(100*time.Millisecond, stop)
 		}()
-		time.AfterFunc(300*time.Millisecond, stop)
 	}})
 	require.EqualError(t, err, "Drain: what still ran after 50ms was ended")
+	for range cap(answers) {
+		a := <-answers
+		require.NoError(t, a.err, "%s %s", a.path, a.stream)
+		require.Contains(t, a.text, "the call was ended before its reply was whole", "%s %s", a.path, a.stream)
+		if a.stream == "" {
+			require.Equal(t, 503, a.code, a.path)
+			shape(t, a.text, a.path == "messages")
+		}
+	}
 }
 
 // An address that cannot be listened at is reported under its field.
