@@ -129,12 +129,16 @@ type summary struct {
 	Sampled    int                `json:"sampled"`    // ids
 	// Fidelity is the share of sampled ids that are trained, 1 if none were sampled.
 	Fidelity float64 `json:"fidelity"`
+	Error    string  `json:"error,omitempty"` // why the calls cannot be read
 }
 
 // summarize returns the summary of a session's calls.
-func summarize(s *live.Session) (summary, error) {
+func summarize(s *live.Session) summary {
 	calls, err := s.Calls()
 	x := summary{ID: s.ID(), Ended: s.Ended(), States: map[live.State]int{}, Joins: map[string]int{}, Fidelity: 1}
+	if err != nil {
+		x.Error = err.Error()
+	}
 	trained := 0
 	for i, c := range calls {
 		if i == 0 {
@@ -156,7 +160,7 @@ func summarize(s *live.Session) (summary, error) {
 	if x.Sampled > 0 {
 		x.Fidelity = float64(trained) / float64(x.Sampled)
 	}
-	return x, err
+	return x
 }
 
 // sessionsShown is the maximum number of sessions on the page, the latest ones.
@@ -166,7 +170,7 @@ var page = template.Must(template.New("").Parse(`<!DOCTYPE html><meta charset="u
 <style>body{font-family:sans-serif}td,th{padding:2px 8px;text-align:left}tr:nth-child(even){background:#eee}</style>
 <h1>Sessions</h1><p>{{.Held}} are held, {{len .Shown}} shown, the latest first.</p>
 <table><tr><th>id<th>began<th>ended<th>calls<th>states<th>joins<th>drift<th>incomplete<th>sampled<th>fidelity
-{{range .Shown}}<tr><td><a href="/rollouts/{{.ID}}/calls">{{.ID}}</a><td>{{.Began.Format "2006-01-02 15:04:05"}}<td>{{.Ended}}<td>{{.Calls}}<td>{{range $k, $n := .States}}{{$k}} {{$n}} {{end}}<td>{{range $k, $n := .Joins}}{{$k}} {{$n}} {{end}}<td>{{.Drift}}<td>{{.Incomplete}}<td>{{.Sampled}}<td>{{printf "%.3f" .Fidelity}}
+{{range .Shown}}<tr><td><a href="/rollouts/{{.ID}}/calls">{{.ID}}</a>{{if .Error}}<td colspan="9">cannot be read: {{.Error}}{{else}}<td>{{.Began.Format "2006-01-02 15:04:05"}}<td>{{.Ended}}<td>{{.Calls}}<td>{{range $k, $n := .States}}{{$k}} {{$n}} {{end}}<td>{{range $k, $n := .Joins}}{{$k}} {{$n}} {{end}}<td>{{.Drift}}<td>{{.Incomplete}}<td>{{.Sampled}}<td>{{printf "%.3f" .Fidelity}}{{end}}
 {{end}}</table>
 `))
 
@@ -180,12 +184,7 @@ func (s *Service) sessions(w http.ResponseWriter, r *http.Request) {
 		if len(data.Shown) == sessionsShown {
 			break
 		}
-		x, err := summarize(s)
-		if err != nil {
-			reply(w, nil, err)
-			return
-		}
-		data.Shown = append(data.Shown, x)
+		data.Shown = append(data.Shown, summarize(s))
 	}
 	if strings.EqualFold(r.URL.Query().Get("format"), "json") {
 		reply(w, data, nil)

@@ -4,6 +4,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -88,4 +90,32 @@ func TestEndpoints(t *testing.T) {
 	for _, want := range []string{"turnpack_recorder_calls{state=\"ok\"} 2\n", "turnpack_journal_segments 1\n", "turnpack_journal_queued 0\n", "turnpack_gate_version 7\n", `turnpack_delivery_left_out{reason="a\"\n"} 1`, `turnpack_engine_running{engine="http://127.0.0.1:1"} 0`} {
 		require.Contains(t, text, want)
 	}
+}
+
+// The page of sessions shows those whose record can be read, and says of the others that it cannot.
+func TestSessionsThatCannotBeRead(t *testing.T) {
+	o := Options{Engines: []engine.Options{{URL: "http://127.0.0.1:1"}}, Journal: t.TempDir(), Out: t.TempDir(), Record: live.Options{MaxMemory: 1}, Groups: Groups{Rows: rows, Size: 1}}
+	service, err := Open(o)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, service.Close(t.Context())) }()
+	for _, id := range []string{"cold", "warm"} { // the bytes of one are above the limit of memory
+		s, err := service.record.Begin(t.Context(), live.Start{ID: id})
+		require.NoError(t, err)
+		c, err := s.Begin(t.Context(), live.Request{Prompt: []rollout.TokenID{1}})
+		require.NoError(t, err)
+		require.NoError(t, c.End(t.Context(), live.Reply{Output: []rollout.TokenID{2}, Logprobs: []float32{-1}}))
+	}
+	files, err := filepath.Glob(filepath.Join(o.Journal, "*.tpj"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	require.NoError(t, os.Rename(files[0], files[0]+".away"))
+	status, text, _ := ask(service.Handler(), "GET", "/debug/sessions?format=json", "")
+	require.Equal(t, 200, status, text)
+	require.Contains(t, text, `"id":"warm"`)
+	require.Regexp(t, `"id":"cold".*"error":".*the segment was removed`, text)
+	status, text, _ = ask(service.Handler(), "GET", "/debug/sessions", "")
+	require.Equal(t, 200, status, text)
+	require.Regexp(t, `cold</a><td colspan="9">cannot be read: .*the segment was removed`, text)
+	require.Regexp(t, `warm</a><td>\d{4}-`, text)
+	require.NoError(t, os.Rename(files[0]+".away", files[0]))
 }
