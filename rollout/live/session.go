@@ -65,6 +65,20 @@ func (s *Session) lock() (*run, error) {
 	return s.run, s.run.lock()
 }
 
+// lockCall locks the session's rollout and returns a call of it.
+func (s *Session) lockCall(id string) (*run, *call, error) {
+	g, err := s.lock()
+	if err != nil {
+		return nil, nil, err
+	}
+	c := g.calls[id]
+	if c == nil {
+		g.mu.Unlock()
+		return nil, nil, input(ErrUnknown, g.where(), "call %q: %w", id, ErrUnknown)
+	}
+	return g, c, nil
+}
+
 func (s *Session) open() error {
 	switch {
 	case s.run.ending != nil:
@@ -154,15 +168,12 @@ func (s *Session) begin(ctx context.Context, o *Options, r Request) (*Call, *log
 // retry delivered it after all, to superseded if something else took its place. An incomplete call stays
 // incomplete.
 func (s *Session) Mark(ctx context.Context, id string, state State, why string) error {
-	g, err := s.lock()
+	g, c, err := s.lockCall(id)
 	if err != nil {
 		return err
 	}
 	t, err := func() (*log.Ticket, error) {
-		c := g.calls[id]
 		switch {
-		case c == nil:
-			return nil, input(ErrUnknown, g.where(), "call %q: %w", id, ErrUnknown)
 		case state != StateOK && state != StateUnseen && state != StateSuperseded:
 			return nil, rollout.Errorf(rollout.KindInput, g.where(), "a call cannot be marked %q", state).WithFix("use ok, unseen or superseded")
 		case c.State == StateRunning || c.State == StateIncomplete || c.State == StateAborted && state == StateOK:
@@ -289,15 +300,11 @@ func (s *Session) Calls() ([]CallInfo, error) {
 // Conversation returns a call of the session's rollout, the messages sent and the reply, nil if none is
 // recorded. The messages are shared and read-only.
 func (s *Session) Conversation(id string) (info CallInfo, sent []rollout.Message, reply *rollout.Message, err error) {
-	g, err := s.lock()
+	g, c, err := s.lockCall(id)
 	if err != nil {
 		return info, nil, nil, err
 	}
 	defer g.mu.Unlock()
-	c := g.calls[id]
-	if c == nil {
-		return info, nil, nil, input(ErrUnknown, g.where(), "call %q: %w", id, ErrUnknown)
-	}
 	for _, p := range c.context.Parts {
 		if p.Message != nil {
 			sent = append(sent, *p.Message)
@@ -309,6 +316,23 @@ func (s *Session) Conversation(id string) (info CallInfo, sent []rollout.Message
 		reply = &g.messages[g.turns[c.turn].Message]
 	}
 	return c.CallInfo, sent, reply, nil
+}
+
+// Turn returns the turn of a call of the session's rollout, with its whole prompt in Prompt.Add; nil if the call
+// recorded none. Its ids are shared and read-only.
+func (s *Session) Turn(id string) (*rollout.Turn, error) {
+	g, c, err := s.lockCall(id)
+	if err != nil {
+		return nil, err
+	}
+	defer g.mu.Unlock()
+	if c.turn < 0 {
+		return nil, nil
+	}
+	t := g.turns[c.turn]
+	prompt, err := (&rollout.Rollout{ID: g.id, Turns: g.turns}).PromptTokens(nil, c.turn)
+	t.Prompt = rollout.PromptIDs{Add: prompt}
+	return &t, err
 }
 
 // Recall returns the messages of a request with sampled tool calls as the policy wrote them, since clients that
@@ -340,15 +364,11 @@ func (s *Session) Blob(id string) ([]byte, error) {
 // blob returns the blob of a call if its record is known to be durable, and else the place of that record and a
 // ticket to wait for. It reads under the lock, since records move when the journal is compacted.
 func (s *Session) blob(id string, durable segment.Place) (text []byte, at segment.Place, last *log.Ticket, err error) {
-	g, err := s.lock()
+	g, c, err := s.lockCall(id)
 	if err != nil {
 		return nil, at, nil, err
 	}
 	defer g.mu.Unlock()
-	c := g.calls[id]
-	if c == nil {
-		return nil, at, nil, input(ErrUnknown, g.where(), "call %q: %w", id, ErrUnknown)
-	}
 	if c.BlobBytes == 0 || c.blob != nil {
 		return slices.Clone(c.blob), at, nil, nil
 	}

@@ -347,13 +347,18 @@ func (h *Handler) replay(w http.ResponseWriter, r *http.Request, s *session, d w
 	var unseen []string
 	for i, id := range calls {
 		info, _, reply, err := s.live.Conversation(id)
+		var t *rollout.Turn
+		if err == nil {
+			t, err = s.live.Turn(id)
+		}
 		if err != nil {
 			return h.problem(err), false
 		}
 		if reply == nil {
 			return &wire.Problem{Status: http.StatusConflict, Message: "the reply was given and is not recorded as a message"}, false
 		}
-		k := engine.Choice{Index: i, Text: reply.Content, Reasoning: reply.Reasoning, Finish: info.Finish}
+		chunk.Prompt = t.Prompt.Add
+		k := engine.Choice{Index: i, Text: reply.Content, Reasoning: reply.Reasoning, Finish: info.Finish, Stop: t.StopString, IDs: t.Output, Logprobs: t.Logprobs}
 		for n, x := range reply.ToolCalls {
 			k.Calls = append(k.Calls, engine.CallDelta{Index: n, ID: x.ID, Name: x.Name, Arguments: x.Arguments})
 		}

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -79,6 +81,69 @@ func TestRetryAfterRestart(t *testing.T) {
 			require.Zero(t, w.fake.Requests())
 		}
 		require.NoError(t, journal.Close())
+	}
+}
+
+// TestRetriesAreToldAll: a retry is told what the first request asked for besides the text: ids, log probabilities,
+// the prompt's ids and the stop string.
+func TestRetriesAreToldAll(t *testing.T) {
+	chat := `"messages":[{"role":"user","content":"What is here?"}],"return_token_ids":true,"logprobs":true`
+	keep := []string{"token_ids", "prompt_token_ids", "logprob", "token_logprobs", "stop_sequence", "stop_reason", "finish_reason"}
+	for name, q := range map[string][3]string{
+		"chat":           {"/v1/chat/completions", chat, ""},
+		"chat, stream":   {"/v1/chat/completions", chat + `,"stream":true`, ""},
+		"chat, choices":  {"/v1/chat/completions", chat + `,"n":2`, ""},
+		"completions":    {"/v1/completions", `"prompt":"What","return_token_ids":true,"logprobs":1`, ""},
+		"ids, stream":    {"/v1/completions", `"prompt":[87,104],"return_token_ids":true,"logprobs":1,"stream":true`, ""},
+		"anthropic stop": {"/v1/messages", `"max_tokens":4096,"messages":[{"role":"user","content":"x"}],"stop_sequences":["four"]`, `"four"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, fakeengine.Options{Script: []fakeengine.Reply{{Content: "one two three four five"}}, Event: 7})
+			var told [2]map[string][]any
+			for i := range told {
+				status, body := w.ask("/rollouts/r"+q[0], `{"model":"m",`+q[1]+"}")
+				require.Equal(t, 200, status, body)
+				require.Contains(t, body, q[2])
+				told[i] = map[string][]any{}
+				if !strings.Contains(q[1], "stream") {
+					collect(parsed(t, body), keep, told[i])
+					continue
+				}
+				_, data := events(t, body)
+				for _, d := range data {
+					collect(d, keep, told[i])
+				}
+			}
+			require.Equal(t, told[0], told[1])
+			require.Equal(t, 1, w.fake.Requests())
+		})
+	}
+}
+
+// collect appends the values of the named members of v, wherever they are: of lists their elements, and numbers as
+// exact as they are recorded.
+func collect(v any, names []string, to map[string][]any) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			collect(x, names, to)
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			collect(v[k], names, to)
+			list, ok := v[k].([]any)
+			if !ok && v[k] != nil {
+				list = []any{v[k]}
+			}
+			for _, x := range list {
+				if n, ok := x.(float64); ok {
+					x = float32(n)
+				}
+				if slices.Contains(names, k) {
+					to[k] = append(to[k], x)
+				}
+			}
+		}
 	}
 }
 
