@@ -221,6 +221,37 @@ func TestSeveralReplies(t *testing.T) {
 	}
 }
 
+// TestSeveralRepliesOfSGLang: /generate counts the tokens of each choice with its end; the proxy adds them up.
+func TestSeveralRepliesOfSGLang(t *testing.T) {
+	one := func(i, n int, ids, finish string) string {
+		return fmt.Sprintf(`{"index":%d,"text":"x","output_ids":%s,"meta_info":{"id":"a%d","finish_reason":%s,"prompt_tokens":3,"cached_tokens":1,"completion_tokens":%d,"output_token_logprobs":[[-0.5,13,null]%s]}}`,
+			i, ids, i, finish, n, strings.Repeat(`,[-0.25,14,null]`, n-1))
+	}
+	stop := `{"type":"stop","matched":2}`
+	for body, reply := range map[string]string{
+		`"n":2`: "[" + one(0, 2, "[13,14]", stop) + "," + one(1, 3, "[13,14,14]", stop) + "]",
+		`"n":2,"stream":true,"stream_options":{"include_usage":true}`: "data: " + one(1, 1, "[13]", "null") + "\n\ndata: " + one(0, 1, "[13]", "null") + "\n\ndata: " +
+			one(0, 2, "[13,14]", stop) + "\n\ndata: " + one(1, 3, "[13,14,14]", stop) + "\n\ndata: [DONE]\n\n",
+	} {
+		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasPrefix(reply, "data") {
+				w.Header().Set("Content-Type", "text/event-stream")
+			}
+			fmt.Fprint(w, reply)
+		}))
+		defer upstream.Close()
+		w := (&world{t: t}).on(upstream.URL, "sglang")
+		_, text := w.ask("/rollouts/r/v1/completions", `{"model":"m","prompt":[1,2,3],`+body+`}`)
+		total := 0
+		for _, c := range w.calls("r") {
+			require.Equal(t, live.StateOK, c.State, "%s: %s", body, c.Why)
+			total += c.OutputTokens
+		}
+		require.Equal(t, 5, total)
+		require.Contains(t, text, `"usage":{"prompt_tokens":3,"completion_tokens":5,`)
+	}
+}
+
 // TestPassedThrough: a chat client gets the engine's own bytes without the parts that it did not ask for.
 func TestPassedThrough(t *testing.T) {
 	fake := fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{toolReply}})

@@ -18,6 +18,7 @@ type decoder struct {
 	doc   jsonscan.Doc
 	large bool       // it parsed an unusually large text
 	seen  []progress // progress of /generate, by choice
+	total int        // tokens of the choices of /generate that ended
 
 	choices []choice // of the current event
 	cuts    cuts
@@ -29,7 +30,7 @@ type decoder struct {
 var decoders = sync.Pool{New: func() any { return new(decoder) }}
 
 func (d *decoder) free() {
-	d.seen, d.raw = nil, nil
+	d.seen, d.total, d.raw = nil, 0, nil
 	if d.large {
 		return
 	}
@@ -288,10 +289,8 @@ func (d *decoder) generate(text []byte, choices int) (*Chunk, error) {
 				return &Error{Status: http.StatusServiceUnavailable, Type: "abort", Message: clean("it aborted the reply: " + reason.Get("message").String())}
 			}
 			k.Stop = reason.Get("matched").String()
-			if c.Usage == nil {
-				c.Usage = &Usage{Prompt: count(meta, "prompt_tokens"), Cached: count(meta, "cached_tokens")}
-			}
-			c.Usage.Completion += total
+			d.total += total
+			c.Usage = &Usage{Prompt: count(meta, "prompt_tokens"), Completion: d.total, Cached: count(meta, "cached_tokens")}
 		}
 		c.Choices = append(c.Choices, k)
 		return nil
