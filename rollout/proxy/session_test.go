@@ -221,7 +221,8 @@ func TestSeveralReplies(t *testing.T) {
 	}
 }
 
-// TestSeveralRepliesOfSGLang: /generate counts the tokens of each choice with its end; the proxy adds them up.
+// TestSeveralRepliesOfSGLang: /generate counts the tokens of each choice with its end; the proxy adds them up. The
+// lists of an event that waited for another choice may be ahead of its count and its text.
 func TestSeveralRepliesOfSGLang(t *testing.T) {
 	one := func(i, n int, ids, finish string) string {
 		return fmt.Sprintf(`{"index":%d,"text":"x","output_ids":%s,"meta_info":{"id":"a%d","finish_reason":%s,"prompt_tokens":3,"cached_tokens":1,"completion_tokens":%d,"output_token_logprobs":[[-0.5,13,null]%s]}}`,
@@ -230,8 +231,8 @@ func TestSeveralRepliesOfSGLang(t *testing.T) {
 	stop := `{"type":"stop","matched":2}`
 	for body, reply := range map[string]string{
 		`"n":2`: "[" + one(0, 2, "[13,14]", stop) + "," + one(1, 3, "[13,14,14]", stop) + "]",
-		`"n":2,"stream":true,"stream_options":{"include_usage":true}`: "data: " + one(1, 1, "[13]", "null") + "\n\ndata: " + one(0, 1, "[13]", "null") + "\n\ndata: " +
-			one(0, 2, "[13,14]", stop) + "\n\ndata: " + one(1, 3, "[13,14,14]", stop) + "\n\ndata: [DONE]\n\n",
+		`"n":2,"stream":true,"stream_options":{"include_usage":true}`: "data: " + strings.Join([]string{one(1, 1, "[13]", "null"), one(0, 1, "[13]", "null"),
+			strings.Replace(one(1, 3, "[13,14,14]", "null"), `"completion_tokens":3`, `"completion_tokens":2`, 1), one(0, 2, "[13,14]", stop), one(1, 3, "[13,14,14]", stop), "[DONE]"}, "\n\ndata: ") + "\n\n",
 	} {
 		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(reply, "data") {
@@ -248,6 +249,9 @@ func TestSeveralRepliesOfSGLang(t *testing.T) {
 			total += c.OutputTokens
 		}
 		require.Equal(t, 5, total)
+		for _, turn := range w.rollout("r").Turns {
+			require.Equal(t, []rollout.TokenID{13, 14, 14}[:len(turn.Output)], turn.Output)
+		}
 		require.Contains(t, text, `"usage":{"prompt_tokens":3,"completion_tokens":5,`)
 	}
 }

@@ -199,7 +199,7 @@ func (d *decoder) completion(text []byte, r *Request, stream bool) (*Chunk, erro
 		}
 		if pairs := x.meta.Get("output_token_logprobs"); pairs.Kind() == jsonscan.Array {
 			k.IDs, k.Logprobs = nil, nil
-			if err := k.pairs(pairs, 0); err != nil {
+			if err := k.pairs(pairs, 0, pairs.Len()); err != nil {
 				return nil, err
 			}
 		}
@@ -259,21 +259,24 @@ func (d *decoder) generate(text []byte, choices int) (*Chunk, error) {
 			return err
 		}
 		// The count distinguishes the two kinds of stream: cumulative values have as many entries as there are
-		// tokens so far. The text is of the same kind as the ids.
-		text, repeated := v.Get("text").String(), len(all) == total
+		// tokens so far, or more, since the lists of an event that waits (for another choice) grow, and its count
+		// does not. The text is of the same kind as the ids.
+		reason := meta.Get("finish_reason")
+		cumulative := func(n int) bool { return n == total || n > total && total > 0 && reason.IsNull() }
+		text, repeated := v.Get("text").String(), cumulative(len(all))
 		if pairs.Kind() == jsonscan.Array {
-			from := 0
-			if pairs.Len() == total {
-				from = min(seen.ids, total)
+			from, to := 0, pairs.Len()
+			if cumulative(to) {
+				from, to = min(seen.ids, total), total
 			}
 			if v.Get("output_ids").IsNull() {
-				repeated = pairs.Len() == total
+				repeated = cumulative(pairs.Len())
 			}
-			if err := k.pairs(pairs, from); err != nil {
+			if err := k.pairs(pairs, from, to); err != nil {
 				return err
 			}
 		} else if k.IDs = all; repeated {
-			k.IDs = all[min(seen.ids, total):]
+			k.IDs = all[min(seen.ids, total):total]
 		}
 		seen.ids += len(k.IDs)
 		if k.Text = text; repeated {
@@ -284,7 +287,7 @@ func (d *decoder) generate(text []byte, choices int) (*Chunk, error) {
 		}
 		seen.text += len(k.Text)
 		c.ID = meta.Get("id").String()
-		if reason := meta.Get("finish_reason"); reason.Kind() == jsonscan.Object {
+		if reason.Kind() == jsonscan.Object {
 			if k.Finish = reason.Get("type").String(); k.Finish == "abort" {
 				return &Error{Status: http.StatusServiceUnavailable, Type: "abort", Message: clean("it aborted the reply: " + reason.Get("message").String())}
 			}
@@ -309,10 +312,10 @@ func (d *decoder) generate(text []byte, choices int) (*Chunk, error) {
 	return nil, broken(nil, "its reply is neither an object nor a list: %.200q", text)
 }
 
-// pairs reads entries [log probability, id, text] from index from on.
-func (k *Choice) pairs(list jsonscan.Value, from int) error {
+// pairs reads the entries [log probability, id, text] from index from to before index to.
+func (k *Choice) pairs(list jsonscan.Value, from, to int) error {
 	for i, p := range list.Items() {
-		if i < from {
+		if i < from || i >= to {
 			continue
 		}
 		at, id, lp := 0, int64(-1), float32(math.NaN())
