@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -160,21 +159,11 @@ func (x *run) ask(ctx context.Context, step int) (*rollout.Message, error) {
 
 // sampled copies the recorded ids of a call to a turn.
 func (x *run) sampled(t *rollout.Turn, call string) error {
-	record, err := x.task.Session.Rollout()
-	if err != nil {
+	r, err := x.task.Session.Turn(call)
+	if err != nil || r == nil || len(r.Output) == 0 {
 		return err
 	}
-	for i, r := range slices.Backward(record.Turns) {
-		if len(r.Output) == 0 || r.ID != call && (r.ID != t.ID || t.ID == "") {
-			continue
-		}
-		prompt, err := record.PromptTokens(nil, i)
-		if err != nil {
-			return err
-		}
-		t.Prompt, t.Output, t.Logprobs, t.Version, t.Versions, t.Incomplete = x.ids.Add(prompt, r.Output), r.Output, r.Logprobs, r.Version, r.Versions, r.Incomplete
-		break
-	}
+	t.Prompt, t.Output, t.Logprobs, t.Version, t.Versions, t.Incomplete = x.ids.Add(r.Prompt.Add, r.Output), r.Output, r.Logprobs, r.Version, r.Versions, r.Incomplete
 	return nil
 }
 

@@ -36,16 +36,12 @@ type Tokens struct {
 // item or a metrics record. Absent fields give zero Tokens and no error; ids that are not integers, log
 // probabilities that are not finite or above 0, and columns of unequal length are KindInput errors with the
 // field.
-func Decode(raw []byte) (Tokens, error) { return decodeChoice(raw, 0) }
-
-// decodeChoice is Decode for choice k of a response, counted from 0 in the recorded order. Sampled tokens that
-// the response does not assign to a choice belong to choice 0.
-func decodeChoice(raw []byte, k int) (Tokens, error) {
+func Decode(raw []byte) (Tokens, error) {
 	var d jsonscan.Doc
 	v, err := d.Parse(raw, jsonscan.Options{NonFinite: true})
 	if err != nil {
 		return Tokens{}, rollout.Errorf(rollout.KindFormat, rollout.Where{}, "the token record is not JSON: %w", err)
 	}
-	t, err := callrecord.Read(v, k)
+	t, err := callrecord.Read(v, 0)
 	return Tokens(t), err
 }

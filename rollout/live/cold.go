@@ -68,13 +68,8 @@ func (g *run) warm() error {
 	g.content = newContent()
 	read := reader{dir: g.rec.opts.Journal.dir}
 	for _, at := range g.records {
-		var e *record.Entry
-		body, err := read.body(at)
+		e, err := read.entry(at)
 		if err == nil {
-			e, err = record.Decode(body)
-		}
-		if err == nil {
-			e.From = at
 			err = g.apply(e)
 		}
 		if err != nil {

@@ -193,6 +193,19 @@ type reader struct {
 	parts [][]byte
 }
 
+// entry reads and decodes the record at that place.
+func (r *reader) entry(at segment.Place) (*record.Entry, error) {
+	body, err := r.body(at)
+	if err != nil {
+		return nil, err
+	}
+	e, err := record.Decode(body)
+	if err == nil {
+		e.From = at
+	}
+	return e, err
+}
+
 func (r *reader) body(at segment.Place) ([]byte, error) {
 	part := at.Part
 	if at.Part = 0; part > 0 && at == r.at && part <= len(r.parts) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/turnpack/turnpack/internal/faults"
 	"github.com/turnpack/turnpack/rollout/live/internal/log"
-	"github.com/turnpack/turnpack/rollout/live/internal/record"
 	"github.com/turnpack/turnpack/rollout/live/internal/segment"
 )
 
@@ -111,19 +110,6 @@ func (j *Journal) Close() error {
 		return nil
 	}
 	return j.log.Close()
-}
-
-// blob reads the blob of the reply recorded at that place.
-func (j *Journal) blob(at segment.Place) ([]byte, error) {
-	body, err := (&reader{dir: j.dir}).body(at)
-	if err != nil {
-		return nil, err
-	}
-	e, err := record.Decode(body)
-	if err != nil {
-		return nil, err
-	}
-	return e.Blob, nil
 }
 
 // Extension is the suffix of a journal's file names.

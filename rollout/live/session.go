@@ -330,6 +330,7 @@ func (s *Session) Turn(id string) (*rollout.Turn, error) {
 		return nil, nil
 	}
 	t := g.turns[c.turn]
+	t.Incomplete = c.untrained()
 	prompt, err := (&rollout.Rollout{ID: g.id, Turns: g.turns}).PromptTokens(nil, c.turn)
 	t.Prompt = rollout.PromptIDs{Add: prompt}
 	return &t, err
@@ -375,6 +376,9 @@ func (s *Session) blob(id string, durable segment.Place) (text []byte, at segmen
 	if c.from != durable && g.last != nil && !g.last.Durable() {
 		return nil, c.from, g.last, nil
 	}
-	text, err = g.rec.opts.Journal.blob(c.from)
-	return text, at, nil, err
+	e, err := (&reader{dir: g.rec.opts.Journal.dir}).entry(c.from)
+	if err != nil {
+		return nil, at, nil, err
+	}
+	return e.Blob, at, nil, nil
 }
