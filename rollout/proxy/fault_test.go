@@ -211,6 +211,9 @@ func TestErrors(t *testing.T) {
 	requireError(t, "chat", body)
 	_, body = w.ask("/rollouts/r/v1/embeddings", "{}", "Anthropic-Version", "2023-06-01")
 	requireError(t, "anthropic", body)
+	status, body = w.ask("/rollouts/r/v1/chat/completions", `{"model":"m","messages":[{"role":"system","content":"x"}]}`, "Anthropic-Version", "2023-06-01")
+	require.Equal(t, 200, status, body)
+	require.Contains(t, body, `"choices"`, "the path decides, not a header that a gateway passes on")
 }
 
 // TestBounds: requests beyond a limit are refused, and those within it continue.

@@ -108,10 +108,10 @@ var endpoints = map[string]struct {
 	"responses":             {responses.Dialect{}, http.MethodPost},
 	"messages":              {anthropic.Dialect{}, http.MethodPost},
 	"messages/count_tokens": {anthropic.Dialect{}, http.MethodPost},
-	"models":                {openai.Chat, http.MethodGet},
+	"models":                {nil, http.MethodGet},
 }
 
-// dialectOf returns the dialect of the error for a request without an endpoint.
+// dialectOf returns the dialect of a request whose path belongs to none.
 func dialectOf(r *http.Request) wire.Dialect {
 	if r.Header.Get("Anthropic-Version") != "" {
 		return anthropic.Dialect{}
@@ -132,13 +132,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.limitBodyTime(w)
 	}
 	path, what, ok := splitPath(r.URL)
-	d := dialectOf(r)
 	e, there := endpoints[what]
 	if !there && strings.HasPrefix(what, "models/") {
 		e, there = endpoints["models"], true
 	}
-	if there && e.dialect.Name() != "chat" {
-		d = e.dialect
+	d := e.dialect
+	if d == nil {
+		d = dialectOf(r)
 	}
 	var p *wire.Problem
 	switch {
