@@ -15,50 +15,46 @@ import (
 	"github.com/turnpack/turnpack/rollout/live"
 )
 
-// session returns the session of the request; if there is none it answers the client and returns nil.
-func (s *Service) session(w http.ResponseWriter, r *http.Request) *live.Session {
+// session answers with what show writes of the session of the request.
+func (s *Service) session(w http.ResponseWriter, r *http.Request, kind string, show func(*live.Session, *bytes.Buffer) error) {
+	var out bytes.Buffer
+	err := error(rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.PathValue("id")}, "it is not known, or delivered: %w", live.ErrUnknown))
 	if x, ok := s.record.Session(r.PathValue("id")); ok {
-		return x
+		err = show(x, &out)
 	}
-	reply(w, nil, rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: r.PathValue("id")}, "it is not known, or delivered: %w", live.ErrUnknown))
-	return nil
+	send(w, kind, &out, err)
+}
+
+// send answers with a text, or with an error.
+func send(w http.ResponseWriter, kind string, text *bytes.Buffer, err error) {
+	if err != nil {
+		reply(w, nil, err)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	_, _ = text.WriteTo(w)
 }
 
 func (s *Service) rollout(w http.ResponseWriter, r *http.Request) {
-	x := s.session(w, r)
-	if x == nil {
-		return
-	}
-	var line []byte
-	now, err := x.Rollout()
-	if err == nil {
-		line, err = jsonl.Append(nil, now)
-	}
-	if err != nil {
-		reply(w, nil, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(append(line, '\n'))
+	s.session(w, r, "application/json", func(x *live.Session, out *bytes.Buffer) error {
+		now, err := x.Rollout()
+		if err != nil {
+			return err
+		}
+		line, err := jsonl.Append(nil, now)
+		out.Write(append(line, '\n'))
+		return err
+	})
 }
 
 func (s *Service) calls(w http.ResponseWriter, r *http.Request) {
-	x := s.session(w, r)
-	if x == nil {
-		return
-	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	calls, err := x.Calls()
-	for _, c := range calls {
-		err = errors.Join(err, enc.Encode(c))
-	}
-	if err != nil {
-		reply(w, nil, err)
-		return
-	}
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	_, _ = out.WriteTo(w)
+	s.session(w, r, "application/x-ndjson", func(x *live.Session, out *bytes.Buffer) error {
+		calls, err := x.Calls()
+		for _, c := range calls {
+			err = errors.Join(err, json.NewEncoder(out).Encode(c))
+		}
+		return err
+	})
 }
 
 func (s *Service) pause(w http.ResponseWriter, r *http.Request) {
@@ -110,10 +106,9 @@ func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
 		all = append(all, metricsOf("turnpack_prompts", "reason", report)...)
 		all = append(all, metric{Name: "turnpack_prompts_bridged_share", Help: "share of turns whose prompt holds the reply before as it was sampled", Value: report.Share()})
 	}
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	var out bytes.Buffer
 	writeMetrics(&out, all)
-	_, _ = out.WriteTo(w)
+	send(w, "text/plain; version=0.0.4; charset=utf-8", &out, nil)
 }
 
 // summary describes one session.
@@ -191,10 +186,6 @@ func (s *Service) sessions(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var out bytes.Buffer
-	if err := page.Execute(&out, data); err != nil {
-		reply(w, nil, err)
-		return
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = out.WriteTo(w)
+	err := page.Execute(&out, data)
+	send(w, "text/html; charset=utf-8", &out, err)
 }
