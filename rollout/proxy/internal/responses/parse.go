@@ -173,7 +173,7 @@ func input(c *wire.Call, own *echo, v jsonscan.Value) error {
 		case "additional_tools":
 			own.more = append(own.more, x.Get("tools"))
 		case "item_reference":
-			return wire.Bad("input.%d: items are not kept by reference: send them, or previous_response_id", i)
+			return wire.Bad("input.%d: items are not kept by reference: send them, as clients do with store false, or previous_response_id", i)
 		default:
 			return wire.Bad("input.%d: an item of type %q is not supported", i, kind)
 		}
