@@ -181,10 +181,8 @@ func (a *Agent) Run(ctx context.Context, t Task) (*Attempt, error) {
 			if err != nil {
 				return nil, err
 			}
-			m := maps.Clone(x.r.Metadata)
-			if m == nil {
-				m = map[string]json.RawMessage{}
-			}
+			m := map[string]json.RawMessage{}
+			maps.Copy(m, x.r.Metadata)
 			m["problem_statement"], x.r.Metadata = text, m
 		}
 		x.judge = a.o.Judge.Live(ctx)

@@ -41,10 +41,8 @@ func (m Engine) Reply(ctx context.Context, r Request) (live.Reply, error) {
 			return out, err
 		}
 		out.Prompt = ids
-		ask.Prompt, ask.Messages, ask.Tools, ask.Fields = ids, nil, nil, maps.Clone(m.Fields)
-		if ask.Fields == nil {
-			ask.Fields = map[string]json.RawMessage{}
-		}
+		ask.Prompt, ask.Messages, ask.Tools, ask.Fields = ids, nil, nil, map[string]json.RawMessage{}
+		maps.Copy(ask.Fields, m.Fields)
 		for _, name := range []string{"skip_special_tokens", "spaces_between_special_tokens"} { // special tokens are parsed here
 			ask.Fields[name] = json.RawMessage("false")
 		}

@@ -35,14 +35,6 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 	closing, cancel := context.WithCancelCause(context.Background()) // ends when draining takes too long
 	defer cancel(nil)
 	var servers []*http.Server
-	shutdown := func(ctx context.Context) (late error) {
-		for _, x := range servers {
-			if x.Shutdown(ctx) != nil {
-				late = context.Cause(ctx)
-			}
-		}
-		return late
-	}
 	var late error
 	defer func() {
 		if err = errors.Join(err, s.Close(closing)); !errors.Is(err, late) {
@@ -50,9 +42,10 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 		}
 		told, cancel := context.WithTimeout(context.Background(), abortTime) // clients of aborted calls are told so
 		defer cancel()
-		_ = shutdown(told)
 		for _, x := range servers {
-			err = errors.Join(err, x.Close())
+			if x.Shutdown(told) != nil {
+				err = errors.Join(err, x.Close())
+			}
 		}
 	}()
 	failed := make(chan error, 2)
@@ -89,7 +82,11 @@ func (s *Service) Serve(ctx context.Context, o Listen) (err error) {
 			cancel(rollout.Errorf(rollout.KindLimit, rollout.Where{Field: "Drain"}, "what still ran after %s was ended", o.Drain))
 		})
 	}
-	late = shutdown(closing)
+	for _, x := range servers {
+		if x.Shutdown(closing) != nil {
+			late = context.Cause(closing)
+		}
+	}
 	return err
 }
 

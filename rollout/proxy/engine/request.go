@@ -35,7 +35,7 @@ func (s *server) body(r *Request) (path string, body []byte, stream bool, err er
 	default:
 		path = "/v1/completions"
 		set = append(set, member{"return_token_ids", yes})
-		if n, ok := number(r.Fields["logprobs"]); !ok || n < 0 {
+		if n, err := strconv.Atoi(string(r.Fields["logprobs"])); err != nil || n < 0 {
 			set = append(set, member{"logprobs", []byte("0")})
 		}
 	}

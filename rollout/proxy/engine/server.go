@@ -247,11 +247,6 @@ func (s *server) generate(ctx context.Context, r *Request, path string, body []b
 	}
 }
 
-func number(raw json.RawMessage) (int, bool) {
-	n, err := strconv.Atoi(string(raw))
-	return n, err == nil
-}
-
 // send sends a request and returns the response if its status is 200.
 func (s *server) send(ctx context.Context, method, path string, body []byte, stream bool) (*http.Response, error) {
 	if s.http == nil {

@@ -97,13 +97,12 @@ func system(c *wire.Call, v jsonscan.Value) error {
 	if v.IsNull() {
 		return nil
 	}
-	m := rollout.Message{Role: rollout.RoleSystem}
 	parts, err := texts(v)
 	if err != nil {
 		return wire.Bad("system: %v", err)
 	}
-	if m.Content = strings.Join(parts, "\n"); m.Content != "" {
-		c.Messages = append(c.Messages, m)
+	if text := strings.Join(parts, "\n"); text != "" {
+		c.Messages = append(c.Messages, rollout.Message{Role: rollout.RoleSystem, Content: text})
 	}
 	return nil
 }
