@@ -121,7 +121,7 @@ func open(c config, log *slog.Logger) (_ *serve.Service, err error) {
 	}
 	c.Groups.Rows = func(ctx context.Context, group []*rollout.Rollout, w *export.Writer) error {
 		report, err := pipeline.Run(ctx, turnpack.Slice(group), w)
-		log.Info("batch", "group", group[0].Group, "rollouts", report.Rollouts, "left_out", report.LeftOut, "rows", report.Rows, "tokens", report.Tokens, "trained", report.Trained, "dropped_versions", report.DroppedVersions)
+		log.Info("batch", "group", group[0].Group, "rollouts", report.Rollouts, "left_out", report.WithoutRows, "rows", report.Rows, "tokens", report.Tokens, "trained", report.Trained, "dropped_versions", report.DroppedVersions)
 		return err
 	}
 	c.Groups.Refused = func(key stream.Key, err error) {

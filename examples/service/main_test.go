@@ -270,14 +270,14 @@ func (l *lines) String() string {
 func TestLog(t *testing.T) {
 	_, engine := fakeEngine(t, fakeengine.Options{Seed: 1})
 	var log lines
-	url, stop := startWith(t, &log, t.TempDir(), engine, "--group", "1")
+	url, stop := startWith(t, &log, t.TempDir(), engine, "--group", "2")
 	play(t, url+"/rollouts/a/v1", "task", "Authorization", "Bearer client-secret")
-	for id, ending := range map[string]string{"a": `{"group":"g","resolved":true}`, "lost": `{"group":"h","failure":"sandbox lost"}`} {
-		status, text := ask(t, "POST", url+"/rollouts/"+id+"/end", ending)
+	for id, ending := range map[string]string{"a": `"g","resolved":true`, "b": `"g","failure":"sandbox lost"`, "lost": `"h","failure":"sandbox lost"`, "too": `"h","failure":"sandbox lost"`} {
+		status, text := ask(t, "POST", url+"/rollouts/"+id+"/end", `{"group":`+ending+`}`)
 		require.Equal(t, 200, status, text)
 	}
 	stop()
-	for _, want := range []string{"msg=ready engine=" + engine, `level=INFO msg=batch group=g rollouts=1`, `msg=draining`, `level=ERROR msg=group group=h step=0 error=`} {
+	for _, want := range []string{"msg=ready engine=" + engine, `level=INFO msg=batch group=g rollouts=2 left_out="map[excluded: infrastructure failure: sandbox lost:1]" rows=`, `msg=draining`, `level=ERROR msg=group group=h step=0 error=`} {
 		require.Eventually(t, func() bool { return strings.Contains(log.String(), want) }, time.Minute, time.Millisecond, want)
 	}
 	require.NotContains(t, log.String(), "secret")
