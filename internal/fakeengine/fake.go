@@ -7,6 +7,7 @@ package fakeengine
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -80,9 +81,7 @@ type Server struct {
 
 // New returns a server.
 func New(o Options) *Server {
-	if o.Name == "" {
-		o.Name = "fake"
-	}
+	o.Name = cmp.Or(o.Name, "fake")
 	s := &Server{opts: o, mux: http.NewServeMux(), begin: "<assistant>"}
 	s.version.Store(&o.Weight)
 	if o.Model != nil && o.Model.Template != nil {
@@ -97,10 +96,10 @@ func New(o Options) *Server {
 	s.mux.HandleFunc("POST /inference/v1/generate", s.generate)
 	s.mux.HandleFunc("POST /tokenize", s.tokenize)
 	s.mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, map[string]any{"object": "list", "data": []any{map[string]any{"id": o.Name, "object": "model", "created": 1, "owned_by": "vllm", "max_model_len": 1 << 20}}})
+		answer(w, http.StatusOK, object{"object": "list", "data": []any{object{"id": o.Name, "object": "model", "created": 1, "owned_by": "vllm", "max_model_len": 1 << 20}}})
 	})
 	s.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
-	s.mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { answer(w, map[string]string{"version": "fake"}) })
+	s.mux.HandleFunc("GET /version", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, object{"version": "fake"}) })
 	return s
 }
 
@@ -131,21 +130,14 @@ func Script(r io.Reader) ([]Reply, error) {
 	return out, lines.Err()
 }
 
-func answer(w http.ResponseWriter, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		refuse(w, http.StatusInternalServerError, err.Error())
-		return
-	}
+func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(b)
+	w.WriteHeader(status)
+	w.Write(encodeJSON(v))
 }
 
 func refuse(w http.ResponseWriter, status int, message string) {
-	b, _ := json.Marshal(map[string]any{"error": map[string]any{"message": message, "type": http.StatusText(status), "code": status}}) // strings and a number
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	w.Write(b)
+	answer(w, status, object{"error": object{"message": message, "type": http.StatusText(status), "code": status}})
 }
 
 // request holds the fields of a request that the server uses.
@@ -362,5 +354,5 @@ func (s *Server) tokenize(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	answer(w, map[string]any{"count": len(ids), "max_model_len": 1 << 20, "tokens": ids})
+	answer(w, http.StatusOK, object{"count": len(ids), "max_model_len": 1 << 20, "tokens": ids})
 }

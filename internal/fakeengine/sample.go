@@ -1,6 +1,7 @@
 package fakeengine
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -145,11 +146,7 @@ func (s *Server) sample(q *request, prompt []rollout.TokenID, choice int) (*samp
 	if x.stop == "" {
 		x.ids, x.ends = append(x.ids, s.stopToken()), append(x.ends, len(x.text))
 	}
-	most := q.Max
-	if most == nil {
-		most = q.MaxToo
-	}
-	if most != nil && *most < len(x.ids) {
+	if most := cmp.Or(q.Max, q.MaxToo); most != nil && *most < len(x.ids) {
 		x.finish, x.stop, x.ids, x.ends = "length", "", x.ids[:max(1, *most)], x.ends[:max(1, *most)]
 		x.text = x.text[:min(len(x.text), x.ends[len(x.ends)-1])]
 	}

@@ -2,6 +2,7 @@ package fakeengine
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -123,10 +124,8 @@ func (w *writer) write(b []byte) {
 	n := min(len(b), w.left)
 	w.w.Write(b[:n])
 	if w.left -= n; w.left == 0 {
-		if f, ok := w.w.(http.Flusher); ok {
-			f.Flush()
-		}
-		panic(http.ErrAbortHandler) // closes the connection
+		_ = http.NewResponseController(w.w).Flush() // a writer that is not a connection needs none
+		panic(http.ErrAbortHandler)                 // closes the connection
 	}
 }
 
@@ -135,11 +134,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, chat, tokens boo
 	n := s.requests.Add(1)
 	f := &s.opts.Faults
 	if int(n) <= f.Fail {
-		status := f.Status
-		if status == 0 {
-			status = http.StatusInternalServerError
-		}
-		refuse(w, status, "the fake engine was told to fail")
+		refuse(w, cmp.Or(f.Status, http.StatusInternalServerError), "the fake engine was told to fail")
 		return
 	}
 	var q request
@@ -333,9 +328,7 @@ func (r *reply) event(v any) {
 	r.w.pause(r.s.opts.Faults.Delay)
 	b := encodeJSON(v)
 	r.w.write(append(append([]byte("data: "), b...), "\n\n"...))
-	if f, ok := r.w.w.(http.Flusher); ok {
-		f.Flush()
-	}
+	_ = http.NewResponseController(r.w.w).Flush() // as in write
 }
 
 func (r *reply) stream() {
