@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -70,11 +71,17 @@ func TestAdmin(t *testing.T) {
 // Calls that do not end in the time to drain are ended, and the error says so. Their clients are told in the format
 // of the dialect, and the stream ends as HTTP says it should: a cut connection would look like a network fault.
 func TestDrainTakesTooLong(t *testing.T) {
-	fake := fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{{Content: strings.Repeat("word ", 1<<10)}}, Faults: fakeengine.Faults{Delay: 10 * time.Millisecond}})
+	fake := fakeengine.New(fakeengine.Options{Script: []fakeengine.Reply{{Content: strings.Repeat("word ", 1<<7)}}, Faults: fakeengine.Faults{Delay: 100 * time.Millisecond}})
 	running := make(chan struct{}, 8)
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
+			body, err := io.ReadAll(r.Body)
 			running <- struct{}{}
+			if err != nil || !bytes.Contains(body, []byte(`"stream":true`)) {
+				<-r.Context().Done() // a reply that does not come
+				return
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		fake.ServeHTTP(w, r)
 	}))
