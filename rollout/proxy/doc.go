@@ -16,11 +16,12 @@
 // # What a client may rely on
 //
 // The last event of a stream, and an unstreamed reply, are sent after the call is durable. A repeated request,
-// with the same body or the same Idempotency-Key, joins the running call or gets the recorded reply, even after
-// a restart; if the first request failed, it is sampled anew and replaces the failed call. If the client is
-// gone, the reply is recorded to its end and marked unseen until a retry gets it; with [Options].AbortUnseen it
-// is stopped instead. Streams are flushed as they arrive and kept alive. Errors have the format of the dialect.
-// Bodies may be compressed (gzip, zstd, deflate), and must arrive within five minutes.
+// with the same body or the same Idempotency-Key, joins the running call or gets the recorded reply (with ids
+// and log probabilities, if it asks for them), even after a restart; if the first request failed, it is sampled
+// anew and replaces the failed call. If the client is gone, the reply is recorded to its end and marked unseen
+// until a retry gets it; with [Options].AbortUnseen it is stopped instead. Streams are flushed as they arrive
+// and kept alive. Errors have the format of the dialect. Bodies may be compressed (gzip, zstd, deflate), and
+// must arrive within five minutes.
 //
 // # Prompts
 //
