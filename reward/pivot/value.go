@@ -1,14 +1,10 @@
 package pivot
 
 import (
-	"fmt"
-	"math"
 	"math/big"
-	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
 )
@@ -38,11 +34,9 @@ type value struct {
 	of    map[string]value
 }
 
-func isSpace(r rune) bool { return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r) }
+func fields(s string) []string { return strings.FieldsFunc(s, pytext.IsSpace) }
 
-func fields(s string) []string { return strings.FieldsFunc(s, isSpace) }
-
-func trim(s string) string { return strings.TrimFunc(s, isSpace) }
+func trim(s string) string { return strings.TrimFunc(s, pytext.IsSpace) }
 
 // lower applies Unicode's full lower-casing, including the final sigma.
 func lower(s string) string { return cases.Lower(language.Und).String(s) }
@@ -67,9 +61,9 @@ func (v value) repr(b []byte) []byte {
 	case integer:
 		return v.int.Append(b, 10)
 	case float:
-		return appendFloat(b, v.float)
+		return append(b, pytext.Float(v.float)...)
 	case text:
-		return appendQuoted(b, v.text)
+		return append(b, pytext.Quote(v.text)...)
 	case list:
 		b = append(b, '[')
 		for i, e := range v.list {
@@ -85,59 +79,8 @@ func (v value) repr(b []byte) []byte {
 		if i > 0 {
 			b = append(b, ", "...)
 		}
-		b = append(appendQuoted(b, k), ": "...)
+		b = append(append(b, pytext.Quote(k)...), ": "...)
 		b = v.of[k].repr(b)
 	}
 	return append(b, '}')
-}
-
-// appendFloat appends the shortest form that reads back as f, with an exponent below 1e-4 and from
-// 1e16 on.
-func appendFloat(b []byte, f float64) []byte {
-	switch {
-	case math.IsNaN(f):
-		return append(b, "nan"...)
-	case math.IsInf(f, 1):
-		return append(b, "inf"...)
-	case math.IsInf(f, -1):
-		return append(b, "-inf"...)
-	}
-	if abs := math.Abs(f); abs != 0 && (abs < 1e-4 || abs >= 1e16) {
-		return strconv.AppendFloat(b, f, 'e', -1, 64)
-	}
-	from := len(b)
-	b = strconv.AppendFloat(b, f, 'f', -1, 64)
-	if !strings.Contains(string(b[from:]), ".") {
-		b = append(b, ".0"...)
-	}
-	return b
-}
-
-func appendQuoted(b []byte, s string) []byte {
-	quote := byte('\'')
-	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
-		quote = '"'
-	}
-	b = append(b, quote)
-	for _, r := range s {
-		switch {
-		case r == rune(quote) || r == '\\':
-			b = append(b, '\\', byte(r))
-		case r == '\n':
-			b = append(b, `\n`...)
-		case r == '\r':
-			b = append(b, `\r`...)
-		case r == '\t':
-			b = append(b, `\t`...)
-		case unicode.IsPrint(r):
-			b = utf8.AppendRune(b, r)
-		case r < 0x100:
-			b = fmt.Appendf(b, `\x%02x`, r)
-		case r < 0x10000:
-			b = fmt.Appendf(b, `\u%04x`, r)
-		default:
-			b = fmt.Appendf(b, `\U%08x`, r)
-		}
-	}
-	return append(b, quote)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/internal/zero"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/eval"
@@ -398,11 +399,11 @@ func (t *Template) tagLastText(list *value.List, l *value.Limits) (*value.List, 
 func (t *Template) cut(r *Result, text string) error {
 	tag := strings.TrimSpace(continueTag)
 	i := strings.LastIndex(r.Text, tag)
-	if i < 0 || !strings.Contains(r.Text, strings.TrimFunc(text, value.IsSpace)) {
+	if i < 0 || !strings.Contains(r.Text, strings.TrimFunc(text, pytext.IsSpace)) {
 		return t.failf(value.Other, "continue_final_message is set but the final message does not appear in the chat after applying the chat template! This can happen if the chat template deletes portions of the final message. Please verify the chat template and final message in your chat to ensure they are compatible.")
 	}
 	if !strings.HasPrefix(r.Text[i:], continueTag) {
-		i = len(strings.TrimRightFunc(r.Text[:i], value.IsSpace))
+		i = len(strings.TrimRightFunc(r.Text[:i], pytext.IsSpace))
 	}
 	r.truncate(i)
 	return nil

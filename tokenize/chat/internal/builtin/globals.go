@@ -3,8 +3,8 @@ package builtin
 import (
 	"cmp"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
-	"github.com/turnpack/turnpack/tokenize/chat/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )

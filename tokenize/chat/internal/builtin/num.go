@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"strconv"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -254,7 +255,7 @@ func fileSize(size float64, binary bool) string {
 		}
 		return strconv.FormatFloat(math.Trunc(size), 'f', 0, 64) + " Bytes"
 	case math.IsInf(size, 0) || math.IsNaN(size):
-		return value.FormatFloat(size) + " " + names[len(names)-1]
+		return pytext.Float(size) + " " + names[len(names)-1]
 	}
 	i, unit := 0, base*base
 	for i < len(names)-1 && size >= unit {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -190,8 +191,8 @@ func pprintStr(x *rt.Context, t *value.Text, s *value.Str, indent, allowance, de
 		from, end := 0, 0
 		for pos := 0; pos < len(line.S) && x.Step(1); {
 			rest := line.S[pos:]
-			if n := strings.IndexFunc(rest, value.IsSpace); n >= 0 {
-				rest = strings.TrimLeftFunc(rest[n:], value.IsSpace)
+			if n := strings.IndexFunc(rest, pytext.IsSpace); n >= 0 {
+				rest = strings.TrimLeftFunc(rest[n:], pytext.IsSpace)
 			} else {
 				rest = ""
 			}

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -34,7 +35,7 @@ func filterIndent(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	x.Fail(fault)
 	// Jinja adds a newline before it splits, so a final newline gives an empty last line. The newline completes a
 	// carriage return at the end.
-	if s.S == "" || endsLine(s.S) {
+	if r, _ := utf8.DecodeLastRuneInString(s.S); s.S == "" || r != '\r' && pytext.IsLineEnd(r) {
 		lines = append(lines, value.Empty)
 	}
 	if n := len(unit.S); n > 0 && len(lines) > (x.Lim.Bytes-min(len(s.S), x.Lim.Bytes))/n {
@@ -71,16 +72,6 @@ func indentText(x *rt.Context, v value.Value) *value.Str {
 		return value.Lit(strings.Repeat(" ", int(n)))
 	}
 	return value.Empty
-}
-
-// endsLine reports whether a newline appended to s starts a new line.
-func endsLine(s string) bool {
-	r, _ := utf8.DecodeLastRuneInString(s)
-	switch r {
-	case '\n', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
-		return true
-	}
-	return false
 }
 
 func filterTruncate(x *rt.Context, v value.Value, p rt.Params) value.Value {
@@ -160,7 +151,7 @@ func filterStriptags(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 		text = rest
 	}
 	text = b.String() + text
-	text = strings.Join(strings.FieldsFunc(text, value.IsSpace), " ")
+	text = strings.Join(strings.FieldsFunc(text, pytext.IsSpace), " ")
 	t := x.Lim.NewText(s)
 	t.Changed(html.UnescapeString(text), s, 0, len(s.S))
 	return t.Value()

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/object"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
-	"github.com/turnpack/turnpack/tokenize/chat/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
@@ -48,10 +48,10 @@ func filterURLize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	escaped := py.Escape(x.SoftStr(v), x.Lim)
 	t := x.Lim.NewText(escaped, attrs)
 	for from := 0; from < len(escaped.S); {
-		end := from + len(escaped.S[from:]) - len(strings.TrimLeftFunc(escaped.S[from:], value.IsSpace))
+		end := from + len(escaped.S[from:]) - len(strings.TrimLeftFunc(escaped.S[from:], pytext.IsSpace))
 		t.Part(escaped, from, end)
 		from = end
-		if n := strings.IndexFunc(escaped.S[from:], value.IsSpace); n >= 0 {
+		if n := strings.IndexFunc(escaped.S[from:], pytext.IsSpace); n >= 0 {
 			end = from + n
 		} else {
 			end = len(escaped.S)
@@ -79,7 +79,7 @@ func linkAttrs(x *rt.Context, nofollow, target, rel value.Value) (*value.Str, bo
 			x.NoAttr(rel, "split")
 			return nil, false
 		}
-		rels, from = append(rels, strings.FieldsFunc(r.S, value.IsSpace)...), r.Field()
+		rels, from = append(rels, strings.FieldsFunc(r.S, pytext.IsSpace)...), r.Field()
 	}
 	if nofollow != nil && value.Truth(nofollow) {
 		rels = append(rels, "nofollow")

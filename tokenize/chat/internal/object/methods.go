@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/py"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/rt"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
@@ -182,7 +183,7 @@ var FloatMethods = map[string]rt.Func{
 func hexFloat(f float64) string {
 	switch {
 	case math.IsInf(f, 0) || math.IsNaN(f):
-		return value.FormatFloat(f)
+		return pytext.Float(f)
 	case f == 0:
 		return map[bool]string{true: "-0x0.0p+0", false: "0x0.0p+0"}[math.Signbit(f)]
 	}

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"strings"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
@@ -296,7 +297,7 @@ func floatArith(l *value.Limits, op string, x, y value.Number) (value.Value, *va
 		return nil, value.ValueError("0.0 cannot be raised to a negative power")
 	}
 	if a < 0 && b != math.Trunc(b) && !math.IsInf(b, 0) && !math.IsInf(a, 0) {
-		return nil, value.ValueError("complex numbers are not supported: %s ** %s", value.FormatFloat(a), value.FormatFloat(b))
+		return nil, value.ValueError("complex numbers are not supported: %s ** %s", pytext.Float(a), pytext.Float(b))
 	}
 	if !l.Spend(powWork) || !l.Make(powSize) {
 		return nil, l.Over()

@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/language"
@@ -137,7 +138,7 @@ func Title(s *value.Str, l *value.Limits) *value.Str {
 
 // TitleWords implements the title filter. Unlike in Title, a word starts after one of - ( { [ < or white space.
 func TitleWords(s *value.Str, l *value.Limits) *value.Str {
-	breaks := func(r rune) bool { return strings.ContainsRune("-({[<", r) || value.IsSpace(r) }
+	breaks := func(r rune) bool { return strings.ContainsRune("-({[<", r) || pytext.IsSpace(r) }
 	start := true
 	word := 0 // byte at which the lower-cased rest of the word starts
 	return Map(s, l, func(at int, r rune) string {
@@ -169,7 +170,7 @@ var runeTests = map[string]struct {
 	"isdigit":     {func(r rune) bool { return unicode.IsDigit(r) || strings.ContainsRune(digits, r) }, false},
 	"isnumeric":   {func(r rune) bool { return unicode.IsNumber(r) || strings.ContainsRune(numerals, r) }, false},
 	"isalnum":     {func(r rune) bool { return unicode.IsLetter(r) || unicode.IsNumber(r) }, false},
-	"isspace":     {value.IsSpace, false},
+	"isspace":     {pytext.IsSpace, false},
 	"isascii":     {func(r rune) bool { return r < utf8.RuneSelf }, true},
 	"isprintable": {unicode.IsPrint, true},
 }

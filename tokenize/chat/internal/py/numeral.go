@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/decimal"
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // ParseInt implements Python's int(text, base): it accepts surrounding white space, single underscores between
 // digits, a sign, and a prefix for base 0 or the matching base.
 func ParseInt(text string, base int) (*value.Int, bool) {
-	s := strings.TrimFunc(text, value.IsSpace)
+	s := strings.TrimFunc(text, pytext.IsSpace)
 	neg := false
 	if s != "" && (s[0] == '+' || s[0] == '-') {
 		neg = s[0] == '-'
@@ -53,7 +54,7 @@ func ParseInt(text string, base int) (*value.Int, bool) {
 // Whole returns f, a float without fraction, as an integer.
 func Whole(l *value.Limits, f float64) (value.Value, *value.Fault) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, value.ValueError("cannot convert float %s to integer", value.FormatFloat(f))
+		return nil, value.ValueError("cannot convert float %s to integer", pytext.Float(f))
 	}
 	if !l.Float(f) {
 		return nil, l.Over()
@@ -84,7 +85,7 @@ func asciiDigits(s string) (string, bool) {
 
 // ParseFloat implements Python's float(text).
 func ParseFloat(text string) (float64, bool) {
-	s, ok := asciiDigits(strings.TrimFunc(text, value.IsSpace))
+	s, ok := asciiDigits(strings.TrimFunc(text, pytext.IsSpace))
 	if !ok || s == "" || strings.HasPrefix(s, "_") || strings.HasSuffix(s, "_") || strings.Contains(s, "__") {
 		return 0, false
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 	"github.com/turnpack/turnpack/tokenize/internal/origin"
 )
@@ -77,7 +78,7 @@ func TestOriginsAreKept(t *testing.T) {
 
 func TestNumbersAsPythonWritesThem(t *testing.T) {
 	for f, want := range map[float64]string{1: "1.0", 0.1: "0.1", 1e15: "1000000000000000.0", 1e16: "1e+16", 1e-4: "0.0001", 1e-5: "1e-05", 123456.789: "123456.789"} {
-		require.Equal(t, want, value.FormatFloat(f))
+		require.Equal(t, want, pytext.Float(f))
 	}
 	for text, want := range map[string]string{" 42 ": "42", "-1_000": "-1000", "٣": "3", "12345678901234567890": "12345678901234567890"} {
 		n, ok := ParseInt(text, 10)

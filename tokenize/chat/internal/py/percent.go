@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
@@ -338,7 +339,7 @@ func asciiOf(s *value.Str, l *value.Limits) *value.Str {
 		if r < utf8.RuneSelf {
 			return n, rest[:n]
 		}
-		return n, value.EscapeRune(r)
+		return n, pytext.Escape(r)
 	})
 	return t.Own()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
@@ -265,13 +266,13 @@ func formatFloatSpec(l *value.Limits, p spec, f float64) (string, *value.Fault) 
 	}
 	switch {
 	case math.IsInf(f, 0) || math.IsNaN(f):
-		text = value.FormatFloat(f)
+		text = pytext.Float(f)
 		if typ == 'F' || typ == 'E' || typ == 'G' {
 			text = strings.ToUpper(text)
 		}
 		return p.number(l, neg, "", text, percent, 3)
 	case typ == 0 && prec < 0:
-		if text = value.FormatFloat(f); p.alt {
+		if text = pytext.Float(f); p.alt {
 			text = pointed(text)
 		}
 	case typ == 0:

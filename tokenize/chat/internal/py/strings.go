@@ -5,13 +5,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // Strip implements str.strip, lstrip and rstrip: it removes characters of chars (white space if nil) from the chosen
 // ends.
 func Strip(s *value.Str, l *value.Limits, chars *value.Str, left, right bool) *value.Str {
-	drop := value.IsSpace
+	drop := pytext.IsSpace
 	if chars != nil {
 		set := map[rune]bool{}
 		for _, r := range chars.S {
@@ -81,10 +82,10 @@ func Fields(s *value.Str, l *value.Limits, max int64, fromRight bool) (*value.Li
 	for from, to := 0, len(s.S); ; {
 		rest := s.S[from:to]
 		if fromRight {
-			rest = strings.TrimRightFunc(rest, value.IsSpace)
+			rest = strings.TrimRightFunc(rest, pytext.IsSpace)
 			to = from + len(rest)
 		} else {
-			rest = strings.TrimLeftFunc(rest, value.IsSpace)
+			rest = strings.TrimLeftFunc(rest, pytext.IsSpace)
 			from = to - len(rest)
 		}
 		if rest == "" {
@@ -98,7 +99,7 @@ func Fields(s *value.Str, l *value.Limits, max int64, fromRight bool) (*value.Li
 			break
 		}
 		if fromRight {
-			i := strings.LastIndexFunc(rest, value.IsSpace)
+			i := strings.LastIndexFunc(rest, pytext.IsSpace)
 			if i >= 0 {
 				i += value.RuneLen(rest[i:])
 			} else {
@@ -108,7 +109,7 @@ func Fields(s *value.Str, l *value.Limits, max int64, fromRight bool) (*value.Li
 			to = from + i
 			continue
 		}
-		i := strings.IndexFunc(rest, value.IsSpace)
+		i := strings.IndexFunc(rest, pytext.IsSpace)
 		if i < 0 {
 			i = len(rest)
 		}
@@ -127,12 +128,7 @@ func Lines(s *value.Str, l *value.Limits, keep bool) ([]value.Value, *value.Faul
 	start := 0
 	l.Spend(2*len(s.S) + value.RunSize*len(s.Runs()))
 	for i, r := range s.S {
-		switch r {
-		case '\n', '\r', '\v', '\f', 0x1c, 0x1d, 0x1e, 0x85, 0x2028, 0x2029:
-		default:
-			continue
-		}
-		if i < start { // the \n of a \r\n
+		if i < start || !pytext.IsLineEnd(r) { // before start is the \n of a \r\n
 			continue
 		}
 		end := i + value.RuneLen(s.S[i:])

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/internal/pytext"
 )
 
 // kind is a token type. The kind of an operator or delimiter is its text.
@@ -146,7 +148,7 @@ func (l *lexer) textBefore(i int, sign string, block bool) {
 	text := l.src[l.pos:i]
 	switch {
 	case sign == "-":
-		text = strings.TrimRightFunc(text, isSpace)
+		text = strings.TrimRightFunc(text, pytext.IsSpace)
 	case sign == "" && block:
 		text = lstripLine(text, l.pos == 0 || l.src[l.pos-1] == '\n')
 	}
@@ -160,7 +162,7 @@ func lstripLine(text string, lineStart bool) string {
 	if nl == 0 && !lineStart {
 		return text
 	}
-	if strings.TrimFunc(text[nl:], isSpace) == "" {
+	if strings.TrimFunc(text[nl:], pytext.IsSpace) == "" {
 		return text[:nl]
 	}
 	return text
@@ -185,7 +187,7 @@ func (l *lexer) rawBegin(i int) int {
 func (l *lexer) skipSpace(i int) int {
 	for i < len(l.src) {
 		r, n := utf8.DecodeRuneInString(l.src[i:])
-		if !isSpace(r) {
+		if !pytext.IsSpace(r) {
 			break
 		}
 		i += n
@@ -336,9 +338,4 @@ func (l *lexer) name() *Error {
 
 func isWord(r rune) bool {
 	return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r)
-}
-
-// isSpace reports whether r is white space for Python's str: Unicode white space, and U+001C to U+001F.
-func isSpace(r rune) bool {
-	return unicode.IsSpace(r) || (r >= 0x1c && r <= 0x1f)
 }

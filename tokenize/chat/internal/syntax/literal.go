@@ -1,12 +1,13 @@
 package syntax
 
 import (
-	"fmt"
 	"math/big"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/internal/pytext"
 )
 
 // digits skips digits of a class with single underscores between them, and returns the offset after them.
@@ -157,14 +158,7 @@ func unescape(s string) (text, msg string) {
 			// Jinja escapes non-ASCII characters before it decodes escapes, so a backslash before one escapes the
 			// backslash of that escape.
 			r, n := utf8.DecodeRuneInString(s[i:])
-			switch {
-			case r <= 0xff:
-				fmt.Fprintf(&b, "x%02x", r)
-			case r <= 0xffff:
-				fmt.Fprintf(&b, "u%04x", r)
-			default:
-				fmt.Fprintf(&b, "U%08x", r)
-			}
+			b.WriteString(pytext.Escape(r)[1:])
 			i += n - 1
 		}
 	}

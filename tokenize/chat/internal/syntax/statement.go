@@ -1,6 +1,10 @@
 package syntax
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/turnpack/turnpack/internal/pytext"
+)
 
 func (p *parser) statement() Stmt {
 	t := *p.cur()
@@ -163,7 +167,7 @@ func blank(body []Stmt) bool {
 			return false
 		}
 		for _, e := range out.Nodes {
-			if d, ok := e.(*Data); !ok || strings.TrimFunc(d.Text, isSpace) != "" {
+			if d, ok := e.(*Data); !ok || strings.TrimFunc(d.Text, pytext.IsSpace) != "" {
 				return false
 			}
 		}

@@ -111,31 +111,6 @@ func (v *Float) text(format func(float64) string) string {
 	return format(v.V)
 }
 
-// FormatFloat implements Python's repr of a float.
-func FormatFloat(f float64) string {
-	switch {
-	case math.IsInf(f, 1):
-		return "inf"
-	case math.IsInf(f, -1):
-		return "-inf"
-	case math.IsNaN(f):
-		return "nan"
-	}
-	exp := 0
-	if f != 0 {
-		e := strconv.FormatFloat(f, 'e', -1, 64)
-		exp, _ = strconv.Atoi(e[strings.IndexByte(e, 'e')+1:])
-	}
-	if exp < -4 || exp >= 16 {
-		return strconv.FormatFloat(f, 'e', -1, 64)
-	}
-	s := strconv.FormatFloat(f, 'f', -1, 64)
-	if !strings.Contains(s, ".") {
-		s += ".0"
-	}
-	return s
-}
-
 // digits counts the work of converting v to text.
 func (l *Limits) digits(v *Int) {
 	if v.Big != nil {

@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/internal/pytext"
 )
 
 // Reprer is implemented by values of other packages that write their own repr.
@@ -59,7 +60,7 @@ func WriteRepr(t *Text, l *Limits, v Value, depth int) *Fault {
 	}
 	switch v := v.(type) {
 	case *None, *Bool, *Int, *Float:
-		return writeScalar(t, l, v, &pythonWords, FormatFloat)
+		return writeScalar(t, l, v, &pythonWords, pytext.Float)
 	case *Str:
 		if v.Markup {
 			t.Lit("Markup(")
@@ -150,14 +151,14 @@ func writeItems(t *Text, open, end string, n int, write func(i int) *Fault) *Fau
 
 // quote appends the repr of a string.
 func quote(t *Text, s *Str) {
-	q := quoteOf(s.S)
+	q := pytext.QuoteOf(s.S)
 	t.Lit(q)
 	if t.Lim != nil {
 		t.Lim.Spend(4 * len(s.S))
 	}
 	t.Mapped(s, func(rest string) (int, string) {
 		r, n := utf8.DecodeRuneInString(rest)
-		if escape := escapeIn(q, r); escape != "" {
+		if escape := pytext.EscapeIn(q, r); escape != "" {
 			return n, escape
 		}
 		return n, rest[:n]
@@ -165,57 +166,16 @@ func quote(t *Text, s *Str) {
 	t.Lit(q)
 }
 
-// quoteOf returns the quote character that Python's repr of s uses.
-func quoteOf(s string) string {
-	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
-		return `"`
-	}
-	return "'"
-}
-
-// escapeIn returns the escape of a character between quotes q, "" if it needs none.
-func escapeIn(q string, r rune) string {
-	switch {
-	case string(r) == q || r == '\\':
-		return `\` + string(r)
-	case r == '\n':
-		return `\n`
-	case r == '\r':
-		return `\r`
-	case r == '\t':
-		return `\t`
-	case !unicode.IsPrint(r):
-		return EscapeRune(r)
-	}
-	return ""
-}
-
-// EscapeRune returns the escape of a character in Python's reprs.
-func EscapeRune(r rune) string {
-	switch {
-	case r < 0x100:
-		return fmt.Sprintf(`\x%02x`, r)
-	case r < 0x10000:
-		return fmt.Sprintf(`\u%04x`, r)
-	}
-	return fmt.Sprintf(`\U%08x`, r)
-}
-
 func reprBytes(b string) string {
-	q := quoteOf(b)
+	q := pytext.QuoteOf(b)
 	var out strings.Builder
 	out.WriteString("b" + q)
 	for _, c := range []byte(b) {
-		escape := escapeIn(q, rune(c))
+		escape := pytext.EscapeIn(q, rune(c))
 		if c >= utf8.RuneSelf {
-			escape = EscapeRune(rune(c))
+			escape = pytext.Escape(rune(c))
 		}
 		out.WriteString(cmp.Or(escape, string(rune(c))))
 	}
 	return out.String() + q
-}
-
-// IsSpace implements str.isspace for one character: Unicode white space, and U+001C to U+001F.
-func IsSpace(r rune) bool {
-	return unicode.IsSpace(r) || (r >= 0x1c && r <= 0x1f)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
+	"github.com/turnpack/turnpack/internal/pytext"
 )
 
 // JSON holds the options of json.dumps.
@@ -151,7 +152,7 @@ func (j *JSON) newline(t *Text, l *Limits, depth int) *Fault {
 var jsonNames = map[string]string{"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
 
 func jsonFloat(f float64) string {
-	text := FormatFloat(f)
+	text := pytext.Float(f)
 	return cmp.Or(jsonNames[text], text)
 }
 

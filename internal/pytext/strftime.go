@@ -1,4 +1,4 @@
-// Package pytext implements text formats of Python's standard library for plain strings.
+// Package pytext implements Python's reprs, white space and text formats for plain Go values.
 package pytext
 
 import (

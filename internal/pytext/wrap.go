@@ -4,8 +4,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
 // Wrap implements Python's textwrap.wrap without changes to white space. It returns the byte ranges of the lines.
@@ -18,8 +16,8 @@ func Wrap(s string, width int, long, hyphens bool) [][2]int {
 	}
 	cut := func(from, to int) chunk {
 		text := s[from:to]
-		right := strings.TrimRightFunc(text, value.IsSpace)
-		return chunk{from, to, utf8.RuneCountInString(text), from + len(right) - len(strings.TrimLeftFunc(right, value.IsSpace)), from + len(right)}
+		right := strings.TrimRightFunc(text, IsSpace)
+		return chunk{from, to, utf8.RuneCountInString(text), from + len(right) - len(strings.TrimLeftFunc(right, IsSpace)), from + len(right)}
 	}
 	space := func(c chunk) bool { return c.from < c.to && (c.first >= c.to || c.last <= c.from) }
 	var chunks []chunk
@@ -75,7 +73,7 @@ func Wrap(s string, width int, long, hyphens bool) [][2]int {
 				piece.to, piece.n, rest.from = end, utf8.RuneCountInString(s[c.from:end]), end
 				rest.n -= piece.n
 				if rest.first < end && end < c.last {
-					rest.first = c.last - len(strings.TrimLeftFunc(s[end:c.last], value.IsSpace))
+					rest.first = c.last - len(strings.TrimLeftFunc(s[end:c.last], IsSpace))
 				}
 				line, chunks[0] = append(line, piece), rest
 			case !long && len(line) == 0:
