@@ -315,7 +315,7 @@ func (t *Text) Text(o *Text, from int) {
 // Own returns the collected text as a string that takes over the memory of t, which must not be used any more.
 func (t *Text) Own() *Str {
 	if !t.room() {
-		return Empty // the run ends
+		return &Str{} // the run ends
 	}
 	s := &Str{S: unsafe.String(unsafe.SliceData(t.B), len(t.B))}
 	s.compose(t.Runs, t.Gens)
@@ -330,7 +330,7 @@ func (t *Text) Value() *Str {
 		return s
 	}
 	if t.Lim != nil && !t.Lim.Make(len(t.B)+RunSize*len(t.Runs)) {
-		return Empty // the run ends
+		return &Str{} // the run ends
 	}
 	s := &Str{S: string(t.B)}
 	s.compose(append([]Run(nil), t.Runs...), t.Gens)
