@@ -324,7 +324,7 @@ func (t *Template) continued(c *Conversation, field string) (messages *value.Lis
 		fields = nil
 		for _, f := range reasoningFields {
 			if v := last.GetString(f); v != nil {
-				if same, _ := value.Equal(l, v, final); same {
+				if value.Equal(l, v, final) {
 					fields = append(fields, f)
 				}
 			}
@@ -347,11 +347,10 @@ func (t *Template) continued(c *Conversation, field string) (messages *value.Lis
 	} else {
 		for _, f := range fields {
 			v := last.GetString(f)
-			open, fault := py.Arith(l, "+", v, value.Lit(continueTag))
-			if fault != nil {
-				return nil, "", t.fail(*fault, -1)
+			tagged.SetString(f, py.Arith(l, "+", v, value.Lit(continueTag)))
+			if l.Err != nil {
+				return nil, "", t.fail(*l.Err, -1)
 			}
-			tagged.SetString(f, open)
 		}
 		s, ok := final.(*value.Str)
 		if !ok {
@@ -368,9 +367,9 @@ func (t *Template) continued(c *Conversation, field string) (messages *value.Lis
 func (t *Template) tagLastText(list *value.List, l *value.Limits) (*value.List, string, error) {
 	items := append([]value.Value(nil), list.Items...)
 	for i := len(items) - 1; i >= 0; i-- {
-		has, fault := value.Contains(l, items[i], value.Lit("text"))
-		if fault != nil {
-			return nil, "", t.fail(*fault, -1)
+		has := value.Contains(l, items[i], value.Lit("text"))
+		if l.Err != nil {
+			return nil, "", t.fail(*l.Err, -1)
 		}
 		if !has {
 			continue
@@ -383,9 +382,9 @@ func (t *Template) tagLastText(list *value.List, l *value.Limits) (*value.List, 
 		if !ok {
 			return nil, "", t.failf(value.Type, "unsupported operand type(s) for +: '%s' and 'str'", d.GetString("text").TypeName())
 		}
-		open, fault := value.Concat(l, s, value.Lit(continueTag))
-		if fault != nil {
-			return nil, "", t.fail(*fault, -1)
+		open := value.Concat(l, s, value.Lit(continueTag))
+		if l.Err != nil {
+			return nil, "", t.fail(*l.Err, -1)
 		}
 		d = d.Clone(0)
 		d.SetString("text", open)

@@ -99,7 +99,7 @@ func filterLength(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	if s, ok := v.(*value.Str); ok {
 		x.Spend(3 * len(s.S) / 4)
 	}
-	return value.NewInt(int64(x.Len(v)))
+	return value.NewInt(int64(value.Len(x.Lim, v)))
 }
 
 func filterDefault(x *rt.Context, v value.Value, p rt.Params) value.Value {
@@ -138,22 +138,22 @@ func filterReplace(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	if x.Escape {
 		str = x.SoftStr
 	}
-	return x.Text(py.Replace(str(v), x.Lim, str(p[0]), str(p[1]), n))
+	return py.Replace(str(v), x.Lim, str(p[0]), str(p[1]), n)
 }
 
 func filterFormat(x *rt.Context, v value.Value, a rt.Args) value.Value {
 	s := x.SoftStr(v)
 	if len(a.Kw) == 0 {
-		return x.Text(py.Percent(x.Lim, s, &value.List{Items: append([]value.Value{}, a.Pos...), Tuple: true}))
+		return py.Percent(x.Lim, s, &value.List{Items: append([]value.Value{}, a.Pos...), Tuple: true})
 	}
 	if len(a.Pos) > 0 {
 		return x.Failf(value.Other, "can't handle positional and keyword arguments at the same time")
 	}
-	return x.Text(py.Percent(x.Lim, s, a.Dict()))
+	return py.Percent(x.Lim, s, a.Dict())
 }
 
 func filterRandom(x *rt.Context, v value.Value, _ rt.Args) value.Value {
-	if x.Len(v) == 0 {
+	if value.Len(x.Lim, v) == 0 {
 		return &value.Undefined{Hint: "No random item, sequence was empty."}
 	}
 	return x.Failf(value.Other, "the random filter has no place in a reproducible batch")

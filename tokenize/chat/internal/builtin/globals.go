@@ -56,7 +56,7 @@ var signatureNone = rt.Parse("__call__()")
 // Call implements rt.Callable.
 func (j *joiner) Call(x *rt.Context, a rt.Args) value.Value {
 	if !signatureNone.Bind(x, a, &rt.Params{}) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	if !j.used {
 		j.used = true
@@ -101,7 +101,7 @@ var globals = map[string]value.Value{
 			return x.Failf(value.Type, "strftime() argument 1 must be str, not %s", p[0].TypeName())
 		}
 		if !x.Spend(100 * len(f.S)) {
-			return rt.Stopped
+			return value.Stopped
 		}
 		t := x.Lim.NewText(f)
 		t.Changed(pytext.Strftime(x.Now(), f.S), f, 0, len(f.S))

@@ -12,23 +12,18 @@ import (
 )
 
 func filterAbs(x *rt.Context, v value.Value, _ rt.Params) value.Value {
-	if !integer(x, v) {
-		return rt.Stopped
+	if !x.Lim.Integer(v) {
+		return value.Stopped
 	}
 	switch n := v.(type) {
 	case *value.Float:
 		return &value.Float{V: math.Abs(n.V), F: n.F}
 	case *value.Int:
-		return value.Made(value.NewBig(new(big.Int).Abs(n.BigInt())), n.F)
+		return value.Made(value.NewBig(new(big.Int).Abs(value.BigOf(n))), n.F)
 	case *value.Bool:
-		return x.Val(py.Sign("+", n))
+		return py.Plus(n)
 	}
 	return x.Failf(value.Type, "bad operand type for abs(): '%s'", v.TypeName())
-}
-
-// integer counts the cost of computing with v and reports whether the run may continue.
-func integer(x *rt.Context, v value.Value) bool {
-	return x.Lim.Integer(v) && x.Err == nil || x.Spend(0)
 }
 
 // conversion is the approximate work of reading, rounding or writing a float with all its digits.
@@ -51,7 +46,7 @@ func toInteger(x *rt.Context, v, base value.Value) (value.Value, bool) {
 	case *value.Undefined:
 		return x.Fail(n.Use()), true
 	case *value.Int, *value.Bool:
-		return x.Val(py.Sign("+", n)), true
+		return py.Plus(n), true
 	case *value.Float:
 		if math.IsInf(n.V, 0) {
 			return x.Failf(value.Other, "cannot convert float infinity to integer"), true
@@ -60,7 +55,7 @@ func toInteger(x *rt.Context, v, base value.Value) (value.Value, bool) {
 	case *value.Str:
 		if b, ok := intBase(base); ok {
 			if !x.Lim.Digits(len(n.S)) {
-				return x.Fail(x.Lim.Over()), true
+				return value.Stopped, true
 			}
 			if i, ok := py.ParseInt(n.S, b); ok {
 				return i, true
@@ -76,8 +71,10 @@ func toInteger(x *rt.Context, v, base value.Value) (value.Value, bool) {
 }
 
 func truncated(x *rt.Context, f float64) (value.Value, bool) {
-	v, fault := py.Whole(x.Lim, math.Trunc(f))
-	return v, fault == nil
+	if math.IsNaN(f) {
+		return nil, false
+	}
+	return py.Whole(x.Lim, math.Trunc(f)), true
 }
 
 // intBase returns the base for parsing an integer, or false if Python refuses it.
@@ -90,8 +87,8 @@ func intBase(v value.Value) (int, bool) {
 }
 
 func filterFloat(x *rt.Context, v value.Value, p rt.Params) value.Value {
-	if !integer(x, v) {
-		return rt.Stopped
+	if !x.Lim.Integer(v) {
+		return value.Stopped
 	}
 	switch n := v.(type) {
 	case *value.Undefined:
@@ -99,11 +96,7 @@ func filterFloat(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	case *value.Float:
 		return n
 	case *value.Int, *value.Bool:
-		f, fault := value.ToFloat(n)
-		if fault != nil {
-			return x.Fail(fault)
-		}
-		return &value.Float{V: f, F: value.Origin(n)}
+		return &value.Float{V: value.ToFloat(x.Lim, n), F: value.Origin(n)}
 	case *value.Str:
 		if f, ok := py.ParseFloat(n.S); ok {
 			return &value.Float{V: f, F: n.Field()}
@@ -116,14 +109,14 @@ func filterFloat(x *rt.Context, v value.Value, p rt.Params) value.Value {
 }
 
 func filterRound(x *rt.Context, v value.Value, p rt.Params) value.Value {
-	if !integer(x, v) {
-		return rt.Stopped
+	if !x.Lim.Integer(v) {
+		return value.Stopped
 	}
 	method := "common"
 	if p[1] != nil {
 		s, ok := p[1].(*value.Str)
 		if !ok || (s.S != "common" && s.S != "ceil" && s.S != "floor") {
-			x.Fail(value.Hashable(x.Lim, p[1]))
+			value.Hashable(x.Lim, p[1])
 			return x.Failf(value.Other, "method must be common, ceil or floor")
 		}
 		method = s.S
@@ -142,10 +135,10 @@ func filterRound(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		n := x.Int(precision, 0)
 		return value.Made(roundTo(x, v, &n), value.Origin(v))
 	}
-	scale := x.Val(py.Arith(x.Lim, "**", value.NewInt(10), precision))
-	scaled := x.Val(py.Arith(x.Lim, "*", v, scale))
+	scale := py.Arith(x.Lim, "**", value.NewInt(10), precision)
+	scaled := py.Arith(x.Lim, "*", v, scale)
 	if x.Err != nil {
-		return rt.Stopped
+		return value.Stopped
 	}
 	if f, ok := scaled.(*value.Float); ok {
 		r := math.Floor(f.V)
@@ -153,11 +146,11 @@ func filterRound(x *rt.Context, v value.Value, p rt.Params) value.Value {
 			r = math.Ceil(f.V)
 		}
 		x.Make(1 << 8)
-		scaled = value.Made(x.Val(py.Whole(x.Lim, r)), f.F)
+		scaled = value.Made(py.Whole(x.Lim, r), f.F)
 	} else if !value.IsInt(scaled) {
 		return x.Failf(value.Type, "must be real number, not %s", v.TypeName())
 	}
-	return x.Val(py.Arith(x.Lim, "/", scaled, scale))
+	return py.Arith(x.Lim, "/", scaled, scale)
 }
 
 // roundTo implements Python's round(v, n): half to even, on the decimal value.
@@ -165,7 +158,7 @@ func roundTo(x *rt.Context, v value.Value, n *int64) value.Value {
 	switch f := v.(type) {
 	case *value.Float:
 		if n == nil {
-			return x.Val(py.Whole(x.Lim, math.RoundToEven(f.V)))
+			return py.Whole(x.Lim, math.RoundToEven(f.V))
 		}
 		if math.IsNaN(f.V) || math.IsInf(f.V, 0) || *n > 323 {
 			return f
@@ -174,7 +167,7 @@ func roundTo(x *rt.Context, v value.Value, n *int64) value.Value {
 			return &value.Float{V: math.Copysign(0, f.V)}
 		}
 		if !x.Spend(conversion) || !x.Make(1<<10) {
-			return rt.Stopped
+			return value.Stopped
 		}
 		if *n >= 0 {
 			r, err := strconv.ParseFloat(strconv.FormatFloat(f.V, 'f', int(*n), 64), 64)
@@ -190,13 +183,13 @@ func roundTo(x *rt.Context, v value.Value, n *int64) value.Value {
 		return &value.Float{V: math.Copysign(out, f.V)}
 	case *value.Int, *value.Bool:
 		if n == nil || *n >= 0 {
-			return x.Val(py.Sign("+", v))
+			return py.Plus(v)
 		}
 		if *n < -5000 {
 			return value.NewInt(0)
 		}
 		if !x.Make(1<<10) || !x.Lim.Digits(int(-*n)) {
-			return x.Fail(x.Lim.Over())
+			return value.Stopped
 		}
 		unit := new(big.Int).Exp(big.NewInt(10), big.NewInt(-*n), nil)
 		r := new(big.Rat).SetFrac(value.BigOf(v), unit)
@@ -217,8 +210,8 @@ func roundRat(r *big.Rat) *big.Int {
 
 func filterFilesize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	var size float64
-	if !integer(x, v) {
-		return rt.Stopped
+	if !x.Lim.Integer(v) {
+		return value.Stopped
 	}
 	switch n := v.(type) {
 	case *value.Str:
@@ -229,11 +222,7 @@ func filterFilesize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	case *value.Undefined:
 		return x.Fail(n.Use())
 	default:
-		f, fault := value.ToFloat(v)
-		if fault != nil {
-			return x.Fail(fault)
-		}
-		size = f
+		size = value.ToFloat(x.Lim, v)
 	}
 	if math.IsInf(size, -1) {
 		return x.Failf(value.Other, "cannot convert float infinity to integer")

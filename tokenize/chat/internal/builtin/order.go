@@ -26,7 +26,7 @@ func filterDictsort(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	}
 	fold := !p.Flag(0, false)
 	if !x.Step(d.Len()) || !x.Make(160*d.Len()) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	view := &value.View{D: d, Kind: "dict_items"}
 	items := make([]value.Value, d.Len())
@@ -45,22 +45,15 @@ func filterDictsort(x *rt.Context, v value.Value, p rt.Params) value.Value {
 func sorted(x *rt.Context, items []value.Value, reverse value.Value, key func(value.Value) value.Value) value.Value {
 	descending := x.Int(reverse, 0)
 	if !x.Make(120 * len(items)) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	keys := make([]value.Value, len(items))
 	for i, it := range items {
 		if keys[i] = key(it); !x.Step(1) {
-			return rt.Stopped
+			return value.Stopped
 		}
 	}
-	if x.Err != nil {
-		return rt.Stopped
-	}
-	out, fault := value.Sort(x.Lim, items, keys, descending != 0)
-	if fault != nil {
-		return x.Fail(fault)
-	}
-	return &value.List{Items: out}
+	return &value.List{Items: value.Sort(x.Lim, items, keys, descending != 0)}
 }
 
 func filterSort(x *rt.Context, v value.Value, p rt.Params) value.Value {
@@ -92,11 +85,10 @@ func filterUnique(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	return generator(x, v, func() func() value.Value {
 		return mapped(x, iterate(x, v), func(it value.Value) value.Value {
 			key := get(it)
-			old, fault := seen.Get(x.Lim, key)
-			if x.Fail(fault); old != nil {
+			if seen.Get(x.Lim, key) != nil {
 				return nil
 			}
-			x.Fail(seen.Set(x.Lim, key, value.True))
+			seen.Set(x.Lim, key, value.True)
 			return it
 		})
 	})
@@ -112,7 +104,7 @@ func extreme(op string) func(*rt.Context, value.Value, rt.Params) value.Value {
 		get := attrGetter(x, p[1], !p.Flag(0, false), nil)
 		best, bestKey := items[0], get(items[0])
 		for _, it := range items[1:] {
-			if key := get(it); x.Compare(op, key, bestKey) {
+			if key := get(it); value.Compare(x.Lim, op, key, bestKey) {
 				best, bestKey = it, key
 			}
 		}
@@ -125,25 +117,18 @@ func filterGroupby(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	get := attrGetter(x, p[0], !p.Flag(2, false), p[1])
 	real := attrGetter(x, p[0], false, p[1])
 	if !x.Make(160 * len(items)) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	keys := make([]value.Value, len(items))
 	for i, it := range items {
 		keys[i] = get(it)
 	}
-	if x.Err != nil {
-		return rt.Stopped
-	}
-	sorted, fault := value.Sort(x.Lim, items, keys, false)
-	if fault != nil {
-		return x.Fail(fault)
-	}
 	out := []value.Value{}
 	var last value.Value
 	var members *value.List
-	for _, it := range sorted {
+	for _, it := range value.Sort(x.Lim, items, keys, false) {
 		key := get(it)
-		if last != nil && x.Equal(last, key) {
+		if last != nil && value.Equal(x.Lim, last, key) {
 			members.Items = append(members.Items, it)
 			continue
 		}

@@ -18,7 +18,7 @@ func filterPprint(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	defer func() { x.Release(t) }()
 	pprint(x, t, v, 0, 0, 0)
 	if x.Err != nil {
-		return rt.Stopped
+		return value.Stopped
 	}
 	return t.Value()
 }
@@ -35,8 +35,7 @@ func pprint(x *rt.Context, t *value.Text, v value.Value, indent, allowance, dept
 	}
 	line := &value.Text{Track: t.Track, Lim: t.Lim}
 	v = sortedDicts(x, v, depth)
-	x.Fail(value.WriteRepr(line, x.Lim, v, x.Lim.Depth))
-	if x.Err != nil {
+	if value.WriteRepr(line, x.Lim, v, x.Lim.Depth); x.Err != nil {
 		return
 	}
 	if utf8.RuneCount(line.B) <= pprintWidth-indent-allowance || ownRepr(v) {
@@ -49,13 +48,7 @@ func pprint(x *rt.Context, t *value.Text, v value.Value, indent, allowance, dept
 	}
 	switch c := v.(type) {
 	case *value.List:
-		open, end := "[", "]"
-		if c.Tuple {
-			open, end = "(", ")"
-			if len(c.Items) == 1 {
-				end = ",)"
-			}
-		}
+		open, end := c.Brackets()
 		t.Lit(open)
 		for i, it := range c.Items {
 			if i > 0 {
@@ -77,7 +70,7 @@ func pprint(x *rt.Context, t *value.Text, v value.Value, indent, allowance, dept
 				newline(indent + 1)
 			}
 			before := len(t.B)
-			x.Fail(value.WriteRepr(t, x.Lim, c.Key(i), x.Lim.Depth))
+			value.WriteRepr(t, x.Lim, c.Key(i), x.Lim.Depth)
 			t.Lit(": ")
 			width := utf8.RuneCount(t.B[min(before, len(t.B)):])
 			rest := 1
@@ -124,8 +117,7 @@ func sortedDicts(x *rt.Context, v value.Value, depth int) value.Value {
 		slices.SortStableFunc(sorted, func(a, b value.Value) int { return safeOrder(x, a, b) })
 		d := value.NewDict(c.Len())
 		for _, k := range sorted {
-			item, _ := c.Get(x.Lim, k)
-			x.Fail(d.Set(x.Lim, k, sortedDicts(x, item, depth+1)))
+			d.Set(x.Lim, k, sortedDicts(x, c.Get(x.Lim, k), depth+1))
 		}
 		return d
 	case *value.List:
@@ -143,27 +135,25 @@ func sortedDicts(x *rt.Context, v value.Value, depth int) value.Value {
 
 // safeOrder compares keys by value or, where Python cannot, by the name of their type.
 func safeOrder(x *rt.Context, a, b value.Value) int {
-	if lt, fault := value.Compare(x.Lim, "<", a, b); fault == nil {
-		if lt {
-			return -1
-		}
-		if gt, _ := value.Compare(x.Lim, ">", a, b); gt {
-			return 1
-		}
+	before := x.Err
+	less, more := value.Compare(x.Lim, "<", a, b), value.Compare(x.Lim, ">", a, b)
+	switch {
+	case less:
+		return -1
+	case more:
+		return 1
+	case x.Err == before:
 		return 0
 	}
+	x.Err = before
 	return strings.Compare(a.TypeName(), b.TypeName())
 }
 
 // pprintStr splits a long string into adjacent literals at white space.
 func pprintStr(x *rt.Context, t *value.Text, s *value.Str, indent, allowance, depth int) {
-	lines, fault := py.Lines(s, x.Lim, true)
-	if fault != nil {
-		x.Fail(fault)
-		return
-	}
+	lines := py.Lines(s, x.Lim, true)
 	if len(lines) == 0 {
-		x.Fail(value.WriteRepr(t, x.Lim, s, 2))
+		value.WriteRepr(t, x.Lim, s, 2)
 		return
 	}
 	if depth == 0 {
@@ -172,7 +162,7 @@ func pprintStr(x *rt.Context, t *value.Text, s *value.Str, indent, allowance, de
 	}
 	repr := func(v value.Value) *value.Text {
 		r := &value.Text{Track: t.Track, Lim: t.Lim}
-		x.Fail(value.WriteRepr(r, x.Lim, v, 2))
+		value.WriteRepr(r, x.Lim, v, 2)
 		return r
 	}
 	runes := func(r *value.Text) int { return utf8.RuneCount(r.B) }

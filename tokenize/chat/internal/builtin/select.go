@@ -34,7 +34,7 @@ func attrGetter(x *rt.Context, attr value.Value, fold bool, def value.Value) fun
 	return func(v value.Value) value.Value {
 		for _, p := range parts {
 			if !x.Step(1) {
-				return rt.Stopped
+				return value.Stopped
 			}
 			v = object.Getitem(x, v, p)
 			if !value.IsNone(def) && value.IsUndefined(v) {
@@ -67,7 +67,7 @@ func filterMap(x *rt.Context, v value.Value, a rt.Args) value.Value {
 			if f := builtin(x, "filter", x.Lib.Filters, pos[0]); f != nil {
 				return f(x, it, rest)
 			}
-			return rt.Stopped
+			return value.Stopped
 		}
 	}
 	return lazy(x, v, get)
@@ -81,7 +81,7 @@ func builtin[F any](x *rt.Context, what string, all map[string]F, name value.Val
 			return f
 		}
 	}
-	x.Fail(value.Hashable(x.Lim, name))
+	value.Hashable(x.Lim, name)
 	x.Failf(value.Other, "No %s named %s.", what, value.ReprString(name))
 	return f
 }

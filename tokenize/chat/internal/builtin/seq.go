@@ -20,7 +20,7 @@ func batches(x *rt.Context, v, size, fill value.Value) []value.Value {
 	var groups []value.Value
 	var row []value.Value
 	for _, it := range items {
-		if eq, _ := value.Equal(x.Lim, value.NewInt(int64(len(row))), size); eq {
+		if value.Equal(x.Lim, value.NewInt(int64(len(row))), size) {
 			groups = append(groups, &value.List{Items: row})
 			row = nil
 		}
@@ -60,15 +60,15 @@ func generator(x *rt.Context, v value.Value, start func() func() value.Value) *v
 
 // each returns an iterator over items.
 func each(items []value.Value) func() value.Value {
-	nextItem, _, _ := value.Iterate(&value.List{Items: items})
+	nextItem, _ := value.Iterate(&value.List{Items: items})
 	return nextItem
 }
 
 // iterate returns an iterator over the items of v, which is empty after a failure.
 func iterate(x *rt.Context, v value.Value) func() value.Value {
-	nextItem, _, fault := value.Iterate(v)
-	if fault != nil {
-		x.Fail(fault)
+	nextItem, _ := value.Iterate(v)
+	if nextItem == nil {
+		x.Failf(value.Type, "'%s' object is not iterable", v.TypeName())
 		return each(nil)
 	}
 	return nextItem
@@ -106,11 +106,7 @@ func sliced(x *rt.Context, v, count, fill value.Value) []value.Value {
 }
 
 func filterFirst(x *rt.Context, v value.Value, _ rt.Params) value.Value {
-	nextItem, _, fault := value.Iterate(v)
-	if fault != nil {
-		return x.Fail(fault)
-	}
-	if r := nextItem(); r != nil {
+	if r := iterate(x, v)(); r != nil {
 		return r
 	}
 	return &value.Undefined{Hint: "No first item, sequence was empty."}
@@ -162,10 +158,10 @@ func filterReverse(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 		if x.Err.Class == value.Type {
 			x.Err = value.Faultf(value.Other, "argument must be iterable")
 		}
-		return rt.Stopped
+		return value.Stopped
 	}
 	if !x.Make(16 * len(items)) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	out := slices.Clone(items)
 	slices.Reverse(out)
@@ -188,9 +184,9 @@ func filterSum(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	get := attrGetter(x, p[0], false, nil)
 	for _, it := range items {
 		if !x.Step(1) {
-			return rt.Stopped
+			return value.Stopped
 		}
-		total = x.Val(py.Arith(x.Lim, "+", total, get(it)))
+		total = py.Arith(x.Lim, "+", total, get(it))
 	}
 	return total
 }
@@ -202,14 +198,14 @@ func filterJoin(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	}
 	items := x.Elements(v)
 	if !x.Make(8 * len(items)) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	get := attrGetter(x, p[1], false, nil)
 	strs := make([]*value.Str, len(items))
 	for i, it := range items {
 		if strs[i] = x.Str(get(it)); !x.Step(1) {
-			return rt.Stopped
+			return value.Stopped
 		}
 	}
-	return x.Text(py.Join(x.Lim, sep, strs))
+	return py.Join(x.Lim, sep, strs)
 }

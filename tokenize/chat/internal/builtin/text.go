@@ -26,13 +26,12 @@ func filterIndent(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		if l, ok := v.(*value.List); ok && !l.Tuple { // list += "\n" works in Python
 			return x.NoAttr(v, "splitlines")
 		}
-		return x.Val(py.Arith(x.Lim, "+", v, value.Lit("\n")))
+		return py.Arith(x.Lim, "+", v, value.Lit("\n"))
 	}
 	if s.Markup {
 		unit = py.Escape(unit, x.Lim)
 	}
-	lines, fault := py.Lines(s, x.Lim, false)
-	x.Fail(fault)
+	lines := py.Lines(s, x.Lim, false)
 	// Jinja adds a newline before it splits, so a final newline gives an empty last line. The newline completes a
 	// carriage return at the end.
 	if r, _ := utf8.DecodeLastRuneInString(s.S); s.S == "" || r != '\r' && pytext.IsLineEnd(r) {
@@ -80,7 +79,7 @@ func filterTruncate(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	if p[2] != nil {
 		end = p[2]
 	}
-	n := x.Len(end)
+	n := value.Len(x.Lim, end)
 	if length < int64(n) {
 		return x.Failf(value.Other, "expected length >= %d, got %d", n, length)
 	}
@@ -92,7 +91,7 @@ func filterTruncate(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	if leeway < 0 {
 		return x.Failf(value.Other, "expected leeway >= 0, got %d", leeway)
 	}
-	if int64(x.Len(v)) <= length+leeway {
+	if int64(value.Len(x.Lim, v)) <= length+leeway {
 		return v
 	}
 	s, ok := v.(*value.Str)
@@ -110,7 +109,7 @@ func filterTruncate(x *rt.Context, v value.Value, p rt.Params) value.Value {
 			cut = cut.Slice(0, i)
 		}
 	}
-	return x.Val(py.Arith(x.Lim, "+", cut, end))
+	return py.Arith(x.Lim, "+", cut, end)
 }
 
 func filterWordcount(x *rt.Context, v value.Value, _ rt.Params) value.Value {
@@ -130,7 +129,7 @@ func filterWordcount(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 func filterStriptags(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	s := x.Str(v)
 	if !x.Make(20 * len(s.S)) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	var b strings.Builder
 	text := s.S
@@ -166,28 +165,18 @@ func filterURLEncode(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	}
 	var parts []*value.Str
 	for _, it := range x.Elements(v) {
-		kv, fault := value.Elements(x.Lim, it)
-		if fault != nil {
-			return x.Fail(fault)
-		}
+		kv := value.Elements(x.Lim, it)
 		if len(kv) != 2 {
 			return x.Failf(value.Other, "not enough values to unpack (expected 2, got %d)", len(kv))
 		}
-		pair, fault := value.Concat(x.Lim, plus(x, quoteURL(x, x.Str(kv[0]), "")), value.Lit("="), plus(x, quoteURL(x, x.Str(kv[1]), "")))
-		if fault != nil {
-			return x.Fail(fault)
-		}
-		parts = append(parts, pair)
+		parts = append(parts, value.Concat(x.Lim, quotePlus(x, kv[0]), value.Lit("="), quotePlus(x, kv[1])))
 	}
-	return x.Text(py.Join(x.Lim, value.Lit("&"), parts))
+	return py.Join(x.Lim, value.Lit("&"), parts)
 }
 
-func plus(x *rt.Context, s *value.Str) *value.Str {
-	out, fault := py.Replace(s, x.Lim, value.Lit("%20"), value.Lit("+"), -1)
-	if fault != nil {
-		return s
-	}
-	return out
+// quotePlus implements urllib's quote_plus.
+func quotePlus(x *rt.Context, v value.Value) *value.Str {
+	return py.Replace(quoteURL(x, x.Str(v), ""), x.Lim, value.Lit("%20"), value.Lit("+"), -1)
 }
 
 // quoteURL implements urllib's quote.

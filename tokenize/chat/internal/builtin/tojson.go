@@ -25,7 +25,7 @@ func WriteJSON(x *rt.Context, t *value.Text, v value.Value, a rt.Args) {
 			return
 		}
 	}
-	x.Fail(form.Write(t, x.Lim, v))
+	form.Write(t, x.Lim, v)
 }
 
 var plainJSON = value.NewJSON(nil)

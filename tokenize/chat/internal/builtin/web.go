@@ -29,7 +29,7 @@ func pattern(p string) func() *regexp.Regexp {
 func filterURLize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	attrs, ok := linkAttrs(x, p[1], p[2], p[3])
 	if !ok {
-		return rt.Stopped
+		return value.Stopped
 	}
 	var schemes []string
 	if !value.IsNone(p[4]) {
@@ -43,7 +43,7 @@ func filterURLize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 	}
 	// Patterns with many alternatives are tried at each word.
 	if text := x.SoftStr(v); !x.Spend(1000 * len(text.S)) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	escaped := py.Escape(x.SoftStr(v), x.Lim)
 	t := x.Lim.NewText(escaped, attrs)
@@ -89,9 +89,7 @@ func linkAttrs(x *rt.Context, nofollow, target, rel value.Value) (*value.Str, bo
 	if target != nil && value.Truth(target) {
 		parts = append(parts, value.Lit(` target="`), py.Escape(x.SoftStr(target), x.Lim), value.Lit(`"`))
 	}
-	s, fault := value.Concat(x.Lim, parts...)
-	x.Fail(fault)
-	return s, x.Err == nil
+	return value.Concat(x.Lim, parts...), x.Err == nil
 }
 
 var schemePattern = pattern(`^[\w.+-]{2,}:/{0,2}$`)
@@ -157,7 +155,7 @@ func linkText(x *rt.Context, url string, limit value.Value) string {
 		return url
 	}
 	s := value.Lit(url)
-	if !x.Compare(">", value.NewInt(int64(s.RuneCount())), limit) {
+	if !value.Compare(x.Lim, ">", value.NewInt(int64(s.RuneCount())), limit) {
 		return url
 	}
 	cut, _ := object.Slice(x, s, [3]value.Value{1: limit}).(*value.Str)
@@ -180,10 +178,9 @@ func filterWordwrap(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		return x.NoAttr(v, "splitlines")
 	}
 	if !x.Make(64*len(s.S)) || !x.Spend(64*len(s.S)) { // a piece for each word
-		return rt.Stopped
+		return value.Stopped
 	}
-	lines, fault := py.Lines(s, x.Lim, false)
-	x.Fail(fault)
+	lines := py.Lines(s, x.Lim, false)
 	width := int64(79)
 	if len(lines) > 0 {
 		width = x.Operand(p[0], width)
@@ -200,11 +197,7 @@ func filterWordwrap(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		for _, r := range pytext.Wrap(line.S, int(min(width, 1<<30)), long, hyphens) {
 			wrapped = append(wrapped, line.Slice(r[0], r[1]))
 		}
-		joined, fault := py.Join(x.Lim, sep, wrapped)
-		if fault != nil {
-			return x.Fail(fault)
-		}
-		out = append(out, joined)
+		out = append(out, py.Join(x.Lim, sep, wrapped))
 	}
-	return x.Text(py.Join(x.Lim, sep, out))
+	return py.Join(x.Lim, sep, out)
 }

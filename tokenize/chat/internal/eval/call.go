@@ -39,9 +39,7 @@ func (l *argList) eval(x *exec) rt.Args {
 		return rt.Args{Pos: x.stack[mark.values:len(x.stack):len(x.stack)]}
 	}
 	if l.star != nil {
-		items, fault := value.Elements(x.Lim, l.star.eval(x))
-		x.Fail(fault)
-		x.stack = append(x.stack, items...)
+		x.stack = append(x.stack, value.Elements(x.Lim, l.star.eval(x))...)
 	}
 	a := rt.Args{Pos: x.stack[mark.values:len(x.stack):len(x.stack)]}
 	for i, e := range l.kw {
@@ -83,7 +81,7 @@ func (e *callExpr) eval(x *exec) value.Value {
 	v := e.run(x, false)
 	x.at(e.pos)
 	if x.Err != nil {
-		return rt.Stopped
+		return value.Stopped
 	}
 	return v
 }
@@ -102,11 +100,11 @@ func (e *callExpr) run(x *exec, direct bool) value.Value {
 		fn = e.fn.eval(x)
 	}
 	if x.Err != nil {
-		return rt.Stopped
+		return value.Stopped
 	}
 	mark := x.mark()
 	a := e.args.eval(x)
-	var r value.Value = rt.Stopped
+	var r value.Value = value.Stopped
 	switch {
 	case x.Err != nil:
 	case method != nil:
@@ -184,9 +182,8 @@ type Macro struct {
 func (m *Macro) TypeName() string { return "Macro" }
 
 // Repr implements value.Reprer.
-func (m *Macro) Repr(t *value.Text, _ *value.Limits, _ int) *value.Fault {
+func (m *Macro) Repr(t *value.Text, _ *value.Limits, _ int) {
 	t.Lit("<Macro " + m.label("anonymous") + ">")
-	return nil
 }
 
 // label returns the quoted name of the macro, or none if it has no name.
@@ -205,7 +202,7 @@ func (m *Macro) call(a rt.Args, direct bool) value.Value {
 	x, c := m.x, m.code
 	act := x.activate(c.fn, m.act)
 	if act == nil || !x.Step(c.steps+len(a.Kw)*(1+len(c.params))/nodesAStep) || !m.bind(a, act.slots) || !x.descend() {
-		return rt.Stopped
+		return value.Stopped
 	}
 	defer func() { x.depth-- }()
 	if direct {

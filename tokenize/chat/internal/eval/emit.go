@@ -87,5 +87,5 @@ func (x *exec) write(v value.Value) {
 		x.out.Str(s)
 		return
 	}
-	x.Fail(value.WriteStr(x.out, x.Lim, v))
+	value.WriteStr(x.out, x.Lim, v)
 }

@@ -126,7 +126,7 @@ func (e *nameExpr) eval(x *exec) value.Value {
 
 func (e *listExpr) eval(x *exec) value.Value {
 	if !x.Make(rt.ObjectSize + 16*len(e.items)) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	items := make([]value.Value, len(e.items))
 	for i, it := range e.items {
@@ -137,12 +137,12 @@ func (e *listExpr) eval(x *exec) value.Value {
 
 func (e *dictExpr) eval(x *exec) value.Value {
 	if !x.Make(rt.ObjectSize) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	d := value.NewDict(len(e.keys))
 	for i, k := range e.keys {
 		key := k.eval(x)
-		x.Fail(d.Set(x.Lim, key, e.values[i].eval(x)))
+		d.Set(x.Lim, key, e.values[i].eval(x))
 	}
 	x.at(e.pos)
 	return d
@@ -167,11 +167,10 @@ func (e *notExpr) eval(x *exec) value.Value { return value.NewBool(!x.truth(e.x)
 
 func (e *unaryExpr) eval(x *exec) value.Value {
 	v := e.x.eval(x)
-	if !x.Lim.Integer(v) {
-		return x.Fail(x.Lim.Over())
-	}
-	v, fault := py.Sign(e.op, v)
-	return x.got(e.pos, v, fault)
+	x.Lim.Integer(v)
+	v = py.Sign(x.Lim, e.op, v)
+	x.at(e.pos)
+	return v
 }
 
 func (e *binaryExpr) eval(x *exec) value.Value {
@@ -180,13 +179,11 @@ func (e *binaryExpr) eval(x *exec) value.Value {
 
 func (x *exec) arith(op string, a, b value.Value, pos syntax.Pos) value.Value {
 	if x.Err != nil || !x.Make(48) {
-		return rt.Stopped
+		return value.Stopped
 	}
-	v, fault := py.Arith(x.Lim, op, a, b)
-	if fault == nil {
-		fault = x.Lim.Over()
-	}
-	return x.got(pos, v, fault)
+	v := py.Arith(x.Lim, op, a, b)
+	x.at(pos)
+	return v
 }
 
 func (e *sumExpr) eval(x *exec) value.Value {
@@ -214,9 +211,10 @@ func (e *sumExpr) add(x *exec, v value.Value, i int) value.Value {
 	return v
 }
 
-func (x *exec) concat(pos syntax.Pos, texts []*value.Str) value.Value {
-	s, fault := value.Concat(x.Lim, texts...)
-	return x.got(pos, s, fault)
+func (x *exec) concat(pos syntax.Pos, texts []*value.Str) *value.Str {
+	s := value.Concat(x.Lim, texts...)
+	x.at(pos)
+	return s
 }
 
 func (e *concatExpr) eval(x *exec) value.Value {
@@ -233,10 +231,7 @@ func (e *concatExpr) eval(x *exec) value.Value {
 	for i, s := range texts {
 		texts[i] = py.Escape(s, x.Lim)
 	}
-	if s, ok := x.concat(e.pos, texts).(*value.Str); ok {
-		return s.Safe()
-	}
-	return rt.Stopped
+	return x.concat(e.pos, texts).Safe()
 }
 
 func (e *compareExpr) eval(x *exec) value.Value {
@@ -244,11 +239,12 @@ func (e *compareExpr) eval(x *exec) value.Value {
 	for i, op := range e.ops {
 		right := e.rest[i].eval(x)
 		if x.Err != nil {
-			return rt.Stopped
+			return value.Stopped
 		}
-		ok, fault := value.Relation(x.Lim, op, left, right)
-		if !ok || fault != nil {
-			return x.got(e.pos, value.False, fault)
+		ok := value.Relation(x.Lim, op, left, right)
+		if !ok {
+			x.at(e.pos)
+			return value.False
 		}
 		left = right
 	}
@@ -295,10 +291,12 @@ func (e *itemExpr) eval(x *exec) value.Value {
 func (e *filterExpr) eval(x *exec) value.Value {
 	v := e.x.eval(x)
 	if x.Err != nil {
-		return rt.Stopped
+		return value.Stopped
 	}
 	if e.fn == nil {
-		return x.got(e.pos, nil, value.Faultf(value.Other, "No filter named '%s' found.", e.name))
+		x.Failf(value.Other, "No filter named '%s' found.", e.name)
+		x.at(e.pos)
+		return value.Stopped
 	}
 	mark := x.mark()
 	a := e.args.eval(x)
@@ -310,7 +308,7 @@ func (e *filterExpr) eval(x *exec) value.Value {
 	x.pop(mark)
 	if x.Err != nil {
 		x.at(e.pos)
-		return rt.Stopped
+		return value.Stopped
 	}
 	return v
 }
@@ -318,10 +316,12 @@ func (e *filterExpr) eval(x *exec) value.Value {
 func (e *testExpr) eval(x *exec) value.Value {
 	v := e.x.eval(x)
 	if x.Err != nil {
-		return rt.Stopped
+		return value.Stopped
 	}
 	if e.fn == nil {
-		return x.got(e.pos, nil, value.Faultf(value.Other, "No test named '%s' found.", e.name))
+		x.Failf(value.Other, "No test named '%s' found.", e.name)
+		x.at(e.pos)
+		return value.Stopped
 	}
 	mark := x.mark()
 	ok := e.fn(&x.Context, v, e.args.eval(x))

@@ -76,14 +76,13 @@ func (s *forStmt) loop(x *exec, v value.Value, depth int, up *activation) signal
 	case *Loop:
 		l.next, l.nested = it.Iterate(), x.Nested(it)
 	case *value.Range:
-		l.next, _, _ = value.Iterate(it)
+		l.next, _ = value.Iterate(it)
 		l.sure = true
 	default:
-		items, fault := value.Elements(x.Lim, v)
-		if x.got(s.pos, nil, fault); fault != nil {
+		if l.items = value.Elements(x.Lim, v); x.Err != nil {
+			x.at(s.pos)
 			return halt
 		}
-		l.items = items
 	}
 	if s.test != nil {
 		l.filter(x, s.test)
@@ -212,18 +211,15 @@ func (l *Loop) filter(x *exec, t *testCode) {
 func (l *Loop) TypeName() string { return "LoopContext" }
 
 // Len returns the number of items, for which it reads all of them.
-func (l *Loop) Len() (int, *value.Fault) {
+func (l *Loop) Len() int {
 	for l.next != nil {
 		l.has(len(l.items))
 	}
-	return len(l.items), nil
+	return len(l.items)
 }
 
 // left returns the number of items from index i on.
-func (l *Loop) left(i int) value.Value {
-	n, _ := l.Len()
-	return value.NewInt(int64(n - i))
-}
+func (l *Loop) left(i int) value.Value { return value.NewInt(int64(l.Len() - i)) }
 
 // Iterate advances the loop itself: each step returns a tuple of the next item and the loop object.
 func (l *Loop) Iterate() func() value.Value {
@@ -237,17 +233,16 @@ func (l *Loop) Iterate() func() value.Value {
 }
 
 // Repr implements value.Reprer.
-func (l *Loop) Repr(t *value.Text, _ *value.Limits, _ int) *value.Fault {
-	n, _ := l.Len()
+func (l *Loop) Repr(t *value.Text, _ *value.Limits, _ int) {
+	n := l.Len()
 	t.Lit(fmt.Sprintf("<LoopContext %d/%d>", l.i+1, n))
-	return nil
 }
 
 // Call implements rt.Callable: it calls a recursive loop.
 func (l *Loop) Call(x *rt.Context, a rt.Args) value.Value {
 	var p rt.Params
 	if !signatureLoop.Bind(x, a, &p) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	if l.code == nil {
 		return x.Failf(value.Type, "The loop must have the 'recursive' marker to be called recursively.")
@@ -303,14 +298,11 @@ var loopAttrs = map[string]func(l *Loop) value.Value{
 	"changed": func(l *Loop) value.Value {
 		return &rt.Builtin{Fn: func(x *rt.Context, a rt.Args) value.Value {
 			if !x.Make(rt.ObjectSize + 16*len(a.Pos)) {
-				return rt.Stopped
+				return value.Stopped
 			}
 			now := &value.List{Items: append([]value.Value(nil), a.Pos...), Tuple: true}
-			if l.changed != nil {
-				if eq, fault := value.Equal(x.Lim, l.changed, now); eq || fault != nil {
-					x.Fail(fault)
-					return value.False
-				}
+			if l.changed != nil && value.Equal(x.Lim, l.changed, now) {
+				return value.False
 			}
 			l.changed = now
 			return value.True
@@ -325,10 +317,7 @@ type selfRef struct{ x *exec }
 func (*selfRef) TypeName() string { return "TemplateReference" }
 
 // Repr implements value.Reprer.
-func (*selfRef) Repr(t *value.Text, _ *value.Limits, _ int) *value.Fault {
-	t.Lit("<TemplateReference None>")
-	return nil
-}
+func (*selfRef) Repr(t *value.Text, _ *value.Limits, _ int) { t.Lit("<TemplateReference None>") }
 
 // Item implements object.Items.
 func (s *selfRef) Item(name string) value.Value {

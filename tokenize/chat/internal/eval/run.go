@@ -220,16 +220,6 @@ func (x *exec) at(pos syntax.Pos) {
 	}
 }
 
-// got returns v, or records fault at pos.
-func (x *exec) got(pos syntax.Pos, v value.Value, fault *value.Fault) value.Value {
-	if fault == nil {
-		return v
-	}
-	x.Fail(fault)
-	x.at(pos)
-	return rt.Stopped
-}
-
 // descend counts a nested call and reports whether it is allowed; the caller undoes it with x.depth--.
 func (x *exec) descend() bool {
 	x.depth++
@@ -247,12 +237,10 @@ func (x *exec) checkOutput() bool {
 	if x.out == x.root {
 		limit = x.Limits.Output
 	}
-	if x.Err == nil && x.Lim.Room() && len(x.out.B) <= limit {
-		return true
+	if len(x.out.B) > limit {
+		x.Failf(value.Limit, "output of more than %d bytes", limit)
 	}
-	x.Fail(x.Lim.Over())
-	x.Failf(value.Limit, "output of more than %d bytes", limit)
-	return false
+	return x.Err == nil
 }
 
 // capture runs f with an empty output and returns what it wrote.

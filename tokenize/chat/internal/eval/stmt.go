@@ -296,7 +296,7 @@ func (t *attrTarget) check(x *exec) bool {
 func (t *attrTarget) assign(x *exec, v value.Value) {
 	switch of := t.ns.eval(x).(type) {
 	case *object.Namespace:
-		x.Fail(of.Set(t.attr, v))
+		of.Set(&x.Context, t.attr, v)
 	case *value.Dict: // Jinja2 would modify it
 		x.Failf(value.Other, "cannot assign a block to an item of a dict")
 	default: // only for a block, whose target is not checked
@@ -320,8 +320,8 @@ func (t *tupleTarget) assign(x *exec, v value.Value) {
 	if l, ok := v.(*value.List); ok {
 		items = l.Items
 	} else {
-		nextItem, _, fault := value.Iterate(v)
-		if fault != nil {
+		nextItem, _ := value.Iterate(v)
+		if nextItem == nil {
 			x.Failf(value.Type, "cannot unpack non-iterable %s object", v.TypeName())
 			return
 		}

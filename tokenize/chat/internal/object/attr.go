@@ -96,7 +96,7 @@ func attribute(x *rt.Context, v value.Value, name string, key value.Value) value
 	case *value.Int, *value.Bool:
 		switch name {
 		case "real", "numerator":
-			return positive(v)
+			return py.Plus(v)
 		case "imag":
 			return value.NewInt(0)
 		case "denominator":
@@ -113,12 +113,6 @@ func attribute(x *rt.Context, v value.Value, name string, key value.Value) value
 	return nil
 }
 
-// positive returns +v for a number v.
-func positive(v value.Value) value.Value {
-	v, _ = py.Sign("+", v)
-	return v
-}
-
 var (
 	mutators     = set("append clear pop reverse insert sort extend remove")
 	dictMutators = set("pop popitem setdefault update clear")
@@ -127,7 +121,7 @@ var (
 // Getattr implements the sandbox's a.b: the attribute or, if there is none, the item.
 func Getattr(x *rt.Context, v value.Value, name string, key *value.Str) value.Value {
 	if x.Err != nil {
-		return rt.Stopped
+		return value.Stopped
 	}
 	if u, ok := v.(*value.Undefined); ok {
 		if objectAttrs[name] || typeAttrs["Undefined"][name] {
@@ -154,13 +148,14 @@ func Getattr(x *rt.Context, v value.Value, name string, key *value.Str) value.Va
 // Getitem implements the sandbox's a[b]: the item or, if there is none, the attribute.
 func Getitem(x *rt.Context, v, key value.Value) value.Value {
 	if x.Err != nil {
-		return rt.Stopped
+		return value.Stopped
 	}
 	switch c := v.(type) {
 	case *value.Dict:
-		if r, _ := c.Get(x.Lim, key); r != nil {
+		if r := c.Get(x.Lim, key); r != nil {
 			return r
 		}
+		x.Err = nil // a key that cannot be hashed is not there
 	case *value.Undefined:
 		return x.Fail(c.Use())
 	case *value.Str:

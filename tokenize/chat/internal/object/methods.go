@@ -60,20 +60,17 @@ var DictMethods = map[string]rt.Func{
 	"keys":   dictView("dict_keys"),
 	"values": dictView("dict_values"),
 	"get": on("get(key, default=, /)", func(x *rt.Context, d *value.Dict, p rt.Params) value.Value {
-		v, fault := d.Get(x.Lim, p[0])
-		switch {
-		case fault != nil:
-			return x.Fail(fault)
-		case v != nil:
+		if v := d.Get(x.Lim, p[0]); v != nil {
 			return v
-		case p[1] != nil:
+		}
+		if p[1] != nil {
 			return p[1]
 		}
 		return value.Nil
 	}),
 	"copy": on("copy()", func(x *rt.Context, d *value.Dict, _ rt.Params) value.Value {
 		if !x.Make(rt.EntrySize * d.Len()) {
-			return rt.Stopped
+			return value.Stopped
 		}
 		return d.Clone(0)
 	}),
@@ -81,11 +78,10 @@ var DictMethods = map[string]rt.Func{
 		if p[1] == nil {
 			p[1] = value.Nil
 		}
-		keys, fault := value.Elements(x.Lim, p[0])
-		x.Fail(fault)
+		keys := value.Elements(x.Lim, p[0])
 		d := value.NewDict(len(keys))
 		for _, k := range keys {
-			x.Fail(d.Set(x.Lim, k, p[1]))
+			d.Set(x.Lim, k, p[1])
 		}
 		return d
 	}),
@@ -96,12 +92,8 @@ func dictView(kind string) rt.Func {
 }
 
 var viewIsDisjoint = rt.Def("isdisjoint(other)", func(x *rt.Context, self value.Value, p rt.Params) value.Value {
-	items, fault := value.Elements(x.Lim, p[0])
-	x.Fail(fault)
-	for _, it := range items {
-		in, fault := value.Contains(x.Lim, self, it)
-		x.Fail(fault)
-		if in || !x.Step(1) {
+	for _, it := range value.Elements(x.Lim, p[0]) {
+		if value.Contains(x.Lim, self, it) || !x.Step(1) {
 			return value.False
 		}
 	}
@@ -134,7 +126,9 @@ var ListMethods = map[string]rt.Func{
 	}),
 }
 
-func isOrEquals(x *rt.Context, a, b value.Value) bool { return x.Equal(a, b) || value.Same(a, b) }
+func isOrEquals(x *rt.Context, a, b value.Value) bool {
+	return value.Equal(x.Lim, a, b) || value.Same(a, b)
+}
 
 var listCopy = on("copy()", func(_ *rt.Context, l *value.List, _ rt.Params) value.Value { return &value.List{Items: l.Items} })
 
@@ -147,9 +141,9 @@ var IntMethods = map[string]rt.Func{
 		ones := strings.Count(new(big.Int).Abs(value.BigOf(self)).Text(2), "1")
 		return value.Made(value.NewInt(int64(ones)), value.Origin(self))
 	}),
-	"conjugate": ofInt("conjugate()", func(self value.Value) value.Value { return positive(self) }),
+	"conjugate": ofInt("conjugate()", func(self value.Value) value.Value { return py.Plus(self) }),
 	"as_integer_ratio": ofInt("as_integer_ratio()", func(self value.Value) value.Value {
-		return &value.List{Items: []value.Value{positive(self), value.NewInt(1)}, Tuple: true}
+		return &value.List{Items: []value.Value{py.Plus(self), value.NewInt(1)}, Tuple: true}
 	}),
 }
 
@@ -157,7 +151,7 @@ var IntMethods = map[string]rt.Func{
 func ofInt(signature string, f func(self value.Value) value.Value) rt.Func {
 	return rt.Def(signature, func(x *rt.Context, self value.Value, _ rt.Params) value.Value {
 		if !x.Lim.Integer(self) {
-			return x.Fail(x.Lim.Over())
+			return value.Stopped
 		}
 		return f(self)
 	})
@@ -196,13 +190,13 @@ func hexFloat(f float64) string {
 var BytesMethods = map[string]rt.Func{
 	"decode": on("decode(encoding=, errors=)", func(x *rt.Context, b *value.Bytes, _ rt.Params) value.Value {
 		if !x.Make(3 * len(b.B)) {
-			return rt.Stopped
+			return value.Stopped
 		}
 		return b.Made(strings.ToValidUTF8(b.B, "\uFFFD"))
 	}),
 	"hex": on("hex()", func(x *rt.Context, b *value.Bytes, _ rt.Params) value.Value {
 		if !x.Make(4 * len(b.B)) {
-			return rt.Stopped
+			return value.Stopped
 		}
 		return b.Made(hex.EncodeToString([]byte(b.B)))
 	}),

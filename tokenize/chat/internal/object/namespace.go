@@ -14,31 +14,31 @@ type Namespace struct{ Attrs *value.Dict }
 func (n *Namespace) TypeName() string { return "Namespace" }
 
 // Set sets an attribute.
-func (n *Namespace) Set(name string, v value.Value) *value.Fault {
+func (n *Namespace) Set(x *rt.Context, name string, v value.Value) {
 	if strings.HasPrefix(name, "_") {
-		return value.Faultf(value.Security, "Chat templates cannot store underscore-prefixed attributes on a namespace, but got '%s'. Please rename the attribute.", name)
+		x.Failf(value.Security, "Chat templates cannot store underscore-prefixed attributes on a namespace, but got '%s'. Please rename the attribute.", name)
+		return
 	}
 	n.Attrs.SetString(name, v)
-	return nil
 }
 
 // Repr implements value.Reprer.
-func (n *Namespace) Repr(t *value.Text, l *value.Limits, depth int) *value.Fault {
+func (n *Namespace) Repr(t *value.Text, l *value.Limits, depth int) {
 	t.Lit("<Namespace ")
-	fault := value.WriteRepr(t, l, n.Attrs, depth)
+	value.WriteRepr(t, l, n.Attrs, depth)
 	t.Lit(">")
-	return fault
 }
 
 // NewNamespace implements namespace(…), which takes the arguments of dict().
 func NewNamespace(x *rt.Context, a rt.Args) value.Value {
 	d, ok := newDict(x, a).(*value.Dict)
 	if !ok || x.Err != nil {
-		return rt.Stopped
+		return value.Stopped
 	}
 	for i := range d.Len() {
 		if name, ok := d.KeyString(i); ok && strings.HasPrefix(name, "_") {
-			return x.Fail((&Namespace{}).Set(name, nil))
+			(&Namespace{}).Set(x, name, nil)
+			return value.Stopped
 		}
 	}
 	return &Namespace{d}
@@ -57,7 +57,7 @@ func (*DictType) Call(x *rt.Context, a rt.Args) value.Value { return newDict(x, 
 func newDict(x *rt.Context, a rt.Args) value.Value {
 	d := value.NewDict(len(a.Kw))
 	if !x.Make(rt.ObjectSize + rt.EntrySize*len(a.Kw)) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	if len(a.Pos) > 1 {
 		return x.Failf(value.Type, "dict expected at most 1 argument, got %d", len(a.Pos))
@@ -66,7 +66,7 @@ func newDict(x *rt.Context, a rt.Args) value.Value {
 		switch src := a.Pos[0].(type) {
 		case *value.Dict:
 			if !x.Make(rt.EntrySize * src.Len()) {
-				return rt.Stopped
+				return value.Stopped
 			}
 			d = src.Clone(len(a.Kw))
 			d.F = nil
@@ -74,14 +74,14 @@ func newDict(x *rt.Context, a rt.Args) value.Value {
 			return x.Fail(src.Use())
 		default:
 			for i, p := range x.Elements(a.Pos[0]) {
-				kv, fault := value.Elements(x.Lim, p)
-				if fault != nil {
+				if next, _ := value.Iterate(p); next == nil {
 					return x.Failf(value.Type, "cannot convert dictionary update sequence element #%d to a sequence", i)
 				}
+				kv := value.Elements(x.Lim, p)
 				if len(kv) != 2 {
 					return x.Failf(value.Other, "dictionary update sequence element #%d has length %d; 2 is required", i, len(kv))
 				}
-				x.Fail(d.Set(x.Lim, kv[0], kv[1]))
+				d.Set(x.Lim, kv[0], kv[1])
 			}
 		}
 	}

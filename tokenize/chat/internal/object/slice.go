@@ -9,7 +9,7 @@ import (
 // Slice implements v[start:stop:step]; nil parts were omitted.
 func Slice(x *rt.Context, v value.Value, parts [3]value.Value) value.Value {
 	if x.Err != nil {
-		return rt.Stopped
+		return value.Stopped
 	}
 	switch v := v.(type) {
 	case *value.Str, *value.List, *value.Range, *value.Bytes:
@@ -29,7 +29,7 @@ func Slice(x *rt.Context, v value.Value, parts [3]value.Value) value.Value {
 	}
 	start, stop := x.OptInt(parts[0]), x.OptInt(parts[1])
 	if !x.Make(rt.CallSize) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	switch v := v.(type) {
 	case *value.Str:
@@ -40,7 +40,7 @@ func Slice(x *rt.Context, v value.Value, parts [3]value.Value) value.Value {
 			return &value.List{Items: v.Items[first : first+n : first+n], Tuple: v.Tuple}
 		}
 		if !x.Make(16*n + 64) {
-			return rt.Stopped
+			return value.Stopped
 		}
 		items := make([]value.Value, n)
 		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
@@ -50,7 +50,7 @@ func Slice(x *rt.Context, v value.Value, parts [3]value.Value) value.Value {
 	case *value.Bytes:
 		first, n := py.SliceIndices(len(v.B), start, stop, step)
 		if !x.Make(2 * n) {
-			return rt.Stopped
+			return value.Stopped
 		}
 		b := make([]byte, 0, n)
 		for k, i := 0, first; k < n; k, i = k+1, i+int(step) {

@@ -64,7 +64,7 @@ var StrMethods = map[string]rt.Func{
 		if s.Markup {
 			by = py.Escape(by, x.Lim)
 		}
-		return x.Text(py.Replace(s, x.Lim, old, by, n))
+		return py.Replace(s, x.Lim, old, by, n)
 	}),
 	"join": on("join(iterable, /)", join),
 
@@ -76,35 +76,33 @@ var StrMethods = map[string]rt.Func{
 	"rjust": pad("rjust", func(n, _ int64) (int64, int64) { return n, 0 }),
 	"zfill": on("zfill(width, /)", zfill),
 	"expandtabs": on("expandtabs(tabsize=)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-		return x.Text(py.ExpandTabs(s, x.Lim, x.Int(p[0], 8)))
+		return py.ExpandTabs(s, x.Lim, x.Int(p[0], 8))
 	}),
 	"encode":    on("encode(encoding=, errors=)", encode),
 	"translate": on("translate(table, /)", translate),
 	"maketrans": rt.Def("maketrans(x, y=, z=, /)", maketrans),
 	"format": func(x *rt.Context, self value.Value, a rt.Args) value.Value {
-		return format(x, self.(*value.Str), a.Pos, func(name string) (value.Value, *value.Fault) { return a.Get(name), nil })
+		return format(x, self.(*value.Str), a.Pos, a.Get)
 	},
 	"format_map": on("format_map(mapping, /)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-		return format(x, s, nil, func(name string) (value.Value, *value.Fault) {
+		return format(x, s, nil, func(name string) value.Value {
 			d, ok := p[0].(*value.Dict)
 			if !ok {
-				return nil, value.Faultf(value.Type, "'%s' object is not a mapping", p[0].TypeName())
+				return x.Failf(value.Type, "'%s' object is not a mapping", p[0].TypeName())
 			}
-			return d.GetString(name), nil
+			return d.GetString(name)
 		})
 	}),
 }
 
 func splitlines(x *rt.Context, s *value.Str, p rt.Params) value.Value {
-	lines, fault := py.Lines(s, x.Lim, x.Int(p[0], 0) != 0)
-	x.Fail(fault)
-	return &value.List{Items: lines}
+	return &value.List{Items: py.Lines(s, x.Lim, x.Int(p[0], 0) != 0)}
 }
 
 func join(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 	items := x.Elements(p[0])
 	if !x.Make(8 * len(items)) {
-		return rt.Stopped
+		return value.Stopped
 	}
 	strs := make([]*value.Str, len(items))
 	for i, it := range items {
@@ -117,7 +115,7 @@ func join(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 		}
 		strs[i] = v
 	}
-	return x.Text(py.Join(x.Lim, s, strs))
+	return py.Join(x.Lim, s, strs)
 }
 
 func zfill(x *rt.Context, s *value.Str, p rt.Params) value.Value {
@@ -130,11 +128,7 @@ func zfill(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 	if s.S != "" && (s.S[0] == '+' || s.S[0] == '-') {
 		sign = 1
 	}
-	digits, fault := py.Pad(s.Slice(sign, len(s.S)), x.Lim, value.Lit("0"), n, 0)
-	if fault != nil {
-		return x.Fail(fault)
-	}
-	return x.Text(value.Concat(x.Lim, s.Slice(0, sign), digits))
+	return value.Concat(x.Lim, s.Slice(0, sign), py.Pad(s.Slice(sign, len(s.S)), x.Lim, value.Lit("0"), n, 0))
 }
 
 func encode(x *rt.Context, s *value.Str, p rt.Params) value.Value {
@@ -158,21 +152,13 @@ func encode(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 }
 
 // format implements str.format.
-func format(x *rt.Context, s *value.Str, pos []value.Value, kw func(string) (value.Value, *value.Fault)) value.Value {
-	lookup := func(get func() value.Value) (value.Value, *value.Fault) {
-		v := get()
-		return v, x.Err
-	}
-	return x.Text(py.Format(x.Lim, s, py.FormatArgs{
-		Pos: pos,
-		Kw:  kw,
-		Attr: func(v value.Value, name string) (value.Value, *value.Fault) {
-			return lookup(func() value.Value { return Getattr(x, v, name, value.Lit(name)) })
-		},
-		Item: func(v, key value.Value) (value.Value, *value.Fault) {
-			return lookup(func() value.Value { return Getitem(x, v, key) })
-		},
-	}))
+func format(x *rt.Context, s *value.Str, pos []value.Value, kw func(string) value.Value) value.Value {
+	return py.Format(x.Lim, s, py.FormatArgs{
+		Pos:  pos,
+		Kw:   kw,
+		Attr: func(v value.Value, name string) value.Value { return Getattr(x, v, name, value.Lit(name)) },
+		Item: func(v, key value.Value) value.Value { return Getitem(x, v, key) },
+	})
 }
 
 func strip(name string, left, right bool) rt.Func {
@@ -185,17 +171,13 @@ func split(name string, fromRight bool) rt.Func {
 	return on(name+"(sep=, maxsplit=)", func(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 		max, sep := x.Int(p[1], -1), x.Chars(p[0], name)
 		var l *value.List
-		var fault *value.Fault
 		switch {
 		case sep == nil:
-			l, fault = py.Fields(s, x.Lim, max, fromRight)
+			l = py.Fields(s, x.Lim, max, fromRight)
 		case sep.S == "":
 			return x.Failf(value.Other, "empty separator")
 		default:
-			l, fault = py.Split(s, x.Lim, sep.S, max, fromRight)
-		}
-		if fault != nil {
-			return x.Fail(fault)
+			l = py.Split(s, x.Lim, sep.S, max, fromRight)
 		}
 		x.Step(len(l.Items))
 		return l
@@ -250,7 +232,7 @@ func affix(name string, suffix bool) rt.Func {
 				return x.Failf(value.Type, "tuple for %s must only contain str, not %s", name, it.TypeName())
 			}
 			if !x.Step(1) {
-				return rt.Stopped
+				return value.Stopped
 			}
 			if py.HasAffix(s, x.Lim, t.S, start, stop, suffix) {
 				return value.True
@@ -270,6 +252,6 @@ func pad(name string, sides func(n, width int64) (int64, int64)) rt.Func {
 		}
 		x.Spend(len(s.S))
 		left, right := sides(max(width-int64(s.RuneCount()), 0), width)
-		return x.Text(py.Pad(s, x.Lim, fill, left, right))
+		return py.Pad(s, x.Lim, fill, left, right)
 	})
 }

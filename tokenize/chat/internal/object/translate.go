@@ -25,7 +25,7 @@ func maketrans(x *rt.Context, _ value.Value, p rt.Params) value.Value {
 				}
 				key = value.NewInt(int64(r[0]))
 			}
-			x.Fail(d.Set(x.Lim, key, src.Val(i)))
+			d.Set(x.Lim, key, src.Val(i))
 		}
 		return d
 	}
@@ -37,7 +37,7 @@ func maketrans(x *rt.Context, _ value.Value, p rt.Params) value.Value {
 		}
 		s := x.StrArg(v)
 		if !x.Make(4 * len(s.S)) {
-			return rt.Stopped
+			return value.Stopped
 		}
 		sets[i] = []rune(s.S)
 		if i == 1 {
@@ -49,15 +49,15 @@ func maketrans(x *rt.Context, _ value.Value, p rt.Params) value.Value {
 	}
 	for i, r := range sets[0] {
 		if !x.Step(1) {
-			return rt.Stopped
+			return value.Stopped
 		}
-		x.Fail(d.Set(x.Lim, value.NewInt(int64(r)), &value.Int{V: int64(sets[1][i]), F: by}))
+		d.Set(x.Lim, value.NewInt(int64(r)), &value.Int{V: int64(sets[1][i]), F: by})
 	}
 	for _, r := range sets[2] {
 		if !x.Step(1) {
-			return rt.Stopped
+			return value.Stopped
 		}
-		x.Fail(d.Set(x.Lim, value.NewInt(int64(r)), value.Nil))
+		d.Set(x.Lim, value.NewInt(int64(r)), value.Nil)
 	}
 	return d
 }

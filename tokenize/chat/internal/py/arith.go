@@ -13,7 +13,7 @@ import (
 )
 
 // Arith applies one of + - * / // % **. A number keeps the origin of its operands, of the first if both have one.
-func Arith(l *value.Limits, op string, a, b value.Value) (value.Value, *value.Fault) {
+func Arith(l *value.Limits, op string, a, b value.Value) value.Value {
 	if op == "+" {
 		if x, ok := a.(*value.Str); ok {
 			if y, ok := b.(*value.Str); ok {
@@ -23,29 +23,28 @@ func Arith(l *value.Limits, op string, a, b value.Value) (value.Value, *value.Fa
 	}
 	x, y := value.NumberOf(a), value.NumberOf(b)
 	if x.OK() && y.OK() {
-		v, fault := numeric(l, op, x, y)
-		return value.Made(v, cmp.Or(value.Origin(a), value.Origin(b))), fault
+		return value.Made(numeric(l, op, x, y), cmp.Or(value.Origin(a), value.Origin(b)))
 	}
 	if u, ok := a.(*value.Undefined); ok {
-		return nil, u.Use()
+		return l.Fail(u.Use())
 	}
 	if s, ok := a.(*value.Str); ok && op == "%" {
 		return Percent(l, s, b)
 	}
 	if u, ok := b.(*value.Undefined); ok {
-		return nil, u.Use()
+		return l.Fail(u.Use())
 	}
 	if op == "*" {
 		if n, ok := value.AsInt(b); ok {
-			if v, fault := repeat(l, a, n); v != nil || fault != nil {
-				return v, fault
+			if v := repeat(l, a, n); v != nil {
+				return v
 			}
 		} else if n, ok := value.AsInt(a); ok {
-			if v, fault := repeat(l, b, n); v != nil || fault != nil {
-				return v, fault
+			if v := repeat(l, b, n); v != nil {
+				return v
 			}
 		} else if x.IsInt && isSequence(b) || y.IsInt && isSequence(a) {
-			return nil, value.ValueError("cannot fit 'int' into an index-sized integer")
+			return l.Failf(value.Other, "cannot fit 'int' into an index-sized integer")
 		}
 	}
 	if op == "+" {
@@ -54,53 +53,49 @@ func Arith(l *value.Limits, op string, a, b value.Value) (value.Value, *value.Fa
 	if op == "**" {
 		op = "** or pow()"
 	}
-	return nil, value.TypeError("unsupported operand type(s) for %s: '%s' and '%s'", op, a.TypeName(), b.TypeName())
+	return l.Failf(value.Type, "unsupported operand type(s) for %s: '%s' and '%s'", op, a.TypeName(), b.TypeName())
 }
 
-func numeric(l *value.Limits, op string, x, y value.Number) (value.Value, *value.Fault) {
+func numeric(l *value.Limits, op string, x, y value.Number) value.Value {
 	if x.IsInt && y.IsInt {
 		return intArith(l, op, x, y)
 	}
 	return floatArith(l, op, x, y)
 }
 
-func addStr(l *value.Limits, x, y *value.Str) (value.Value, *value.Fault) {
+func addStr(l *value.Limits, x, y *value.Str) value.Value {
 	if !x.Markup && !y.Markup {
 		return value.Concat(l, x, y)
 	}
-	s, fault := value.Concat(l, Escape(x, l), Escape(y, l))
-	if fault != nil {
-		return nil, fault
-	}
-	return s.Safe(), nil
+	return value.Concat(l, Escape(x, l), Escape(y, l)).Safe()
 }
 
-func add(l *value.Limits, a, b value.Value) (value.Value, *value.Fault) {
+func add(l *value.Limits, a, b value.Value) value.Value {
 	switch x := a.(type) {
 	case *value.Str:
-		return nil, value.TypeError("can only concatenate str (not \"%s\") to str", b.TypeName())
+		return l.Failf(value.Type, "can only concatenate str (not \"%s\") to str", b.TypeName())
 	case *value.List:
 		y, ok := b.(*value.List)
 		if !ok || x.Tuple != y.Tuple {
-			return nil, value.TypeError("can only concatenate %s (not \"%s\") to %s", a.TypeName(), b.TypeName(), a.TypeName())
+			return l.Failf(value.Type, "can only concatenate %s (not \"%s\") to %s", a.TypeName(), b.TypeName(), a.TypeName())
 		}
 		if len(x.Items)+len(y.Items) > l.Items {
-			return nil, value.LimitError("list of %d items, more than %d", len(x.Items)+len(y.Items), l.Items)
+			return l.Failf(value.Limit, "list of %d items, more than %d", len(x.Items)+len(y.Items), l.Items)
 		}
 		if !l.Make(16 * (len(x.Items) + len(y.Items))) {
-			return nil, l.Over()
+			return value.Stopped
 		}
 		out := make([]value.Value, 0, len(x.Items)+len(y.Items))
-		return &value.List{Items: append(append(out, x.Items...), y.Items...), Tuple: x.Tuple}, nil
+		return &value.List{Items: append(append(out, x.Items...), y.Items...), Tuple: x.Tuple}
 	case *value.Bytes:
 		if y, ok := b.(*value.Bytes); ok {
-			if fault := l.Text(len(x.B) + len(y.B)); fault != nil {
-				return nil, fault
+			if !l.Text(len(x.B) + len(y.B)) {
+				return value.Stopped
 			}
-			return &value.Bytes{B: x.B + y.B, F: cmp.Or(x.F, y.F)}, nil
+			return &value.Bytes{B: x.B + y.B, F: cmp.Or(x.F, y.F)}
 		}
 	}
-	return nil, value.TypeError("unsupported operand type(s) for +: '%s' and '%s'", a.TypeName(), b.TypeName())
+	return l.Failf(value.Type, "unsupported operand type(s) for +: '%s' and '%s'", a.TypeName(), b.TypeName())
 }
 
 func isSequence(v value.Value) bool {
@@ -112,52 +107,52 @@ func isSequence(v value.Value) bool {
 }
 
 // repeat implements sequence * n; it returns nil if v is not a sequence.
-func repeat(l *value.Limits, v value.Value, n int64) (value.Value, *value.Fault) {
+func repeat(l *value.Limits, v value.Value, n int64) value.Value {
 	n = max(n, 0)
 	switch v := v.(type) {
 	case *value.Str:
 		if v.S != "" && n > int64(l.Bytes)/int64(len(v.S)) {
-			return nil, value.LimitError("string of %d times %d bytes, more than %d", n, len(v.S), l.Bytes)
+			return l.Failf(value.Limit, "string of %d times %d bytes, more than %d", n, len(v.S), l.Bytes)
 		}
 		if !v.Tracked() {
 			if !l.Make(len(v.S) * int(n)) {
-				return nil, l.Over()
+				return value.Stopped
 			}
-			return &value.Str{S: strings.Repeat(v.S, int(n)), Markup: v.Markup}, nil
+			return &value.Str{S: strings.Repeat(v.S, int(n)), Markup: v.Markup}
 		}
 		if v.S == "" {
-			return v, nil
+			return v
 		}
 		t := l.NewText(v)
-		for ; n > 0 && l.Room(); n-- {
+		for ; n > 0 && l.Err == nil; n-- {
 			t.Str(v)
 		}
-		return v.Like(t), nil
+		return v.Like(t)
 	case *value.List:
 		if len(v.Items) > 0 && n > int64(l.Items)/int64(len(v.Items)) {
-			return nil, value.LimitError("list of %d times %d items, more than %d", n, len(v.Items), l.Items)
+			return l.Failf(value.Limit, "list of %d times %d items, more than %d", n, len(v.Items), l.Items)
 		}
 		if !l.Make(16 * len(v.Items) * int(n)) {
-			return nil, l.Over()
+			return value.Stopped
 		}
 		items := make([]value.Value, 0, len(v.Items)*int(n))
 		for len(items) < cap(items) {
 			items = append(items, v.Items...)
 		}
-		return &value.List{Tuple: v.Tuple, Items: items}, nil
+		return &value.List{Tuple: v.Tuple, Items: items}
 	}
-	return nil, nil
+	return nil
 }
 
-func intArith(l *value.Limits, op string, x, y value.Number) (value.Value, *value.Fault) {
+func intArith(l *value.Limits, op string, x, y value.Number) value.Value {
 	if x.B == nil && y.B == nil {
 		if v := smallArith(op, x.I, y.I); v != nil {
-			return v, nil
+			return v
 		}
 	}
 	a, b := x.Big(), y.Big()
-	if fault := intWork(l, op, a, b); fault != nil {
-		return nil, fault
+	if !intWork(l, op, a, b) {
+		return value.Stopped
 	}
 	out := new(big.Int)
 	switch op {
@@ -168,10 +163,10 @@ func intArith(l *value.Limits, op string, x, y value.Number) (value.Value, *valu
 	case "*":
 		out.Mul(a, b)
 	case "/":
-		return quotient(a, b)
+		return quotient(l, a, b)
 	case "//", "%":
 		if b.Sign() == 0 {
-			return nil, value.ValueError("integer division or modulo by zero")
+			return l.Failf(value.Other, "integer division or modulo by zero")
 		}
 		_, r := out.QuoRem(a, b, new(big.Int))
 		if r.Sign() != 0 && (r.Sign() < 0) != (b.Sign() < 0) {
@@ -187,7 +182,7 @@ func intArith(l *value.Limits, op string, x, y value.Number) (value.Value, *valu
 		}
 		out.Exp(a, b, nil)
 	}
-	return value.NewBig(out), nil
+	return value.NewBig(out)
 }
 
 // smallArith computes with numbers that are too small to overflow. It returns nil for larger ones and for failures.
@@ -213,8 +208,9 @@ func smallArith(op string, a, b int64) value.Value {
 	return nil
 }
 
-// intWork counts the work and memory of an operation, and refuses a result that is too large.
-func intWork(l *value.Limits, op string, a, b *big.Int) *value.Fault {
+// intWork counts the work and memory of an operation, and reports whether the run may continue. It refuses a result that
+// is too large.
+func intWork(l *value.Limits, op string, a, b *big.Int) bool {
 	n, m := a.BitLen(), b.BitLen()
 	bits := max(n, m) + 1
 	switch op {
@@ -223,13 +219,15 @@ func intWork(l *value.Limits, op string, a, b *big.Int) *value.Fault {
 	case "**":
 		if bits = 0; b.Sign() >= 0 && n > 1 {
 			if !b.IsInt64() || b.Int64() > int64(8*l.IntBytes) {
-				return value.LimitError("integer power of more than %d bytes", l.IntBytes)
+				l.Failf(value.Limit, "integer power of more than %d bytes", l.IntBytes)
+				return false
 			}
 			bits = int(b.Int64()) * n
 		}
 	}
 	if bits/8 > l.IntBytes {
-		return value.LimitError("integer of about %d bytes, more than %d", bits/8, l.IntBytes)
+		l.Failf(value.Limit, "integer of about %d bytes, more than %d", bits/8, l.IntBytes)
+		return false
 	}
 	l.Make(bits / 8)
 	switch op {
@@ -241,72 +239,65 @@ func intWork(l *value.Limits, op string, a, b *big.Int) *value.Fault {
 	default:
 		l.Product(n/8, m/8)
 	}
-	return l.Over()
+	return l.Err == nil
 }
 
 // quotient returns a / b as a float.
-func quotient(a, b *big.Int) (value.Value, *value.Fault) {
+func quotient(l *value.Limits, a, b *big.Int) value.Value {
 	switch {
 	case b.Sign() == 0:
-		return nil, value.ValueError("division by zero")
+		return l.Failf(value.Other, "division by zero")
 	case a.BitLen() <= 53 && b.BitLen() <= 53:
-		return &value.Float{V: float64(a.Int64()) / float64(b.Int64())}, nil
+		return &value.Float{V: float64(a.Int64()) / float64(b.Int64())}
 	}
 	f, _ := new(big.Rat).SetFrac(a, b).Float64()
 	if math.IsInf(f, 0) {
-		return nil, value.ValueError("integer division result too large for a float")
+		return l.Failf(value.Other, "integer division result too large for a float")
 	}
-	return &value.Float{V: f}, nil
+	return &value.Float{V: f}
 }
 
-func floatArith(l *value.Limits, op string, x, y value.Number) (value.Value, *value.Fault) {
-	a, fault := x.Float()
-	if fault != nil {
-		return nil, fault
-	}
-	b, fault := y.Float()
-	if fault != nil {
-		return nil, fault
-	}
+func floatArith(l *value.Limits, op string, x, y value.Number) value.Value {
+	a, b := x.Float(l), y.Float(l)
 	switch op {
 	case "+":
-		return &value.Float{V: a + b}, nil
+		return &value.Float{V: a + b}
 	case "-":
-		return &value.Float{V: a - b}, nil
+		return &value.Float{V: a - b}
 	case "*":
-		return &value.Float{V: a * b}, nil
+		return &value.Float{V: a * b}
 	case "/":
 		if b == 0 {
-			return nil, value.ValueError("float division by zero")
+			return l.Failf(value.Other, "float division by zero")
 		}
-		return &value.Float{V: a / b}, nil
+		return &value.Float{V: a / b}
 	case "//", "%":
 		if b == 0 {
-			return nil, value.ValueError("float floor division by zero")
+			return l.Failf(value.Other, "float floor division by zero")
 		}
 		if !l.Spend(remainderWork(a, b)) {
-			return nil, l.Over()
+			return value.Stopped
 		}
 		q, r := floatDivmod(a, b)
 		if op == "%" {
-			return &value.Float{V: r}, nil
+			return &value.Float{V: r}
 		}
-		return &value.Float{V: q}, nil
+		return &value.Float{V: q}
 	}
 	if a == 0 && b < 0 {
-		return nil, value.ValueError("0.0 cannot be raised to a negative power")
+		return l.Failf(value.Other, "0.0 cannot be raised to a negative power")
 	}
 	if a < 0 && b != math.Trunc(b) && !math.IsInf(b, 0) && !math.IsInf(a, 0) {
-		return nil, value.ValueError("complex numbers are not supported: %s ** %s", pytext.Float(a), pytext.Float(b))
+		return l.Failf(value.Other, "complex numbers are not supported: %s ** %s", pytext.Float(a), pytext.Float(b))
 	}
 	if !l.Spend(powWork) || !l.Make(powSize) {
-		return nil, l.Over()
+		return value.Stopped
 	}
 	p := pow(a, b)
 	if math.IsInf(p, 0) && !math.IsInf(a, 0) && !math.IsInf(b, 0) {
-		return nil, value.ValueError("(34, 'Numerical result out of range')")
+		return l.Failf(value.Other, "(34, 'Numerical result out of range')")
 	}
-	return &value.Float{V: p}, nil
+	return &value.Float{V: p}
 }
 
 // powWork and powSize are the work of pow and the memory it allocates.
@@ -377,21 +368,26 @@ func floatDivmod(a, b float64) (q, r float64) {
 }
 
 // Sign applies unary + or -.
-func Sign(op string, v value.Value) (value.Value, *value.Fault) {
+func Sign(l *value.Limits, op string, v value.Value) value.Value {
 	if u, ok := v.(*value.Undefined); ok {
-		return nil, u.Use()
+		return l.Fail(u.Use())
 	}
 	n := value.NumberOf(v)
 	switch {
 	case !n.OK():
-		return nil, value.TypeError("bad operand type for unary %s: '%s'", op, v.TypeName())
+		return l.Failf(value.Type, "bad operand type for unary %s: '%s'", op, v.TypeName())
 	case op == "-":
-		return value.Made(negative(n), value.Origin(v)), nil
+		return value.Made(negative(n), value.Origin(v))
 	}
+	return Plus(v)
+}
+
+// Plus returns +v for a number v.
+func Plus(v value.Value) value.Value {
 	if b, ok := v.(*value.Bool); ok {
-		return value.Made(value.NewInt(n.I), b.F), nil
+		return value.Made(value.NewInt(value.NumberOf(b).I), b.F)
 	}
-	return v, nil
+	return v
 }
 
 func negative(n value.Number) value.Value {

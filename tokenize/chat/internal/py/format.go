@@ -12,34 +12,32 @@ import (
 // FormatArgs are the values that the fields of str.format refer to.
 type FormatArgs struct {
 	Pos  []value.Value
-	Kw   func(name string) (value.Value, *value.Fault) // returns nil if there is no such name
-	Attr func(obj value.Value, name string) (value.Value, *value.Fault)
-	Item func(obj value.Value, key value.Value) (value.Value, *value.Fault)
+	Kw   func(name string) value.Value // returns nil if there is no such name
+	Attr func(obj value.Value, name string) value.Value
+	Item func(obj value.Value, key value.Value) value.Value
 }
 
 // fieldSize is the approximate memory in bytes of formatting one field.
 const fieldSize = 256
 
 // Format implements str.format.
-func Format(l *value.Limits, s *value.Str, args FormatArgs) (*value.Str, *value.Fault) {
+func Format(l *value.Limits, s *value.Str, args FormatArgs) *value.Str {
 	t := &value.Text{Track: true, Lim: l}
 	auto := 0
-	if fault := format(t, l, s, 0, len(s.S), &args, &auto, 2); fault != nil {
-		return nil, fault
-	}
-	return s.Like(t), nil
+	format(t, l, s, 0, len(s.S), &args, &auto, 2)
+	return s.Like(t)
 }
 
 // format expands s.S[i:j] into t. auto is the next automatic index, -1 once a field has an explicit number.
-func format(t *value.Text, l *value.Limits, s *value.Str, i, j int, args *FormatArgs, auto *int, depth int) *value.Fault {
+func format(t *value.Text, l *value.Limits, s *value.Str, i, j int, args *FormatArgs, auto *int, depth int) {
 	if depth < 0 {
-		return value.ValueError("Max string recursion exceeded")
+		l.Failf(value.Other, "Max string recursion exceeded")
 	}
 	for i < j && l.Make(fieldSize) {
 		k := strings.IndexAny(s.S[i:j], "{}")
 		if k < 0 {
 			t.Part(s, i, j)
-			return nil
+			return
 		}
 		t.Part(s, i, i+k)
 		i += k
@@ -49,21 +47,20 @@ func format(t *value.Text, l *value.Limits, s *value.Str, i, j int, args *Format
 			continue
 		}
 		if i+1 == j || s.S[i] == '}' {
-			return value.ValueError("Single '%c' encountered in format string", s.S[i])
+			l.Failf(value.Other, "Single '%c' encountered in format string", s.S[i])
+			return
 		}
-		f, fault := parseField(s.S, i+1, j)
-		if fault == nil {
-			fault = formatField(t, l, s, &f, args, auto, depth)
+		f, problem := parseField(s.S, i+1, j)
+		if problem != "" {
+			l.Failf(value.Other, "%s", problem)
+			return
 		}
-		if fault != nil {
-			return fault
-		}
+		formatField(t, l, s, &f, args, auto, depth)
 		i = f.end
 		if len(t.B) > l.Bytes {
-			return value.LimitError("string of more than %d bytes", l.Bytes)
+			l.Failf(value.Limit, "string of more than %d bytes", l.Bytes)
 		}
 	}
-	return nil
 }
 
 // replacement is a replacement field of a format string: the text between its braces.
@@ -74,8 +71,8 @@ type replacement struct {
 	end        int  // after the closing brace
 }
 
-// parseField parses a field of text[i:j] from the byte after its opening brace.
-func parseField(text string, i, j int) (f replacement, fault *value.Fault) {
+// parseField parses a field of text[i:j] from the byte after its opening brace. problem is not empty if it is malformed.
+func parseField(text string, i, j int) (f replacement, problem string) {
 	from, c := i, byte(0)
 name:
 	for i < j {
@@ -83,7 +80,7 @@ name:
 		i++
 		switch c {
 		case '{':
-			return f, value.ValueError("unexpected '{' in field name")
+			return f, "unexpected '{' in field name"
 		case '[': // everything up to the closing bracket is part of the key
 			if n := strings.IndexByte(text[i:j], ']'); n >= 0 {
 				i += n
@@ -98,14 +95,14 @@ name:
 	f.spec, f.stop, f.end = i, i, i
 	switch c {
 	case '}':
-		return f, nil
+		return f, ""
 	case ':', '!':
 	default:
-		return f, value.ValueError("expected '}' before end of string")
+		return f, "expected '}' before end of string"
 	}
 	if c == '!' {
 		if i == j {
-			return f, value.ValueError("end of string while looking for conversion specifier")
+			return f, "end of string while looking for conversion specifier"
 		}
 		var n int
 		f.conv, n = utf8.DecodeRuneInString(text[i:j])
@@ -114,10 +111,10 @@ name:
 			switch text[i-1] {
 			case '}':
 				f.end = i
-				return f, nil
+				return f, ""
 			case ':':
 			default:
-				return f, value.ValueError("expected ':' after conversion specifier")
+				return f, "expected ':' after conversion specifier"
 			}
 		}
 	}
@@ -129,98 +126,85 @@ name:
 		case '}':
 			if open--; open == 0 {
 				f.stop, f.end = i, i+1
-				return f, nil
+				return f, ""
 			}
 		}
 	}
-	return f, value.ValueError("unmatched '{' in format spec")
+	return f, "unmatched '{' in format spec"
 }
 
-func formatField(t *value.Text, l *value.Limits, s *value.Str, f *replacement, args *FormatArgs, auto *int, depth int) *value.Fault {
-	v, fault := lookupField(l, f.name, args, auto)
-	if fault != nil {
-		return fault
-	}
+func formatField(t *value.Text, l *value.Limits, s *value.Str, f *replacement, args *FormatArgs, auto *int, depth int) {
+	v := lookupField(l, f.name, args, auto)
 	switch f.conv {
 	case 0:
 	case 's', 'r', 'a':
-		if v, fault = converted(l, v, f.conv); fault != nil {
-			return fault
-		}
+		v = converted(l, v, f.conv)
 	default:
-		return value.ValueError("Unknown conversion specifier %c", f.conv)
+		l.Failf(value.Other, "Unknown conversion specifier %c", f.conv)
 	}
 	spec := value.Empty
 	if f.spec < f.stop {
 		inner := &value.Text{Track: true, Lim: l}
-		if fault := format(inner, l, s, f.spec, f.stop, args, auto, depth-1); fault != nil {
-			return fault
-		}
+		format(inner, l, s, f.spec, f.stop, args, auto, depth-1)
 		spec = inner.Own()
 	}
-	out, fault := formatValue(l, v, spec)
-	if fault != nil {
-		return fault
+	if l.Err != nil {
+		return
 	}
+	out := formatValue(l, v, spec)
 	if s.Markup {
 		if x, ok := v.(*value.Str); !ok || !x.Markup {
 			out = Escape(out, l)
 		}
 	}
 	t.Str(out)
-	return nil
 }
 
 // converted returns v as text: str(v), repr(v) or, for conversion 'a', ascii(v).
-func converted(l *value.Limits, v value.Value, conv rune) (*value.Str, *value.Fault) {
+func converted(l *value.Limits, v value.Value, conv rune) *value.Str {
 	if conv == 's' {
 		return value.ToStr(l, v, true)
 	}
 	t := &value.Text{Track: true, Lim: l}
-	if fault := value.WriteRepr(t, l, v, l.Depth); fault != nil {
-		return nil, fault
-	}
+	value.WriteRepr(t, l, v, l.Depth)
 	if conv == 'a' {
-		return asciiOf(t.Own(), l), nil
+		return asciiOf(t.Own(), l)
 	}
-	return t.Own(), nil
+	return t.Own()
 }
 
-func lookupField(l *value.Limits, name string, args *FormatArgs, auto *int) (value.Value, *value.Fault) {
+func lookupField(l *value.Limits, name string, args *FormatArgs, auto *int) value.Value {
 	end := strings.IndexAny(name, ".[")
 	if end < 0 {
 		end = len(name)
 	}
 	first, rest := name[:end], name[end:]
-	var v value.Value
-	index, fault := formatIndex(first)
+	index := formatIndex(l, first)
 	numbered := Is(value.Lit(name), l, "isdigit")
 	switch {
-	case fault != nil:
-		return nil, fault
+	case l.Err != nil:
+		return value.Stopped
 	case name == "":
 		if *auto < 0 {
-			return nil, value.ValueError("cannot switch from manual field specification to automatic field numbering")
+			return l.Failf(value.Other, "cannot switch from manual field specification to automatic field numbering")
 		}
 		index = int64(*auto)
 		*auto++
 	case numbered:
 		if *auto > 0 {
-			return nil, value.ValueError("cannot switch from automatic field numbering to manual field specification")
+			return l.Failf(value.Other, "cannot switch from automatic field numbering to manual field specification")
 		}
 		*auto = -1
 	}
+	var v value.Value
 	switch {
 	case index >= int64(len(args.Pos)):
-		return nil, value.Faultf(value.Other, "Replacement index %d out of range for positional args tuple", index)
+		return l.Failf(value.Other, "Replacement index %d out of range for positional args tuple", index)
 	case index >= 0:
 		v = args.Pos[index]
 	default:
-		if v, fault = args.Kw(first); fault != nil {
-			return nil, fault
-		}
-		if v == nil {
-			return nil, value.Faultf(value.Other, "'%s'", first)
+		if v = args.Kw(first); v == nil {
+			return l.Failf(value.Other, "'%s'", first)
 		}
 	}
 	for rest != "" && l.Spend(value.StepWork) {
@@ -230,54 +214,49 @@ func lookupField(l *value.Limits, name string, args *FormatArgs, auto *int) (val
 				n = len(rest)
 			}
 			if n == 1 {
-				return nil, value.ValueError("Empty attribute in format string")
+				return l.Failf(value.Other, "Empty attribute in format string")
 			}
-			v, fault = args.Attr(v, rest[1:n])
+			v = args.Attr(v, rest[1:n])
 			rest = rest[n:]
 		} else {
 			n := strings.IndexByte(rest, ']')
 			if n < 0 {
-				return nil, value.ValueError("Missing ']' in format string")
+				return l.Failf(value.Other, "Missing ']' in format string")
 			}
 			if n == 1 {
-				return nil, value.ValueError("Empty attribute in format string")
-			}
-			if index, fault = formatIndex(rest[1:n]); fault != nil {
-				return nil, fault
+				return l.Failf(value.Other, "Empty attribute in format string")
 			}
 			var key value.Value = value.Lit(rest[1:n])
-			if index >= 0 {
+			if index := formatIndex(l, rest[1:n]); index >= 0 {
 				key = value.NewInt(index)
 			}
-			v, fault = args.Item(v, key)
+			v = args.Item(v, key)
 			rest = rest[n+1:]
-			if fault == nil && rest != "" && rest[0] != '.' && rest[0] != '[' {
-				return nil, value.ValueError("Only '.' or '[' may follow ']' in format field specifier")
+			if rest != "" && rest[0] != '.' && rest[0] != '[' {
+				return l.Failf(value.Other, "Only '.' or '[' may follow ']' in format field specifier")
 			}
 		}
-		if fault != nil {
-			return nil, fault
-		}
 	}
-	return v, nil
+	return v
 }
 
 // formatIndex returns the number that the name of a field spells in decimal digits of any script, -1 if it is not a
 // number.
-func formatIndex(name string) (int64, *value.Fault) {
+func formatIndex(l *value.Limits, name string) int64 {
 	if name == "" {
-		return -1, nil
+		return -1
 	}
 	n := int64(0)
 	for _, r := range name {
 		d := int64(decimal.Digit(r))
 		if d < 0 {
-			return -1, nil
+			return -1
 		}
 		if n > (math.MaxInt64-d)/10 {
-			return 0, value.ValueError("Too many decimal digits in format string")
+			l.Failf(value.Other, "Too many decimal digits in format string")
+			return 0
 		}
 		n = n*10 + d
 	}
-	return n, nil
+	return n
 }

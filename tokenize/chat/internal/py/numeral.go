@@ -52,15 +52,15 @@ func ParseInt(text string, base int) (*value.Int, bool) {
 }
 
 // Whole returns f, a float without fraction, as an integer.
-func Whole(l *value.Limits, f float64) (value.Value, *value.Fault) {
+func Whole(l *value.Limits, f float64) value.Value {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, value.ValueError("cannot convert float %s to integer", pytext.Float(f))
+		return l.Failf(value.Other, "cannot convert float %s to integer", pytext.Float(f))
 	}
 	if !l.Float(f) {
-		return nil, l.Over()
+		return value.Stopped
 	}
 	b, _ := big.NewFloat(f).Int(nil)
-	return value.NewBig(b), nil
+	return value.NewBig(b)
 }
 
 // asciiDigits replaces decimal digits of any script by ASCII digits.

@@ -31,13 +31,6 @@ func runsOf(s *value.Str) string {
 	return b.String() + s.S[at:]
 }
 
-func must(s *value.Str, fault *value.Fault) *value.Str {
-	if fault != nil {
-		panic(fault)
-	}
-	return s
-}
-
 // Operations on strings keep the origin of each byte.
 func TestOriginsAreKept(t *testing.T) {
 	l := &value.Limits{Bytes: 1 << 20, Items: 1 << 10, Depth: 50}
@@ -46,7 +39,7 @@ func TestOriginsAreKept(t *testing.T) {
 	}
 	a := &value.Str{S: " hello World ", F: field("a")}
 	b := &value.Str{S: "x&y", F: field("b")}
-	ab := must(value.Concat(l, a, value.Lit("-"), b))
+	ab := value.Concat(l, a, value.Lit("-"), b)
 	two := int64(2)
 	for _, c := range []struct {
 		name string
@@ -60,18 +53,20 @@ func TestOriginsAreKept(t *testing.T) {
 		{"characters", Substring(a, l, &two, nil, 1), "[a 2:13]"},
 		{"upper", Upper(b, l), "{b 0:1}[b 1:2]{b 2:3}"},
 		{"escape", Escape(b, l), "[b 0:1]{b 1:2}[b 2:3]"},
-		{"replace by the template", must(Replace(b, l, value.Lit("&"), value.Lit(" and "), -1)), "[b 0:1]{b 1:2}[b 2:3]"},
-		{"replace by a field", must(Replace(a, l, value.Lit("World"), b, -1)), "[a 0:7][b 0:3][a 12:13]"},
-		{"join", must(Join(l, value.Lit(", "), []*value.Str{b, value.Lit("t"), b})), "[b 0:3], t, [b 0:3]"},
-		{"pad", must(Pad(b, l, value.Lit("."), 1, 2)), ".[b 0:3].."},
-		{"percent", must(Percent(l, value.Lit("<%s|%5s>"), &value.List{Items: []value.Value{b, b}, Tuple: true})), "<[b 0:3]|  [b 0:3]>"},
-		{"repr", must(Percent(l, value.Lit("%r"), &value.List{Items: []value.Value{b}, Tuple: true})), "'[b 0:3]'"},
+		{"replace by the template", Replace(b, l, value.Lit("&"), value.Lit(" and "), -1), "[b 0:1]{b 1:2}[b 2:3]"},
+		{"replace by a field", Replace(a, l, value.Lit("World"), b, -1), "[a 0:7][b 0:3][a 12:13]"},
+		{"join", Join(l, value.Lit(", "), []*value.Str{b, value.Lit("t"), b}), "[b 0:3], t, [b 0:3]"},
+		{"pad", Pad(b, l, value.Lit("."), 1, 2), ".[b 0:3].."},
+		{"percent", Percent(l, value.Lit("<%s|%5s>"), &value.List{Items: []value.Value{b, b}, Tuple: true}), "<[b 0:3]|  [b 0:3]>"},
+		{"repr", Percent(l, value.Lit("%r"), &value.List{Items: []value.Value{b}, Tuple: true}), "'[b 0:3]'"},
 	} {
 		require.Equal(t, c.want, runsOf(c.got), c.name)
 	}
+	require.Nil(t, l.Err)
 	var out value.Text
 	out.Track = true
-	require.Nil(t, value.NewJSON(nil).Write(&out, l, &value.Str{S: "a\"b", F: field("f")}))
+	value.NewJSON(nil).Write(&out, l, &value.Str{S: "a\"b", F: field("f")})
+	require.Nil(t, l.Err)
 	require.Equal(t, `"a\"b"`, string(out.B))
 	require.Equal(t, `"{f 0:3}"`, runsOf(out.Value()))
 }
@@ -95,8 +90,8 @@ func TestEqualityAndOrder(t *testing.T) {
 	l := &value.Limits{Bytes: 1 << 20, Items: 1 << 10, Depth: 50}
 	list := func(items ...value.Value) *value.List { return &value.List{Items: items} }
 	eq := func(a, b value.Value) bool {
-		r, fault := value.Equal(l, a, b)
-		require.Nil(t, fault)
+		r := value.Equal(l, a, b)
+		require.Nil(t, l.Err)
 		return r
 	}
 	require.True(t, eq(value.NewInt(1), &value.Float{V: 1}))
@@ -104,11 +99,10 @@ func TestEqualityAndOrder(t *testing.T) {
 	require.False(t, eq(value.NewInt(1), value.Lit("1")))
 	require.False(t, eq(list(value.NewInt(1)), &value.List{Items: []value.Value{value.NewInt(1)}, Tuple: true}))
 	require.True(t, eq(list(value.Lit("a"), list()), list(value.Lit("a"), list())))
-	less, fault := value.Compare(l, "<", list(value.NewInt(1), value.NewInt(2)), list(value.NewInt(1), value.NewInt(3)))
-	require.Nil(t, fault)
-	require.True(t, less)
-	_, fault = value.Compare(l, "<", value.NewInt(1), value.Lit("a"))
-	require.Equal(t, "'<' not supported between instances of 'int' and 'str'", fault.Msg)
+	require.True(t, value.Compare(l, "<", list(value.NewInt(1), value.NewInt(2)), list(value.NewInt(1), value.NewInt(3))))
+	require.Nil(t, l.Err)
+	require.False(t, value.Compare(l, "<", value.NewInt(1), value.Lit("a")))
+	require.Equal(t, "'<' not supported between instances of 'int' and 'str'", l.Err.Msg)
 }
 
 // Sorting is stable in both directions.
@@ -119,8 +113,8 @@ func TestSortIsStable(t *testing.T) {
 		reverse bool
 		want    string
 	}{{false, "bdac"}, {true, "acbd"}} {
-		sorted, fault := value.Sort(l, items, keys, c.reverse)
-		require.Nil(t, fault)
+		sorted := value.Sort(l, items, keys, c.reverse)
+		require.Nil(t, l.Err)
 		got := ""
 		for _, v := range sorted {
 			got += v.(*value.Str).S

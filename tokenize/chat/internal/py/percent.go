@@ -13,7 +13,7 @@ import (
 )
 
 // Percent implements the % operator of strings.
-func Percent(l *value.Limits, s *value.Str, arg value.Value) (*value.Str, *value.Fault) {
+func Percent(l *value.Limits, s *value.Str, arg value.Value) *value.Str {
 	x := &percent{l: l, s: s, arg: arg, args: []value.Value{arg}}
 	if list, ok := arg.(*value.List); ok && list.Tuple {
 		x.args = list.Items
@@ -31,22 +31,13 @@ func Percent(l *value.Limits, s *value.Str, arg value.Value) (*value.Str, *value
 			t.Lit("%")
 			continue
 		}
-		piece, fault := x.field()
-		if fault != nil {
-			return nil, fault
-		}
-		t.Str(piece)
+		t.Str(x.field())
 		if len(t.B) > l.Bytes {
-			return nil, value.LimitError("string of more than %d bytes", l.Bytes)
+			l.Failf(value.Limit, "string of more than %d bytes", l.Bytes)
 		}
 	}
-	if fault := l.Over(); fault != nil { // the rest was not examined
-		return nil, fault
-	}
-	if fault := x.checkAllUsed(); fault != nil {
-		return nil, fault
-	}
-	return s.Like(t), nil
+	x.checkAllUsed()
+	return s.Like(t)
 }
 
 // percent is the state of Percent.
@@ -70,12 +61,9 @@ func (x *percent) accept(chars string) bool {
 }
 
 // field formats the field after a %.
-func (x *percent) field() (piece *value.Str, fault *value.Fault) {
+func (x *percent) field() *value.Str {
 	p, left := spec{fill: " ", prec: -1}, false
-	v, fault := x.named()
-	if fault != nil {
-		return nil, fault
-	}
+	v := x.named()
 	for x.accept("#0- +") {
 		switch x.s.S[x.i-1] {
 		case '#':
@@ -90,33 +78,27 @@ func (x *percent) field() (piece *value.Str, fault *value.Fault) {
 			p.sign = cmp.Or(p.sign, ' ')
 		}
 	}
-	if p.width, fault = x.number(); fault != nil {
-		return nil, fault
-	}
-	if p.width < 0 {
+	if p.width = x.number(); p.width < 0 {
 		left, p.width = true, -p.width
 	}
 	if x.accept(".") {
-		if p.prec, fault = x.number(); fault != nil {
-			return nil, fault
-		}
-		p.prec = max(p.prec, 0)
+		p.prec = max(x.number(), 0)
 	}
 	x.accept("hlL")
 	if x.i >= len(x.s.S) {
-		return nil, value.ValueError("incomplete format")
+		x.l.Failf(value.Other, "incomplete format")
+		return value.Empty
 	}
 	conv := x.s.S[x.i]
 	x.i++
 	if v == nil {
-		if v, fault = x.nextArg(); fault != nil {
-			return nil, fault
-		}
+		v = x.nextArg()
 	}
 	p.zero = p.zero && !left
-	if piece, fault = percentPiece(x.l, p, conv, v, x.s.Markup); fault != nil {
-		return nil, fault
+	if x.l.Err != nil {
+		return value.Empty
 	}
+	piece := percentPiece(x.l, p, conv, v, x.s.Markup)
 	p.fill, p.align = " ", '>'
 	if left {
 		p.align = '<'
@@ -125,14 +107,14 @@ func (x *percent) field() (piece *value.Str, fault *value.Fault) {
 }
 
 // named returns the argument that a field names in parentheses, nil if it names none.
-func (x *percent) named() (value.Value, *value.Fault) {
+func (x *percent) named() value.Value {
 	if !x.accept("(") {
-		return nil, nil
+		return nil
 	}
 	from := x.i
 	for depth := 1; depth > 0; x.i++ {
 		if x.i == len(x.s.S) {
-			return nil, value.ValueError("incomplete format key")
+			return x.l.Failf(value.Other, "incomplete format key")
 		}
 		switch x.s.S[x.i] {
 		case '(':
@@ -142,81 +124,75 @@ func (x *percent) named() (value.Value, *value.Fault) {
 		}
 	}
 	if u, ok := x.arg.(*value.Undefined); ok {
-		return nil, u.Use()
+		return x.l.Fail(u.Use())
 	}
 	dict, ok := x.arg.(*value.Dict)
 	if !ok {
-		return nil, value.TypeError("format requires a mapping")
+		return x.l.Failf(value.Type, "format requires a mapping")
 	}
 	name := x.s.S[from : x.i-1]
 	x.keyed = true
 	if v := dict.GetString(name); v != nil {
-		return v, nil
+		return v
 	}
-	return nil, value.Faultf(value.Other, "'%s'", name)
+	return x.l.Failf(value.Other, "'%s'", name)
 }
 
 // number reads a width or a precision, 0 if there is none.
-func (x *percent) number() (int, *value.Fault) {
+func (x *percent) number() int {
 	if x.accept("*") {
-		v, fault := x.nextArg()
-		if fault != nil {
-			return 0, fault
-		}
+		v := x.nextArg()
 		n, ok := value.AsInt(v)
 		switch {
 		case !value.IsInt(v):
-			return 0, value.TypeError("* wants int")
+			x.l.Failf(value.Type, "* wants int")
 		case !ok:
-			return 0, value.ValueError("Python int too large to convert to C ssize_t")
+			x.l.Failf(value.Other, "Python int too large to convert to C ssize_t")
 		}
-		return int(max(min(n, math.MaxInt32), -math.MaxInt32)), nil
+		return int(max(min(n, math.MaxInt32), -math.MaxInt32))
 	}
 	from := x.i
 	for x.accept("0123456789") {
 	}
 	if x.i == from {
-		return 0, nil
+		return 0
 	}
 	n, err := strconv.Atoi(x.s.S[from:x.i])
 	if err != nil || n > math.MaxInt32 {
-		return 0, value.ValueError("width too big")
+		x.l.Failf(value.Other, "width too big")
 	}
-	return n, nil
+	return n
 }
 
 // nextArg returns the next argument.
-func (x *percent) nextArg() (value.Value, *value.Fault) {
+func (x *percent) nextArg() value.Value {
 	if x.next >= len(x.args) {
-		return nil, value.TypeError("not enough arguments for format string")
+		return x.l.Failf(value.Type, "not enough arguments for format string")
 	}
 	x.next++
-	return x.args[x.next-1], nil
+	return x.args[x.next-1]
 }
 
 // checkAllUsed fails if an argument was not used, except for arguments that can be indexed by a key.
-func (x *percent) checkAllUsed() *value.Fault {
+func (x *percent) checkAllUsed() {
 	if x.next == len(x.args) || x.keyed {
-		return nil
+		return
 	}
 	switch arg := x.arg.(type) {
 	case *value.Dict, *value.Range, *value.Undefined, *value.Bytes:
-		return nil
+		return
 	case *value.List:
 		if !arg.Tuple {
-			return nil
+			return
 		}
 	}
-	return value.TypeError("not all arguments converted during string formatting")
+	x.l.Failf(value.Type, "not all arguments converted during string formatting")
 }
 
-func percentPiece(l *value.Limits, p spec, conv byte, v value.Value, markup bool) (*value.Str, *value.Fault) {
+func percentPiece(l *value.Limits, p spec, conv byte, v value.Value, markup bool) *value.Str {
 	switch conv {
 	case 's', 'r', 'a':
-		piece, fault := converted(l, v, rune(conv))
-		if fault != nil {
-			return nil, fault
-		}
+		piece := converted(l, v, rune(conv))
 		if markup {
 			if x, ok := v.(*value.Str); !ok || !x.Markup {
 				piece = Escape(piece, l).Plain()
@@ -225,45 +201,40 @@ func percentPiece(l *value.Limits, p spec, conv byte, v value.Value, markup bool
 		if p.prec >= 0 {
 			piece = piece.Slice(0, forward(piece.S, 0, p.prec))
 		}
-		return piece, nil
+		return piece
 	case 'c':
 		if x, ok := v.(*value.Str); ok && x.RuneCount() == 1 {
-			return x, nil
+			return x
 		}
-		if n, ok := value.AsInt(v); ok && n >= 0 && n <= utf8.MaxRune {
-			return value.Derived(string(rune(n)), value.Origin(v)), nil
+		n, ok := value.AsInt(v)
+		switch {
+		case ok && n >= 0 && n <= utf8.MaxRune:
+		case value.IsInt(v):
+			l.Failf(value.Other, "%%c arg not in range(0x110000)")
+		default:
+			l.Failf(value.Type, "%%c requires int or char")
 		}
-		if value.IsInt(v) {
-			return nil, value.ValueError("%%c arg not in range(0x110000)")
-		}
-		return nil, value.TypeError("%%c requires int or char")
+		return value.Derived(string(rune(n)), value.Origin(v))
 	}
 	if strings.IndexByte("diuoxXeEfFgG", conv) < 0 {
-		return nil, value.ValueError("unsupported format character '%c' (0x%x)", conv, conv)
+		l.Failf(value.Other, "unsupported format character '%c' (0x%x)", conv, conv)
 	}
 	if u, ok := v.(*value.Undefined); ok {
 		if conv == 'x' || conv == 'X' || conv == 'o' { // Python requires an index, not a number
-			return nil, value.TypeError("%%%c format: an integer is required, not Undefined", conv)
+			l.Failf(value.Type, "%%%c format: an integer is required, not Undefined", conv)
 		}
-		return nil, u.Use()
+		l.Fail(u.Use())
 	}
-	text, fault := percentNumber(l, p, conv, v)
-	if fault != nil {
-		return nil, fault
+	if l.Err != nil {
+		return value.Empty
 	}
-	return value.Derived(text, value.Origin(v)), nil
+	return value.Derived(percentNumber(l, p, conv, v), value.Origin(v))
 }
 
-func percentNumber(l *value.Limits, p spec, conv byte, v value.Value) (string, *value.Fault) {
+func percentNumber(l *value.Limits, p spec, conv byte, v value.Value) string {
 	n, decimal := value.NumberOf(v), conv == 'd' || conv == 'i' || conv == 'u'
 	if strings.IndexByte("eEfFgG", conv) >= 0 {
-		if !n.OK() {
-			return "", value.TypeError("must be real number, not %s", v.TypeName())
-		}
-		f, fault := n.Float()
-		if fault != nil {
-			return "", fault
-		}
+		f := value.ToFloat(l, v)
 		if p.zero {
 			p.align, p.fill = '=', "0"
 		}
@@ -271,25 +242,18 @@ func percentNumber(l *value.Limits, p spec, conv byte, v value.Value) (string, *
 		return formatFloatSpec(l, p, f)
 	}
 	if !n.OK() || n.IsFloat && !decimal {
-		return "", value.TypeError("%%%c format: a real number is required, not %s", conv, v.TypeName())
+		l.Failf(value.Type, "%%%c format: a real number is required, not %s", conv, v.TypeName())
+		return ""
 	}
 	if n.IsFloat {
-		whole, fault := Whole(l, math.Trunc(n.F))
-		if fault != nil {
-			return "", fault
-		}
-		n = value.NumberOf(whole)
+		n = value.NumberOf(Whole(l, math.Trunc(n.F)))
 	}
 	if p.typ = conv; decimal {
 		p.typ = 'd'
 	}
 	digits := p.prec
 	if p.prec = -1; digits >= 0 {
-		wide, fault := precisionWidth(l, p, n, digits)
-		if fault != nil {
-			return "", fault
-		}
-		if wide > 0 {
+		if wide := precisionWidth(l, p, n, digits); wide > 0 {
 			p.width, p.zero = wide, true
 		}
 	}
@@ -301,9 +265,9 @@ func percentNumber(l *value.Limits, p spec, conv byte, v value.Value) (string, *
 
 // precisionWidth returns the width that zero-pads n to the number of digits of its precision, 0 if it has enough. A zero
 // flag also pads to the field's width.
-func precisionWidth(l *value.Limits, p spec, n value.Number, digits int) (int, *value.Fault) {
+func precisionWidth(l *value.Limits, p spec, n value.Number, digits int) int {
 	if b := n.Big().BitLen() / 8; !l.Product(b, b) {
-		return 0, l.Over()
+		return 0
 	}
 	base, ok := map[byte]int{'o': 8, 'x': 16, 'X': 16}[p.typ]
 	if !ok {
@@ -311,10 +275,10 @@ func precisionWidth(l *value.Limits, p spec, n value.Number, digits int) (int, *
 	}
 	has := len(new(big.Int).Abs(n.Big()).Text(base))
 	if digits > l.Bytes {
-		return 0, value.LimitError("precision of %d digits, more than %d bytes", digits, l.Bytes)
+		l.Failf(value.Limit, "precision of %d digits, more than %d bytes", digits, l.Bytes)
 	}
 	if has >= digits {
-		return 0, nil
+		return 0
 	}
 	if n.Big().Sign() < 0 || p.sign != 0 {
 		digits++
@@ -325,7 +289,7 @@ func precisionWidth(l *value.Limits, p spec, n value.Number, digits int) (int, *
 	if p.zero {
 		digits = max(digits, p.width)
 	}
-	return digits, nil
+	return digits
 }
 
 // asciiOf returns s with all characters beyond ASCII escaped, as Python's ascii() does with a repr.

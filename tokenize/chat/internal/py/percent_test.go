@@ -27,9 +27,10 @@ func TestPercentNumbers(t *testing.T) {
 		{"%lld", 5, ""},
 		{"%.2f", 5, "5.00"},
 	} {
-		got, fault := Percent(l, value.Lit(c.format), value.NewInt(c.n))
-		require.Equal(t, c.want == "", fault != nil, c.format)
-		if fault == nil {
+		l.Err = nil
+		got := Percent(l, value.Lit(c.format), value.NewInt(c.n))
+		require.Equal(t, c.want == "", l.Err != nil, c.format)
+		if l.Err == nil {
 			require.Equal(t, c.want, got.S, c.format)
 		}
 	}

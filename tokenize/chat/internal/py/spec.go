@@ -25,7 +25,7 @@ type spec struct {
 	typ       byte // 0 for none
 }
 
-func parseSpec(s string) (spec, *value.Fault) {
+func parseSpec(l *value.Limits, s string) spec {
 	p := spec{prec: -1}
 	isAlign := func(c byte) bool { return c == '<' || c == '>' || c == '=' || c == '^' }
 	if s != "" {
@@ -51,7 +51,6 @@ func parseSpec(s string) (spec, *value.Fault) {
 	if p.fill == "" {
 		p.fill = " "
 	}
-	var fault *value.Fault
 	num := func() (int, bool) {
 		n := 0
 		for n < len(s) && isDigit(s[n]) {
@@ -60,7 +59,7 @@ func parseSpec(s string) (spec, *value.Fault) {
 		v, err := strconv.Atoi(s[:n])
 		ok := n > 0
 		if err != nil && ok {
-			fault = value.ValueError("Too many decimal digits in format string")
+			l.Failf(value.Other, "Too many decimal digits in format string")
 		}
 		s = s[n:]
 		return v, ok
@@ -73,12 +72,12 @@ func parseSpec(s string) (spec, *value.Fault) {
 		s = s[1:]
 		n, ok := num()
 		if !ok {
-			return p, value.ValueError("Format specifier missing precision")
+			l.Failf(value.Other, "Format specifier missing precision")
 		}
 		p.prec = n
 	}
-	if len(s) > 1 && fault == nil {
-		fault = value.ValueError("Invalid format specifier")
+	if len(s) > 1 {
+		l.Failf(value.Other, "Invalid format specifier")
 	}
 	if s != "" {
 		p.typ = s[0]
@@ -87,34 +86,34 @@ func parseSpec(s string) (spec, *value.Fault) {
 	if p.comma == '_' {
 		grouped += "boxX"
 	}
-	if p.comma != 0 && strings.IndexByte(grouped, p.typ) < 0 && fault == nil {
-		fault = value.ValueError("Cannot specify '%c' with '%c'.", p.comma, p.typ)
+	if p.comma != 0 && strings.IndexByte(grouped, p.typ) < 0 {
+		l.Failf(value.Other, "Cannot specify '%c' with '%c'.", p.comma, p.typ)
 	}
-	return p, fault
+	return p
 }
 
 // formatValue implements Python's format(v, spec).
-func formatValue(l *value.Limits, v value.Value, spec *value.Str) (*value.Str, *value.Fault) {
+func formatValue(l *value.Limits, v value.Value, spec *value.Str) *value.Str {
 	if spec.S == "" {
 		return value.ToStr(l, v, true)
 	}
 	x, text := v.(*value.Str)
 	n := value.NumberOf(v)
 	if !text && !n.OK() {
-		return nil, value.TypeError("unsupported format string passed to %s.__format__", v.TypeName())
+		l.Failf(value.Type, "unsupported format string passed to %s.__format__", v.TypeName())
 	}
-	p, fault := parseSpec(spec.S)
-	if fault != nil {
-		return nil, fault
+	p := parseSpec(l, spec.S)
+	if l.Err != nil {
+		return value.Empty
 	}
 	if !text {
 		return formatNumber(l, p, v, n, spec)
 	}
 	if p.typ != 0 && p.typ != 's' {
-		return nil, value.ValueError("Unknown format code '%c' for object of type 'str'", p.typ)
+		l.Failf(value.Other, "Unknown format code '%c' for object of type 'str'", p.typ)
 	}
 	if p.sign != 0 || p.comma != 0 || p.alt || p.noNeg || p.align == '=' {
-		return nil, value.ValueError("format specifier not allowed in string format specifier")
+		l.Failf(value.Other, "format specifier not allowed in string format specifier")
 	}
 	s := x.Plain()
 	if p.prec >= 0 {
@@ -123,7 +122,7 @@ func formatValue(l *value.Limits, v value.Value, spec *value.Str) (*value.Str, *
 	return align(l, p, p.filler(spec), s, '<')
 }
 
-func formatNumber(l *value.Limits, p spec, v value.Value, n value.Number, from *value.Str) (*value.Str, *value.Fault) {
+func formatNumber(l *value.Limits, p spec, v value.Value, n value.Number, from *value.Str) *value.Str {
 	if _, ok := v.(*value.Bool); ok && p.typ == 0 {
 		p.typ = 'd'
 	}
@@ -131,18 +130,14 @@ func formatNumber(l *value.Limits, p spec, v value.Value, n value.Number, from *
 		p.align = '='
 	}
 	var text string
-	var fault *value.Fault
 	if n.IsInt && (p.typ == 0 || strings.IndexByte("bcdoxXn", p.typ) >= 0) {
-		text, fault = formatInt(l, p, n)
-	} else if n.F, fault = n.Float(); fault == nil {
-		text, fault = formatFloatSpec(l, p, n.F)
-	}
-	if fault != nil {
-		return nil, fault
+		text = formatInt(l, p, n)
+	} else {
+		text = formatFloatSpec(l, p, n.Float(l))
 	}
 	s := value.Derived(text, cmp.Or(value.Origin(v), from.Field()))
 	if p.align == '=' {
-		return s, nil
+		return s
 	}
 	return align(l, p, p.filler(from), s, '>')
 }
@@ -155,7 +150,7 @@ func (p spec) filler(text *value.Str) *value.Str {
 	return value.Lit(p.fill)
 }
 
-func align(l *value.Limits, p spec, fill, s *value.Str, def byte) (*value.Str, *value.Fault) {
+func align(l *value.Limits, p spec, fill, s *value.Str, def byte) *value.Str {
 	pad := int64(p.width - s.RuneCount())
 	switch cmp.Or(p.align, def) {
 	case '<':
@@ -167,7 +162,7 @@ func align(l *value.Limits, p spec, fill, s *value.Str, def byte) (*value.Str, *
 }
 
 // number puts sign, prefix, grouping and zero padding around digits.
-func (p spec) number(l *value.Limits, neg bool, prefix, digits, rest string, group int) (string, *value.Fault) {
+func (p spec) number(l *value.Limits, neg bool, prefix, digits, rest string, group int) string {
 	sign := ""
 	switch {
 	case neg:
@@ -176,7 +171,8 @@ func (p spec) number(l *value.Limits, neg bool, prefix, digits, rest string, gro
 		sign = string(p.sign)
 	}
 	if p.width > l.Bytes {
-		return "", value.LimitError("width of %d characters, more than %d bytes", p.width, l.Bytes)
+		l.Failf(value.Limit, "width of %d characters, more than %d bytes", p.width, l.Bytes)
+		return ""
 	}
 	room := 0 // width to fill between the sign and the digits
 	if p.align == '=' {
@@ -189,7 +185,7 @@ func (p spec) number(l *value.Limits, neg bool, prefix, digits, rest string, gro
 		digits = grouped(digits, p.comma, group)
 	}
 	digits = strings.Repeat(p.fill, max(room-utf8.RuneCountInString(digits), 0)) + digits
-	return sign + prefix + digits + rest, nil
+	return sign + prefix + digits + rest
 }
 
 func grouped(digits string, sep byte, n int) string {
@@ -203,15 +199,15 @@ func grouped(digits string, sep byte, n int) string {
 	return b.String()
 }
 
-func formatInt(l *value.Limits, p spec, n value.Number) (string, *value.Fault) {
+func formatInt(l *value.Limits, p spec, n value.Number) string {
 	if p.prec >= 0 {
-		return "", value.ValueError("Precision not allowed in integer format specifier")
+		l.Failf(value.Other, "Precision not allowed in integer format specifier")
 	}
 	if p.noNeg {
-		return "", value.ValueError("Negative zero coercion (z) not allowed in integer format specifier")
+		l.Failf(value.Other, "Negative zero coercion (z) not allowed in integer format specifier")
 	}
 	if n.B != nil && !l.Digits(n.B.BitLen()/8) {
-		return "", l.Over()
+		return ""
 	}
 	b := new(big.Int).Abs(n.Big())
 	neg := n.Big().Sign() < 0
@@ -227,15 +223,16 @@ func formatInt(l *value.Limits, p spec, n value.Number) (string, *value.Fault) {
 		base, prefix, group = 16, "0X", 4
 	case 'c':
 		if p.sign != 0 || p.alt {
-			return "", value.ValueError("Sign and # not allowed with integer format specifier 'c'")
+			l.Failf(value.Other, "Sign and # not allowed with integer format specifier 'c'")
 		}
 		if !n.Big().IsInt64() || n.I < 0 || n.I > utf8.MaxRune {
-			return "", value.ValueError("%%c arg not in range(0x110000)")
+			l.Failf(value.Other, "%%c arg not in range(0x110000)")
 		}
-		return string(rune(n.I)), nil
+		return string(rune(n.I))
 	default:
 		if b.BitLen() > value.MaxDigits*4 {
-			return "", value.ValueError("Exceeds the limit (%d digits) for integer string conversion", value.MaxDigits)
+			l.Failf(value.Other, "Exceeds the limit (%d digits) for integer string conversion", value.MaxDigits)
+			return ""
 		}
 	}
 	if !p.alt {
@@ -248,15 +245,15 @@ func formatInt(l *value.Limits, p spec, n value.Number) (string, *value.Fault) {
 	return p.number(l, neg, prefix, digits, "", group)
 }
 
-func formatFloatSpec(l *value.Limits, p spec, f float64) (string, *value.Fault) {
+func formatFloatSpec(l *value.Limits, p spec, f float64) string {
 	neg := math.Signbit(f) && !math.IsNaN(f)
 	f = math.Abs(f)
 	prec := p.prec
 	if prec > l.Bytes {
-		return "", value.LimitError("precision of %d digits, more than %d bytes", prec, l.Bytes)
+		l.Failf(value.Limit, "precision of %d digits, more than %d bytes", prec, l.Bytes)
 	}
 	if l.Float(f); !l.Make(max(prec, 0)) {
-		return "", l.Over()
+		return ""
 	}
 	var text string
 	typ := p.typ
@@ -298,7 +295,7 @@ func formatFloatSpec(l *value.Limits, p spec, f float64) (string, *value.Fault) 
 		}
 		text = general(f, max(prec, 1), p.alt, false)
 	default:
-		return "", value.ValueError("Unknown format code '%c' for object of type 'float'", typ)
+		l.Failf(value.Other, "Unknown format code '%c' for object of type 'float'", typ)
 	}
 	if typ == 'E' || typ == 'G' {
 		text = strings.ToUpper(text)

@@ -43,18 +43,18 @@ func Strip(s *value.Str, l *value.Limits, chars *value.Str, left, right bool) *v
 }
 
 // Split implements str.split or, with fromRight, str.rsplit. sep is not empty; max < 0 means no limit.
-func Split(s *value.Str, l *value.Limits, sep string, max int64, fromRight bool) (*value.List, *value.Fault) {
+func Split(s *value.Str, l *value.Limits, sep string, max int64, fromRight bool) *value.List {
 	var out []value.Value
 	l.Scan(len(s.S))
 	n := strings.Count(s.S, sep)
 	if n >= l.Items && (max < 0 || max >= int64(l.Items)) {
-		return nil, value.LimitError("list of %d items, more than %d", n+1, l.Items)
+		l.Failf(value.Limit, "list of %d items, more than %d", n+1, l.Items)
 	}
 	if max >= 0 {
 		n = int(min(int64(n), max))
 	}
 	if !l.Make(value.StrSize*(n+1) + value.RunSize*len(s.Runs())) {
-		return nil, l.Over()
+		return &value.List{}
 	}
 	from, to := 0, len(s.S)
 	for ; n > 0; n-- {
@@ -72,11 +72,11 @@ func Split(s *value.Str, l *value.Limits, sep string, max int64, fromRight bool)
 	if fromRight {
 		slices.Reverse(out)
 	}
-	return &value.List{Items: out}, nil
+	return &value.List{Items: out}
 }
 
 // Fields implements str.split (or rsplit) without a separator.
-func Fields(s *value.Str, l *value.Limits, max int64, fromRight bool) (*value.List, *value.Fault) {
+func Fields(s *value.Str, l *value.Limits, max int64, fromRight bool) *value.List {
 	out := []value.Value{}
 	l.Spend(4*len(s.S) + value.RunSize*len(s.Runs()))
 	for from, to := 0, len(s.S); ; {
@@ -88,11 +88,8 @@ func Fields(s *value.Str, l *value.Limits, max int64, fromRight bool) (*value.Li
 			rest = strings.TrimLeftFunc(rest, pytext.IsSpace)
 			from = to - len(rest)
 		}
-		if rest == "" {
+		if rest == "" || !l.Item(len(out)) {
 			break
-		}
-		if fault := l.Item(len(out)); fault != nil {
-			return nil, fault
 		}
 		if max >= 0 && int64(len(out)) == max {
 			out = append(out, s.Slice(from, to))
@@ -119,11 +116,11 @@ func Fields(s *value.Str, l *value.Limits, max int64, fromRight bool) (*value.Li
 	if fromRight {
 		slices.Reverse(out)
 	}
-	return &value.List{Items: out}, nil
+	return &value.List{Items: out}
 }
 
 // Lines implements str.splitlines.
-func Lines(s *value.Str, l *value.Limits, keep bool) ([]value.Value, *value.Fault) {
+func Lines(s *value.Str, l *value.Limits, keep bool) []value.Value {
 	out := []value.Value{}
 	start := 0
 	l.Spend(2*len(s.S) + value.RunSize*len(s.Runs()))
@@ -135,8 +132,8 @@ func Lines(s *value.Str, l *value.Limits, keep bool) ([]value.Value, *value.Faul
 		if r == '\r' && strings.HasPrefix(s.S[end:], "\n") {
 			end++
 		}
-		if fault := l.Item(len(out)); fault != nil {
-			return nil, fault
+		if !l.Item(len(out)) {
+			return nil
 		}
 		if keep {
 			out = append(out, s.Slice(start, end))
@@ -148,21 +145,21 @@ func Lines(s *value.Str, l *value.Limits, keep bool) ([]value.Value, *value.Faul
 	if start < len(s.S) {
 		out = append(out, s.Slice(start, len(s.S)))
 	}
-	return out, nil
+	return out
 }
 
 // Replace implements str.replace; n < 0 means all.
-func Replace(s *value.Str, l *value.Limits, old, new *value.Str, n int64) (*value.Str, *value.Fault) {
+func Replace(s *value.Str, l *value.Limits, old, new *value.Str, n int64) *value.Str {
 	hits := int64(strings.Count(s.S, old.S))
 	if n >= 0 {
 		hits = min(hits, n)
 	}
 	l.Scan(len(s.S))
 	if hits == 0 {
-		return s, nil
+		return s
 	}
 	if grow := len(new.S) - len(old.S); grow > 0 && hits > int64(max(l.Bytes-len(s.S), 0)/grow) {
-		return nil, value.LimitError("replacement would make more than %d bytes", l.Bytes)
+		l.Failf(value.Limit, "replacement would make more than %d bytes", l.Bytes)
 	}
 	t := l.NewText(s, new)
 	from := 0
@@ -185,11 +182,11 @@ func Replace(s *value.Str, l *value.Limits, old, new *value.Str, n int64) (*valu
 		from = i + len(old.S)
 	}
 	t.Part(s, from, len(s.S))
-	return s.Like(t), nil
+	return s.Like(t)
 }
 
 // Join implements sep.join(items).
-func Join(l *value.Limits, sep *value.Str, items []*value.Str) (*value.Str, *value.Fault) {
+func Join(l *value.Limits, sep *value.Str, items []*value.Str) *value.Str {
 	n := 0
 	track := sep.Tracked()
 	for i, s := range items {
@@ -200,10 +197,10 @@ func Join(l *value.Limits, sep *value.Str, items []*value.Str) (*value.Str, *val
 		track = track || s.Tracked()
 	}
 	if len(items) == 1 && !sep.Markup {
-		return items[0], nil
+		return items[0]
 	}
-	if fault := l.Text(n); fault != nil {
-		return nil, fault
+	if !l.Text(n) {
+		return value.Empty
 	}
 	t := value.Text{B: make([]byte, 0, n), Track: track, Lim: l}
 	for i, s := range items {
@@ -212,7 +209,7 @@ func Join(l *value.Limits, sep *value.Str, items []*value.Str) (*value.Str, *val
 		}
 		t.Str(s)
 	}
-	return sep.Like(&t), nil
+	return sep.Like(&t)
 }
 
 // Map replaces each character by the result of f, which gets the character and its byte offset.
@@ -235,36 +232,34 @@ func Map(s *value.Str, l *value.Limits, f func(at int, r rune) string) *value.St
 }
 
 // Pad puts left and right copies of fill around s.
-func Pad(s *value.Str, l *value.Limits, fill *value.Str, left, right int64) (*value.Str, *value.Fault) {
+func Pad(s *value.Str, l *value.Limits, fill *value.Str, left, right int64) *value.Str {
 	left, right = max(left, 0), max(right, 0)
 	if left+right > int64(l.Bytes) || int64(len(fill.S))*(left+right) > int64(l.Bytes-min(len(s.S), l.Bytes)) {
-		return nil, value.LimitError("padding of %d characters makes more than %d bytes", left+right, l.Bytes)
+		l.Failf(value.Limit, "padding of %d characters makes more than %d bytes", left+right, l.Bytes)
 	}
 	if left+right == 0 {
-		return s, nil
+		return s
 	}
 	t := l.NewText(s, fill)
-	for ; left > 0 && l.Room(); left-- {
+	for ; left > 0 && l.Err == nil; left-- {
 		t.Str(fill)
 	}
 	t.Str(s)
-	for ; right > 0 && l.Room(); right-- {
+	for ; right > 0 && l.Err == nil; right-- {
 		t.Str(fill)
 	}
-	return s.Like(t), nil
+	return s.Like(t)
 }
 
 // ExpandTabs implements str.expandtabs.
-func ExpandTabs(s *value.Str, l *value.Limits, size int64) (*value.Str, *value.Fault) {
+func ExpandTabs(s *value.Str, l *value.Limits, size int64) *value.Str {
 	if size > 0 && int64(strings.Count(s.S, "\t")) > int64(l.Bytes)/size {
-		return nil, value.LimitError("expandtabs makes more than %d bytes", l.Bytes)
+		l.Failf(value.Limit, "expandtabs makes more than %d bytes", l.Bytes)
 	}
-	if !l.Spend(8 * len(s.S)) {
-		return nil, l.Over()
-	}
+	l.Spend(8 * len(s.S))
 	t := l.NewText(s)
 	col := int64(0)
-	for i := 0; i < len(s.S) && l.Room(); {
+	for i := 0; i < len(s.S) && l.Err == nil; {
 		n := value.RuneLen(s.S[i:])
 		switch s.S[i] {
 		case '\t':
@@ -273,7 +268,7 @@ func ExpandTabs(s *value.Str, l *value.Limits, size int64) (*value.Str, *value.F
 				w = size - col%size
 			}
 			if !l.Make(int(w)) {
-				return nil, l.Over()
+				return s
 			}
 			t.Changed(strings.Repeat(" ", int(w)), s, i, i+1)
 			col += w
@@ -286,7 +281,7 @@ func ExpandTabs(s *value.Str, l *value.Limits, size int64) (*value.Str, *value.F
 		}
 		i += n
 	}
-	return s.Like(t), nil
+	return s.Like(t)
 }
 
 // Find returns the character index of sub between two character bounds, or -1.

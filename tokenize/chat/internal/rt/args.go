@@ -107,7 +107,7 @@ func Def(sig string, f func(x *Context, self value.Value, p Params) value.Value)
 	return func(x *Context, self value.Value, a Args) value.Value {
 		var p Params
 		if !s.Bind(x, a, &p) {
-			return Stopped
+			return value.Stopped
 		}
 		return f(x, self, p)
 	}

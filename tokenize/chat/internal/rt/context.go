@@ -17,12 +17,10 @@ type Limits struct {
 	Range  int // items of range()
 }
 
-// Context is the state of a run that builtins share. The first failure is kept in Err; after it functions may return
-// anything, as long as they terminate.
+// Context is the state of a run that builtins share: its limits, what it used of them and the first failure, and more.
 type Context struct {
-	Lim    *value.Limits // points into Limits and counts what the run used
-	Limits Limits
-	Err    *value.Fault
+	Limits
+	Lim    *value.Limits // points into Limits
 	Lib    *Library
 	Now    func() time.Time
 	Track  bool // record the origin of bytes
@@ -48,7 +46,7 @@ const checkEvery = 1 << 10
 func (x *Context) Start(ctx context.Context, limits *Limits, track bool, now func() time.Time) {
 	x.ctx, x.Limits, x.Track, x.Now = ctx, *limits, track, now
 	x.Lim = &x.Limits.Limits
-	x.Err, x.pause, x.Escape = nil, checkEvery, false
+	x.pause, x.Escape = checkEvery, false
 }
 
 // Mark is a point in a run without failure: the resources counted up to it.
@@ -61,7 +59,7 @@ type Mark struct {
 func (x *Context) Mark() Mark { return Mark{*x.Lim, x.pause} }
 
 // Back resets what was counted to m and clears any failure.
-func (x *Context) Back(m Mark) { *x.Lim, x.pause, x.Err = m.used, m.pause, nil }
+func (x *Context) Back(m Mark) { *x.Lim, x.pause = m.used, m.pause }
 
 // Forget drops all references to the data of the run.
 func (x *Context) Forget() {
@@ -69,38 +67,6 @@ func (x *Context) Forget() {
 	for _, t := range x.buffers {
 		t.Reset()
 	}
-}
-
-// Stopped is the result of a function after a failure.
-var Stopped = &value.Undefined{Hint: "evaluation stopped"}
-
-// Fail records f unless f is nil or there was an earlier failure.
-func (x *Context) Fail(f *value.Fault) value.Value {
-	if x.Err == nil && f != nil {
-		x.Err, x.pause = f, 0
-	}
-	return Stopped
-}
-
-// Failf records a new fault as Fail does.
-func (x *Context) Failf(c value.Class, format string, args ...any) value.Value {
-	return x.Fail(value.Faultf(c, format, args...))
-}
-
-// Val returns v, or records the fault.
-func (x *Context) Val(v value.Value, f *value.Fault) value.Value {
-	if f != nil {
-		return x.Fail(f)
-	}
-	return v
-}
-
-// Text is Val for strings.
-func (x *Context) Text(s *value.Str, f *value.Fault) value.Value {
-	if f != nil {
-		return x.Fail(f)
-	}
-	return s
 }
 
 // ObjectSize is the approximate memory in bytes of a list, a namespace, a loop or the variables of a call; EntrySize
@@ -116,26 +82,16 @@ func (x *Context) Step(n int) bool {
 // CallSize is the approximate memory in bytes of any call and its result.
 const CallSize = 2 * value.StrSize
 
-// Spend counts work as value.Limits does and reports whether the run may continue.
-func (x *Context) Spend(work int) bool { return x.Lim.Spend(work) && x.Err == nil || x.check() }
-
-// Make counts bytes that are about to be allocated, and reports whether the run may continue.
-func (x *Context) Make(bytes int) bool { return x.Lim.Make(bytes) && x.Err == nil || x.check() }
-
 // check looks for anything that ends the run. It is called after a failure and at each 1024th step.
 func (x *Context) check() bool {
-	if x.Err == nil {
-		x.Fail(x.Lim.Over())
-	}
 	if x.Err != nil {
 		return false
 	}
 	x.pause = checkEvery
 	if err := x.ctx.Err(); err != nil {
 		x.Fail(&value.Fault{Class: value.Limit, Msg: "rendering was stopped: " + err.Error(), Err: err})
-		return false
 	}
-	return true
+	return x.Err == nil
 }
 
 // Buffer returns an empty text. The caller returns it with Release after copying its content.
@@ -167,12 +123,7 @@ func (x *Context) Str(v value.Value) *value.Str {
 	if s, ok := v.(*value.Str); ok && !s.Markup {
 		return s
 	}
-	s, fault := value.ToStr(x.Lim, v, x.Track)
-	if fault != nil {
-		x.Fail(fault)
-		return value.Empty
-	}
-	return s
+	return value.ToStr(x.Lim, v, x.Track)
 }
 
 // SoftStr implements markupsafe.soft_str: str() that keeps Markup.
@@ -203,30 +154,9 @@ func (x *Context) Nested(v value.Value) int {
 
 // Elements is value.Elements, with the steps counted; it returns nil after a failure.
 func (x *Context) Elements(v value.Value) []value.Value {
-	items, fault := value.Elements(x.Lim, v)
-	if x.Fail(fault); !x.Step(len(items)) {
+	items := value.Elements(x.Lim, v)
+	if !x.Step(len(items)) {
 		return nil
 	}
 	return items
-}
-
-// Equal is value.Equal; it returns false after a failure.
-func (x *Context) Equal(a, b value.Value) bool {
-	eq, fault := value.Equal(x.Lim, a, b)
-	x.Fail(fault)
-	return eq && x.Err == nil
-}
-
-// Compare is value.Compare; it returns false after a failure.
-func (x *Context) Compare(op string, a, b value.Value) bool {
-	ok, fault := value.Compare(x.Lim, op, a, b)
-	x.Fail(fault)
-	return ok && x.Err == nil
-}
-
-// Len is value.Len; it returns 0 after a failure.
-func (x *Context) Len(v value.Value) int {
-	n, fault := value.Len(v)
-	x.Fail(fault)
-	return n
 }

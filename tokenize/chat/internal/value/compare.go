@@ -30,53 +30,43 @@ func Same(a, b Value) bool {
 	return a == b
 }
 
-// Equal implements Python's ==, with nesting bounded by l.Depth.
-func Equal(l *Limits, a, b Value) (bool, *Fault) { return equal(l, a, b, l.Depth) }
+// Equal implements Python's ==, with nesting bounded by l.Depth. It returns false after a failure.
+func Equal(l *Limits, a, b Value) bool { return equal(l, a, b, l.Depth) }
 
-func equal(l *Limits, a, b Value, depth int) (bool, *Fault) {
-	if depth <= 0 {
-		return false, ValueError("maximum recursion depth exceeded in comparison")
-	}
-	if !l.Spend(20) {
-		return false, l.Over()
+func equal(l *Limits, a, b Value, depth int) bool {
+	if !compares(l, depth) {
+		return false
 	}
 	switch x := a.(type) {
 	case *Str:
 		y, ok := b.(*Str)
-		return ok && l.sameText(x.S, y.S), nil
+		return ok && l.sameText(x.S, y.S)
 	case *Bytes:
 		y, ok := b.(*Bytes)
-		return ok && l.sameText(x.B, y.B), nil
+		return ok && l.sameText(x.B, y.B)
 	case *None, *Undefined:
-		return x.TypeName() == b.TypeName(), nil
+		return x.TypeName() == b.TypeName()
 	case *Bool, *Int, *Float:
 		n, m := NumberOf(a), NumberOf(b)
 		if !m.OK() {
-			return false, nil
+			return false
 		}
 		l.numbers(n, m)
 		c, ordered := compareNumbers(n, m)
-		return ordered && c == 0, nil
+		return ordered && c == 0
 	case *List:
 		y, ok := b.(*List)
-		if !ok || x.Tuple != y.Tuple || len(x.Items) != len(y.Items) {
-			return false, nil
-		}
-		i, fault := differ(l, x, y, depth)
-		return i == len(x.Items), fault
+		return ok && x.Tuple == y.Tuple && len(x.Items) == len(y.Items) && differ(l, x, y, depth) == len(x.Items)
 	case *Dict:
 		y, ok := b.(*Dict)
-		if !ok || x.Len() != y.Len() {
-			return false, nil
-		}
-		return equalDicts(l, x, y, depth)
+		return ok && x.Len() == y.Len() && equalDicts(l, x, y, depth)
 	case *Range:
 		y, ok := b.(*Range)
 		if !ok || x.Len() != y.Len() {
-			return false, nil
+			return false
 		}
 		n := x.Len()
-		return n == 0 || (x.Start == y.Start && (n == 1 || x.Step == y.Step)), nil
+		return n == 0 || x.Start == y.Start && (n == 1 || x.Step == y.Step)
 	case *View:
 		y, ok := b.(*View)
 		if !ok || x.Kind == "dict_values" || y.Kind == "dict_values" || x.D.Len() != y.D.Len() {
@@ -84,13 +74,21 @@ func equal(l *Limits, a, b Value, depth int) (bool, *Fault) {
 		}
 		for i := 0; i < x.D.Len(); i++ {
 			l.Spend(40) // an item is a tuple
-			if in, fault := contains(l, y, x.At(i), depth-1); !in || fault != nil {
-				return false, fault
+			if !contains(l, y, x.At(i), depth-1) {
+				return false
 			}
 		}
-		return true, nil
+		return true
 	}
-	return a == b, nil
+	return a == b
+}
+
+// compares counts a comparison and reports whether the run may continue.
+func compares(l *Limits, depth int) bool {
+	if depth <= 0 {
+		l.Failf(Other, "maximum recursion depth exceeded in comparison")
+	}
+	return l.Spend(20)
 }
 
 func (l *Limits) sameText(a, b string) bool {
@@ -102,30 +100,24 @@ func (l *Limits) sameText(a, b string) bool {
 }
 
 // differ returns the first index at which two lists differ, or the length of the shorter one.
-func differ(l *Limits, x, y *List, depth int) (int, *Fault) {
+func differ(l *Limits, x, y *List, depth int) int {
 	n := min(len(x.Items), len(y.Items))
 	for i := range n {
-		if l.Spend(2); Same(x.Items[i], y.Items[i]) {
-			continue
-		}
-		if eq, fault := equal(l, x.Items[i], y.Items[i], depth-1); !eq || fault != nil {
-			return i, fault
+		if l.Spend(2); !Same(x.Items[i], y.Items[i]) && !equal(l, x.Items[i], y.Items[i], depth-1) {
+			return i
 		}
 	}
-	return n, nil
+	return n
 }
 
-func equalDicts(l *Limits, x, y *Dict, depth int) (bool, *Fault) {
+func equalDicts(l *Limits, x, y *Dict, depth int) bool {
 	for i := range x.entries {
 		j := y.find(x.entries[i].h)
-		if j < 0 {
-			return false, nil
-		}
-		if eq, fault := equal(l, x.entries[i].val, y.entries[j].val, depth-1); !eq || fault != nil {
-			return false, fault
+		if j < 0 || !equal(l, x.entries[i].val, y.entries[j].val, depth-1) {
+			return false
 		}
 	}
-	return true, nil
+	return true
 }
 
 func compareNumbers(n, m Number) (c int, ordered bool) {
@@ -150,68 +142,63 @@ func compareNumbers(n, m Number) (c int, ordered bool) {
 	return new(big.Float).SetInt(n.Big()).Cmp(big.NewFloat(m.F)), true
 }
 
-// Relation applies one of == != < <= > >= in notin.
-func Relation(l *Limits, op string, a, b Value) (bool, *Fault) {
+// Relation applies one of == != < <= > >= in notin. It returns false after a failure.
+func Relation(l *Limits, op string, a, b Value) bool {
+	var holds bool
 	switch op {
 	case "==", "!=":
-		eq, fault := Equal(l, a, b)
-		return eq == (op == "=="), fault
+		holds = Equal(l, a, b) == (op == "==")
 	case "in", "notin":
-		in, fault := Contains(l, b, a)
-		return in == (op == "in"), fault
+		holds = Contains(l, b, a) == (op == "in")
+	default:
+		holds = Compare(l, op, a, b)
 	}
-	return Compare(l, op, a, b)
+	return holds && l.Err == nil
 }
 
-// Compare applies one of < <= > >=.
-func Compare(l *Limits, op string, a, b Value) (bool, *Fault) { return compare(l, op, a, b, l.Depth) }
+// Compare applies one of < <= > >=. It returns false after a failure.
+func Compare(l *Limits, op string, a, b Value) bool { return compare(l, op, a, b, l.Depth) }
 
-func compare(l *Limits, op string, a, b Value, depth int) (bool, *Fault) {
-	if depth <= 0 {
-		return false, ValueError("maximum recursion depth exceeded in comparison")
+func compare(l *Limits, op string, a, b Value, depth int) bool {
+	if !compares(l, depth) {
+		return false
 	}
-	if !l.Spend(20) {
-		return false, l.Over()
-	}
-	if u, ok := a.(*Undefined); ok {
-		return false, u.Use()
-	}
-	if u, ok := b.(*Undefined); ok {
-		return false, u.Use()
+	for _, v := range [...]Value{a, b} {
+		if u, ok := v.(*Undefined); ok {
+			l.Fail(u.Use())
+			return false
+		}
 	}
 	switch x := a.(type) {
 	case *Str:
 		if y, ok := b.(*Str); ok {
 			l.Scan(min(len(x.S), len(y.S)))
-			return decide(op, strings.Compare(x.S, y.S)), nil
+			return decide(op, strings.Compare(x.S, y.S))
 		}
 	case *Bool, *Int, *Float:
 		if m := NumberOf(b); m.OK() {
 			n := NumberOf(a)
 			l.numbers(n, m)
 			c, ordered := compareNumbers(n, m)
-			return ordered && decide(op, c), nil
+			return ordered && decide(op, c)
 		}
 	case *Bytes:
 		if y, ok := b.(*Bytes); ok {
 			l.Scan(min(len(x.B), len(y.B)))
-			return decide(op, strings.Compare(x.B, y.B)), nil
+			return decide(op, strings.Compare(x.B, y.B))
 		}
 	case *List:
 		y, ok := b.(*List)
 		if !ok || x.Tuple != y.Tuple {
 			break
 		}
-		i, fault := differ(l, x, y, depth)
-		if fault != nil {
-			return false, fault
-		}
-		if i < len(x.Items) && i < len(y.Items) {
+		if i := differ(l, x, y, depth); i < len(x.Items) && i < len(y.Items) {
 			return compare(l, op, x.Items[i], y.Items[i], depth-1)
 		}
-		return decide(op, len(x.Items)-len(y.Items)), nil
+		return decide(op, len(x.Items)-len(y.Items))
 	}
-	return false, TypeError("'%s' not supported between instances of '%s' and '%s'", op, a.TypeName(), b.TypeName())
+	l.Failf(Type, "'%s' not supported between instances of '%s' and '%s'", op, a.TypeName(), b.TypeName())
+	return false
 }
 
 // decide returns the result of op for a comparison with sign c.
@@ -227,37 +214,31 @@ func decide(op string, c int) bool {
 	return c >= 0
 }
 
-// Contains implements Python's "x in container".
-func Contains(l *Limits, container, x Value) (bool, *Fault) {
-	return contains(l, container, x, l.Depth)
-}
+// Contains implements Python's "x in container". It returns false after a failure.
+func Contains(l *Limits, container, x Value) bool { return contains(l, container, x, l.Depth) }
 
-func contains(l *Limits, container, x Value, depth int) (bool, *Fault) {
+func contains(l *Limits, container, x Value, depth int) bool {
 	switch c := container.(type) {
 	case *Str:
 		s, ok := x.(*Str)
 		if !ok {
-			return false, TypeError("'in <string>' requires string as left operand, not %s", x.TypeName())
+			l.Failf(Type, "'in <string>' requires string as left operand, not %s", x.TypeName())
+			return false
 		}
 		l.Spend(3*len(c.S)/2 + 1)
-		return strings.Contains(c.S, s.S), nil
+		return strings.Contains(c.S, s.S)
 	case *Dict:
-		v, fault := c.Get(l, x)
-		return v != nil, fault
+		return c.Get(l, x) != nil
 	case *View:
 		if c.Kind == "dict_keys" {
-			v, fault := c.D.Get(l, x)
-			return v != nil, fault
+			return c.D.Get(l, x) != nil
 		}
 		if item, ok := x.(*List); c.Kind == "dict_items" {
 			if !ok || !item.Tuple || len(item.Items) != 2 {
-				return false, nil
+				return false
 			}
-			v, fault := c.D.Get(l, item.Items[0])
-			if v == nil || fault != nil || Same(v, item.Items[1]) {
-				return v != nil && fault == nil, fault
-			}
-			return equal(l, v, item.Items[1], depth-1)
+			v := c.D.Get(l, item.Items[0])
+			return v != nil && (Same(v, item.Items[1]) || equal(l, v, item.Items[1], depth-1))
 		}
 	case *Range:
 		n := NumberOf(x)
@@ -265,25 +246,20 @@ func contains(l *Limits, container, x Value, depth int) (bool, *Fault) {
 			n = Number{IsInt: true, I: int64(n.F)}
 		}
 		if !n.IsInt || n.B != nil || c.Len() == 0 {
-			return false, nil
+			return false
 		}
 		d := n.I - c.Start
-		return d%c.Step == 0 && d/c.Step >= 0 && d/c.Step < int64(c.Len()), nil
+		return d%c.Step == 0 && d/c.Step >= 0 && d/c.Step < int64(c.Len())
 	}
-	next, _, fault := Iterate(container)
-	if fault != nil {
-		return false, TypeError("argument of type '%s' is not iterable", container.TypeName())
+	next, _ := Iterate(container)
+	if next == nil {
+		l.Failf(Type, "argument of type '%s' is not iterable", container.TypeName())
+		return false
 	}
-	for v := next(); v != nil; v = next() {
-		if !l.Spend(StepWork) {
-			return false, l.Over()
-		}
-		if Same(v, x) {
-			return true, nil
-		}
-		if eq, fault := equal(l, v, x, depth-1); eq || fault != nil {
-			return eq, fault
+	for v := next(); v != nil && l.Spend(StepWork); v = next() {
+		if Same(v, x) || equal(l, v, x, depth-1) {
+			return true
 		}
 	}
-	return false, nil
+	return false
 }

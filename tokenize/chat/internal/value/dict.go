@@ -94,19 +94,16 @@ func (d *Dict) Lookup(key string, near *uint8) Value {
 	return d.entries[i].val
 }
 
-// Get returns the value of a key, or nil. An unhashable key is a fault.
-func (d *Dict) Get(l *Limits, key Value) (Value, *Fault) {
+// Get returns the value of a key, or nil. An unhashable key is a failure.
+func (d *Dict) Get(l *Limits, key Value) Value {
 	if s, ok := key.(*Str); ok {
-		return d.GetString(s.S), nil
+		return d.GetString(s.S)
 	}
-	h, fault := hashOf(l, key, l.Depth)
-	if fault != nil {
-		return nil, fault
+	h := hashOf(l, key, l.Depth)
+	if i := d.find(h); i >= 0 && l.Err == nil {
+		return d.entries[i].val
 	}
-	if i := d.find(h); i >= 0 {
-		return d.entries[i].val, nil
-	}
-	return nil, nil
+	return nil
 }
 
 // entrySize is the approximate memory of a dict entry in bytes.
@@ -117,16 +114,10 @@ func (d *Dict) SetString(key string, v Value) { d.put(hash{'s', key}, nil, v) }
 
 // Set stores a value. An existing key keeps its place and its first spelling,
 // as in Python.
-func (d *Dict) Set(l *Limits, key, v Value) *Fault {
-	h, fault := hashOf(l, key, l.Depth)
-	if fault != nil {
-		return fault
+func (d *Dict) Set(l *Limits, key, v Value) {
+	if h := hashOf(l, key, l.Depth); l.Make(entrySize) {
+		d.put(h, key, v)
 	}
-	if !l.Make(entrySize) {
-		return l.Over()
-	}
-	d.put(h, key, v)
-	return nil
 }
 
 func (d *Dict) put(h hash, key, v Value) {
@@ -150,46 +141,40 @@ func (d *Dict) Clone(n int) *Dict {
 	return &Dict{entries: append(make([]entry, 0, len(d.entries)+n), d.entries...), index: maps.Clone(d.index), F: d.F, Message: d.Message}
 }
 
-// Hashable returns a fault if v cannot be a dict key.
-func Hashable(l *Limits, v Value) *Fault {
-	_, fault := hashOf(l, v, l.Depth)
-	return fault
-}
+// Hashable fails if v cannot be a dict key.
+func Hashable(l *Limits, v Value) { hashOf(l, v, l.Depth) }
 
-func hashOf(l *Limits, v Value, depth int) (hash, *Fault) {
+func hashOf(l *Limits, v Value, depth int) hash {
 	if depth <= 0 {
-		return hash{}, ValueError("maximum recursion depth exceeded while hashing")
+		l.Failf(Other, "maximum recursion depth exceeded while hashing")
 	}
 	if !l.Spend(16) {
-		return hash{}, l.Over()
+		return hash{}
 	}
 	switch v := v.(type) {
 	case *Str:
-		return hash{'s', v.S}, nil
+		return hash{'s', v.S}
 	case *None:
-		return hash{'o', ""}, nil
+		return hash{'o', ""}
 	case *Bool:
 		if v.V {
-			return hash{'n', "1"}, nil
+			return hash{'n', "1"}
 		}
-		return hash{'n', "0"}, nil
+		return hash{'n', "0"}
 	case *Int:
-		if v.Big != nil {
-			n := v.Big.BitLen() / 8
-			l.Product(n, n)
-		}
-		return hash{'n', v.String()}, nil
+		l.digits(v)
+		return hash{'n', v.String()}
 	case *Float:
 		if v.V == math.Trunc(v.V) && !math.IsInf(v.V, 0) {
 			l.Float(v.V)
 			b, _ := new(big.Float).SetFloat64(v.V).Int(nil)
-			return hash{'n', b.String()}, nil
+			return hash{'n', b.String()}
 		}
-		return hash{'n', strconv.FormatFloat(v.V, 'g', -1, 64)}, nil
+		return hash{'n', strconv.FormatFloat(v.V, 'g', -1, 64)}
 	case *Undefined:
-		return hash{'u', ""}, nil
+		return hash{'u', ""}
 	case *Bytes:
-		return hash{'b', v.B}, nil
+		return hash{'b', v.B}
 	case *Range:
 		key := [3]int64{int64(v.Len()), v.Start, v.Step} // what equal ranges share
 		if key[0] == 0 {
@@ -198,32 +183,27 @@ func hashOf(l *Limits, v Value, depth int) (hash, *Fault) {
 		if key[0] < 2 {
 			key[2] = 0
 		}
-		return hash{'r', fmt.Sprint(key)}, nil
+		return hash{'r', fmt.Sprint(key)}
 	case *List:
 		if v.Tuple {
 			var b strings.Builder
 			for _, x := range v.Items {
-				h, fault := hashOf(l, x, depth-1)
-				if fault != nil {
-					return hash{}, fault
-				}
+				h := hashOf(l, x, depth-1)
 				if !l.Make(4 * (len(h.s) + 8)) { // each level copies the text
-					return hash{}, l.Over()
+					return hash{}
 				}
 				b.WriteByte(h.kind)
 				b.WriteString(strconv.Itoa(len(h.s)))
 				b.WriteByte(':')
 				b.WriteString(h.s)
 			}
-			return hash{'t', b.String()}, nil
+			return hash{'t', b.String()}
 		}
-		return hash{}, TypeError("unhashable type: 'list'")
-	case *Dict:
-		return hash{}, TypeError("unhashable type: 'dict'")
-	case *View:
-		return hash{}, TypeError("unhashable type: '%s'", v.Kind)
+		l.Failf(Type, "unhashable type: 'list'")
+	case *Dict, *View:
+		l.Failf(Type, "unhashable type: '%s'", v.TypeName())
 	}
-	return hash{'p', v.TypeName() + identity(v)}, nil
+	return hash{'p', v.TypeName() + identity(v)}
 }
 
 // SetKey stores a value under a string key that has an origin.

@@ -29,6 +29,18 @@ func Faultf(c Class, format string, args ...any) *Fault {
 	return &Fault{Class: c, Msg: fmt.Sprintf(format, args...)}
 }
 
-func TypeError(format string, args ...any) *Fault  { return Faultf(Type, format, args...) }
-func ValueError(format string, args ...any) *Fault { return Faultf(Other, format, args...) }
-func LimitError(format string, args ...any) *Fault { return Faultf(Limit, format, args...) }
+// Stopped is the result of an operation after a failure.
+var Stopped = &Undefined{Hint: "evaluation stopped"}
+
+// Fail records f unless it is nil or there was an earlier failure.
+func (l *Limits) Fail(f *Fault) Value {
+	if l.Err == nil {
+		l.Err = f
+	}
+	return Stopped
+}
+
+// Failf records a new fault as Fail does.
+func (l *Limits) Failf(c Class, format string, args ...any) Value {
+	return l.Fail(Faultf(c, format, args...))
+}

@@ -1,7 +1,8 @@
 package value
 
 // Limits bounds what the operations of one run may build and do. Sizes are checked before memory is allocated. Each
-// run has its own Limits, which counts what was used; with Work and Memory 0 it only counts.
+// run has its own Limits, which counts what was used; with Work and Memory 0 it only counts. It also keeps the first
+// failure of the run: after one, operations may return anything, as long as they terminate.
 type Limits struct {
 	Bytes    int // of any string
 	Items    int // of any list
@@ -12,6 +13,8 @@ type Limits struct {
 	// freed. Operations draw on them by the size of what they read and write.
 	Work, Memory int64
 
+	Err *Fault // the first failure
+
 	work, made int64
 }
 
@@ -21,55 +24,47 @@ const StrSize = 64
 // StepWork is the work of one statement, pass of a loop, or visited item.
 const StepWork = 50
 
-// Spend counts work and reports whether the run may continue. If not, the operation may return anything: the run ends
-// with Over.
+// Spend counts work and reports whether the run may continue. Exhausting Work or Memory is a failure.
 func (l *Limits) Spend(work int) bool {
 	l.work += int64(work)
-	return l.Work == 0 || l.work <= l.Work
+	return l.work <= l.Work && l.Err == nil || l.check()
 }
 
 // Make counts bytes that are about to be allocated, and reports whether the run may continue, as Spend does.
 func (l *Limits) Make(bytes int) bool {
 	l.made += int64(bytes)
-	return l.Spend(bytes) && (l.Memory == 0 || l.made <= l.Memory)
+	return l.Spend(bytes) && l.made <= l.Memory || l.check()
 }
 
-// Text counts n bytes of a string that is about to be made. A longer string than allowed is a fault.
-func (l *Limits) Text(n int) *Fault {
+// check reports whether there was no failure, after recording one if Work or Memory is exhausted.
+func (l *Limits) check() bool {
+	switch {
+	case l.Memory > 0 && l.made > l.Memory:
+		l.Failf(Limit, "the template made more than %d bytes of values and text", l.Memory)
+	case l.Work > 0 && l.work > l.Work:
+		l.Failf(Limit, "the template did more than %d units of work (%d for a statement, 1 for a byte)", l.Work, StepWork)
+	}
+	return l.Err == nil
+}
+
+// Text counts n bytes of a string that is about to be made, and reports whether it may be made.
+func (l *Limits) Text(n int) bool {
 	if n > l.Bytes {
-		return LimitError("string of %d bytes, more than %d", n, l.Bytes)
+		l.Failf(Limit, "string of %d bytes, more than %d", n, l.Bytes)
 	}
-	l.Make(n)
-	return l.Over()
+	return l.Make(n)
 }
 
-// Item counts one more string for a list of n items. A longer list than allowed is a fault.
-func (l *Limits) Item(n int) *Fault {
+// Item counts one more string for a list of n items, and reports whether it may be made.
+func (l *Limits) Item(n int) bool {
 	if n >= l.Items {
-		return LimitError("list of more than %d items", l.Items)
+		l.Failf(Limit, "list of more than %d items", l.Items)
 	}
-	l.Make(StrSize)
-	return l.Over()
-}
-
-// Room reports whether neither Work nor Memory is exhausted.
-func (l *Limits) Room() bool {
-	return (l.Work == 0 || l.work <= l.Work) && (l.Memory == 0 || l.made <= l.Memory)
+	return l.Make(StrSize)
 }
 
 // Used returns the work and the memory counted so far.
 func (l *Limits) Used() (work, memory int64) { return l.work, l.made }
-
-// Over returns the fault of a run that exhausted its work or memory, else nil.
-func (l *Limits) Over() *Fault {
-	switch {
-	case l.Memory > 0 && l.made > l.Memory:
-		return LimitError("the template made more than %d bytes of values and text", l.Memory)
-	case l.Work > 0 && l.work > l.Work:
-		return LimitError("the template did more than %d units of work (%d for a statement, 1 for a byte)", l.Work, StepWork)
-	}
-	return nil
-}
 
 // Scan counts the work of reading n bytes once.
 func (l *Limits) Scan(n int) bool { return l.Spend(n/2 + 1) }

@@ -42,19 +42,19 @@ func (n Number) Big() *big.Int {
 	return big.NewInt(n.I)
 }
 
-// Float returns the float64 nearest to n.
-func (n Number) Float() (float64, *Fault) {
+// Float returns the float64 nearest to n; an integer beyond all of them is a failure.
+func (n Number) Float(l *Limits) float64 {
 	if n.IsFloat {
-		return n.F, nil
+		return n.F
 	}
 	if n.B == nil {
-		return float64(n.I), nil
+		return float64(n.I)
 	}
 	f, _ := new(big.Float).SetInt(n.B).Float64()
 	if math.IsInf(f, 0) {
-		return 0, ValueError("int too large to convert to float")
+		l.Failf(Other, "int too large to convert to float")
 	}
-	return f, nil
+	return f
 }
 
 // AsInt returns the value of an int or bool that fits into 64 bits.
@@ -70,12 +70,12 @@ func AsInt(v Value) (int64, bool) {
 func IsInt(v Value) bool { return NumberOf(v).IsInt }
 
 // ToFloat implements Python's float() for numbers.
-func ToFloat(v Value) (float64, *Fault) {
+func ToFloat(l *Limits, v Value) float64 {
 	n := NumberOf(v)
 	if !n.OK() {
-		return 0, TypeError("must be real number, not %s", v.TypeName())
+		l.Failf(Type, "must be real number, not %s", v.TypeName())
 	}
-	return n.Float()
+	return n.Float(l)
 }
 
 // BigOf returns the value of an int or bool as a big.Int that the caller must not change.
@@ -92,15 +92,13 @@ func (v *Int) String() string {
 	return strconv.FormatInt(v.V, 10)
 }
 
-func (v *Int) text() (string, *Fault) {
-	if v.Big != nil && v.Big.BitLen() > MaxDigits*3321928/1000000 {
-		s := v.Big.String()
-		if len(strings.TrimPrefix(s, "-")) > MaxDigits {
-			return "", ValueError("Exceeds the limit (%d digits) for integer string conversion", MaxDigits)
-		}
-		return s, nil
+func (v *Int) text(l *Limits) string {
+	l.digits(v)
+	s := v.String()
+	if v.Big != nil && len(strings.TrimPrefix(s, "-")) > MaxDigits {
+		l.Failf(Other, "Exceeds the limit (%d digits) for integer string conversion", MaxDigits)
 	}
-	return v.String(), nil
+	return s
 }
 
 // text returns the literal of the number, or format's result if it has none.

@@ -11,82 +11,71 @@ import (
 
 // Reprer is implemented by values of other packages that write their own repr.
 type Reprer interface {
-	Repr(t *Text, l *Limits, depth int) *Fault
+	Repr(t *Text, l *Limits, depth int)
 }
 
 // ToStr implements Python's str().
-func ToStr(l *Limits, v Value, track bool) (*Str, *Fault) {
+func ToStr(l *Limits, v Value, track bool) *Str {
 	if s, ok := v.(*Str); ok {
-		return s.Plain(), nil
+		return s.Plain()
 	}
 	t := Text{Track: track, Lim: l}
-	if fault := WriteStr(&t, l, v); fault != nil {
-		return nil, fault
-	}
-	return t.Own(), nil
+	WriteStr(&t, l, v)
+	return t.Own()
 }
 
 // WriteStr appends str(v).
-func WriteStr(t *Text, l *Limits, v Value) *Fault {
+func WriteStr(t *Text, l *Limits, v Value) {
 	switch v := v.(type) {
 	case *Str:
 		t.Str(v)
-		return nil
 	case *Undefined:
-		return nil
+	default:
+		WriteRepr(t, l, v, l.Depth)
 	}
-	return WriteRepr(t, l, v, l.Depth)
 }
 
 // ReprString returns repr(v) for error messages, or the type's name in angle brackets if it gets too long.
 func ReprString(v Value) string {
-	t := Text{}
-	if WriteRepr(&t, &Limits{Bytes: 1 << 16, Depth: 20}, v, 20) != nil {
+	t, l := Text{}, &Limits{Bytes: 1 << 16, Depth: 20}
+	if WriteRepr(&t, l, v, l.Depth); l.Err != nil {
 		return "<" + v.TypeName() + ">"
 	}
 	return string(t.B)
 }
 
 // WriteRepr appends repr(v).
-func WriteRepr(t *Text, l *Limits, v Value, depth int) *Fault {
+func WriteRepr(t *Text, l *Limits, v Value, depth int) {
 	if depth <= 0 {
-		return ValueError("maximum recursion depth exceeded while getting the repr of an object")
+		l.Failf(Other, "maximum recursion depth exceeded while getting the repr of an object")
 	}
 	if len(t.B) > l.Bytes {
-		return LimitError("text of more than %d bytes", l.Bytes)
+		l.Failf(Limit, "text of more than %d bytes", l.Bytes)
 	}
 	if !l.Spend(StepWork) {
-		return l.Over()
+		return
 	}
 	switch v := v.(type) {
 	case *None, *Bool, *Int, *Float:
-		return writeScalar(t, l, v, &pythonWords, pytext.Float)
+		writeScalar(t, l, v, &pythonWords, pytext.Float)
 	case *Str:
 		if v.Markup {
 			t.Lit("Markup(")
 			quote(t, v)
 			t.Lit(")")
-			return nil
+			return
 		}
 		quote(t, v)
 	case *Undefined:
 		t.Lit("Undefined")
 	case *List:
-		open, end := "[", "]"
-		if v.Tuple {
-			open, end = "(", ")"
-			if len(v.Items) == 1 {
-				end = ",)"
-			}
-		}
-		return writeItems(t, open, end, len(v.Items), func(i int) *Fault { return WriteRepr(t, l, v.Items[i], depth-1) })
+		open, end := v.Brackets()
+		writeItems(t, l, open, end, len(v.Items), func(i int) { WriteRepr(t, l, v.Items[i], depth-1) })
 	case *Dict:
-		return writeItems(t, "{", "}", v.Len(), func(i int) *Fault {
-			if fault := WriteRepr(t, l, v.Key(i), depth-1); fault != nil {
-				return fault
-			}
+		writeItems(t, l, "{", "}", v.Len(), func(i int) {
+			WriteRepr(t, l, v.Key(i), depth-1)
 			t.Lit(": ")
-			return WriteRepr(t, l, v.Val(i), depth-1)
+			WriteRepr(t, l, v.Val(i), depth-1)
 		})
 	case *Range:
 		bounds := fmt.Sprintf("range(%d, %d", v.Start, v.Stop)
@@ -95,22 +84,32 @@ func WriteRepr(t *Text, l *Limits, v Value, depth int) *Fault {
 		}
 		scalar(t, bounds+")", v.F)
 	case *View:
-		return writeItems(t, v.Kind+"([", "])", v.D.Len(), func(i int) *Fault { return WriteRepr(t, l, v.At(i), depth-1) })
+		writeItems(t, l, v.Kind+"([", "])", v.D.Len(), func(i int) { WriteRepr(t, l, v.At(i), depth-1) })
 	case *Bytes:
 		t.From(reprBytes(v.B), v.F, 0, len(v.B))
 	case Reprer:
-		return v.Repr(t, l, depth-1)
+		v.Repr(t, l, depth-1)
 	default:
 		t.Lit("<" + v.TypeName() + " object>")
 	}
-	return nil
+}
+
+// Brackets returns what stands around the items of a list or tuple in its repr.
+func (v *List) Brackets() (open, end string) {
+	switch {
+	case !v.Tuple:
+		return "[", "]"
+	case len(v.Items) == 1:
+		return "(", ",)"
+	}
+	return "(", ")"
 }
 
 // pythonWords and jsonWords are the spellings of None, False and True.
 var pythonWords, jsonWords = [3]string{"None", "False", "True"}, [3]string{"null", "false", "true"}
 
 // writeScalar appends None, a bool or a number.
-func writeScalar(t *Text, l *Limits, v Value, words *[3]string, float func(float64) string) *Fault {
+func writeScalar(t *Text, l *Limits, v Value, words *[3]string, float func(float64) string) {
 	switch v := v.(type) {
 	case *None:
 		scalar(t, words[0], v.F)
@@ -121,32 +120,23 @@ func writeScalar(t *Text, l *Limits, v Value, words *[3]string, float func(float
 		}
 		scalar(t, word, v.F)
 	case *Int:
-		l.digits(v)
-		s, fault := v.text()
-		if fault != nil {
-			return fault
-		}
-		scalar(t, s, v.F)
+		scalar(t, v.text(l), v.F)
 	case *Float:
 		scalar(t, v.text(float), v.F)
 	}
-	return nil
 }
 
 func scalar(t *Text, s string, f *Field) { t.From(s, f, 0, len(s)) }
 
-func writeItems(t *Text, open, end string, n int, write func(i int) *Fault) *Fault {
+func writeItems(t *Text, l *Limits, open, end string, n int, write func(i int)) {
 	t.Lit(open)
-	for i := range n {
+	for i := 0; i < n && l.Err == nil; i++ {
 		if i > 0 {
 			t.Lit(", ")
 		}
-		if fault := write(i); fault != nil {
-			return fault
-		}
+		write(i)
 	}
 	t.Lit(end)
-	return nil
 }
 
 // quote appends the repr of a string.

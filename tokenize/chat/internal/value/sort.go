@@ -7,20 +7,12 @@ import (
 
 // Sort returns the items sorted by keys in ascending order or, with reverse, in descending order; both are stable.
 // Short lists are compared in Python's order, so that the same comparison fails if several keys cannot be compared.
-func Sort(l *Limits, items, keys []Value, reverse bool) ([]Value, *Fault) {
+func Sort(l *Limits, items, keys []Value, reverse bool) []Value {
 	order := make([]int, len(items))
 	for i := range order {
 		order[i] = i
 	}
-	var fault *Fault
-	less := func(i, j int) bool {
-		if fault != nil {
-			return false
-		}
-		lt, f := Compare(l, "<", keys[i], keys[j])
-		fault = f
-		return lt
-	}
+	less := func(i, j int) bool { return l.Err == nil && Compare(l, "<", keys[i], keys[j]) }
 	if reverse {
 		slices.Reverse(order)
 	}
@@ -29,9 +21,6 @@ func Sort(l *Limits, items, keys []Value, reverse bool) ([]Value, *Fault) {
 	} else {
 		sort.SliceStable(order, func(i, j int) bool { return less(order[i], order[j]) })
 	}
-	if fault != nil {
-		return nil, fault
-	}
 	if reverse {
 		slices.Reverse(order)
 	}
@@ -39,7 +28,7 @@ func Sort(l *Limits, items, keys []Value, reverse bool) ([]Value, *Fault) {
 	for i, k := range order {
 		out[i] = items[k]
 	}
-	return out, nil
+	return out
 }
 
 // minMerge is the length from which Python's sort merges.

@@ -167,7 +167,7 @@ func (s *Str) Like(t *Text) *Str {
 }
 
 // Concat concatenates strings to a plain str.
-func Concat(l *Limits, parts ...*Str) (*Str, *Fault) {
+func Concat(l *Limits, parts ...*Str) *Str {
 	n := 0
 	tracked := 0
 	for _, p := range parts {
@@ -177,8 +177,8 @@ func Concat(l *Limits, parts ...*Str) (*Str, *Fault) {
 		}
 	}
 	l.Make(2 * StrSize)
-	if fault := l.Text(n); fault != nil {
-		return nil, fault
+	if !l.Text(n) {
+		return Empty
 	}
 	if tracked == 0 {
 		var b strings.Builder
@@ -186,13 +186,13 @@ func Concat(l *Limits, parts ...*Str) (*Str, *Fault) {
 		for _, p := range parts {
 			b.WriteString(p.S)
 		}
-		return &Str{S: b.String()}, nil
+		return &Str{S: b.String()}
 	}
 	t := Text{B: make([]byte, 0, n), Track: true, Lim: l}
 	for _, p := range parts {
 		t.Str(p)
 	}
-	return t.Own(), nil
+	return t.Own()
 }
 
 func RuneLen(s string) int {

@@ -154,7 +154,7 @@ func (t *Text) Blanks(n int) {
 	}
 }
 
-func (t *Text) room() bool { return t.Lim == nil || t.Lim.Room() }
+func (t *Text) room() bool { return t.Lim == nil || t.Lim.Err == nil }
 
 // RunSize is the memory of a Run in bytes.
 const RunSize = 32

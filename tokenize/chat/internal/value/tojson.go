@@ -28,58 +28,52 @@ func NewJSON(indent *string) *JSON {
 }
 
 // Write appends json.dumps(v).
-func (j *JSON) Write(t *Text, l *Limits, v Value) *Fault { return j.write(t, l, v, 0) }
+func (j *JSON) Write(t *Text, l *Limits, v Value) { j.write(t, l, v, 0) }
 
-func (j *JSON) write(t *Text, l *Limits, v Value, depth int) *Fault {
+func (j *JSON) write(t *Text, l *Limits, v Value, depth int) {
 	if depth > l.Depth {
-		return ValueError("maximum recursion depth exceeded while encoding a JSON object")
+		l.Failf(Other, "maximum recursion depth exceeded while encoding a JSON object")
 	}
 	if len(t.B) > l.Bytes {
-		return LimitError("JSON text of more than %d bytes", l.Bytes)
+		l.Failf(Limit, "JSON text of more than %d bytes", l.Bytes)
 	}
 	if !l.Spend(StepWork / 2) {
-		return l.Over()
+		return
 	}
 	switch v := v.(type) {
 	case *None, *Bool, *Int, *Float:
-		return writeScalar(t, l, v, &jsonWords, jsonFloat)
+		writeScalar(t, l, v, &jsonWords, jsonFloat)
 	case *Str:
 		j.str(t, v)
 	case *List:
 		t.Byte('[')
 		for i, x := range v.Items {
-			if fault := j.item(t, l, i, depth+1); fault != nil {
-				return fault
+			if l.Err != nil {
+				return
 			}
-			if fault := j.write(t, l, x, depth+1); fault != nil {
-				return fault
-			}
+			j.item(t, l, i, depth+1)
+			j.write(t, l, x, depth+1)
 		}
-		return j.end(t, l, ']', len(v.Items), depth)
+		j.end(t, l, ']', len(v.Items), depth)
 	case *Dict:
-		return j.dict(t, l, v, depth)
+		j.dict(t, l, v, depth)
 	default:
-		return TypeError("Object of type %s is not JSON serializable", v.TypeName())
+		l.Failf(Type, "Object of type %s is not JSON serializable", v.TypeName())
 	}
-	return nil
 }
 
-func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
+func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) {
 	var order []Value
 	if j.SortKeys {
 		if !l.Make(64 * d.Len()) {
-			return l.Over()
+			return
 		}
 		keys := make([]Value, d.Len())
 		pos := make([]Value, d.Len())
 		for i := range keys {
 			keys[i], pos[i] = d.Key(i), NewInt(int64(i))
 		}
-		sorted, fault := Sort(l, pos, keys, false)
-		if fault != nil {
-			return fault
-		}
-		order = sorted
+		order = Sort(l, pos, keys, false)
 	}
 	t.Byte('{')
 	for n := range d.entries {
@@ -88,9 +82,10 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 			k, _ := AsInt(order[n])
 			i = int(k)
 		}
-		if fault := j.item(t, l, n, depth+1); fault != nil {
-			return fault
+		if l.Err != nil {
+			return
 		}
+		j.item(t, l, n, depth+1)
 		e := &d.entries[i]
 		switch k := e.key.(type) {
 		case nil:
@@ -99,54 +94,45 @@ func (j *JSON) dict(t *Text, l *Limits, d *Dict, depth int) *Fault {
 			j.str(t, k)
 		case *None, *Bool, *Int, *Float: // as a text of the template
 			text := Text{}
-			if fault := writeScalar(&text, l, k, &jsonWords, jsonFloat); fault != nil {
-				return fault
-			}
+			writeScalar(&text, l, k, &jsonWords, jsonFloat)
 			t.Lit(`"` + string(text.B) + `"`)
 		default:
-			return TypeError("keys must be str, int, float, bool or None, not %s", k.TypeName())
+			l.Failf(Type, "keys must be str, int, float, bool or None, not %s", k.TypeName())
 		}
 		t.From(j.Key, j.From, 0, 0)
-		if fault := j.write(t, l, e.val, depth+1); fault != nil {
-			return fault
-		}
+		j.write(t, l, e.val, depth+1)
 	}
-	return j.end(t, l, '}', d.Len(), depth)
+	j.end(t, l, '}', d.Len(), depth)
 }
 
 // item begins item i of a list or dict.
-func (j *JSON) item(t *Text, l *Limits, i, depth int) *Fault {
+func (j *JSON) item(t *Text, l *Limits, i, depth int) {
 	if i > 0 {
 		t.From(j.Item, j.From, 0, 0)
 	}
-	return j.newline(t, l, depth)
+	j.newline(t, l, depth)
 }
 
 // end ends a list or dict of n items.
-func (j *JSON) end(t *Text, l *Limits, bracket byte, n, depth int) *Fault {
+func (j *JSON) end(t *Text, l *Limits, bracket byte, n, depth int) {
 	if n > 0 {
-		if fault := j.newline(t, l, depth); fault != nil {
-			return fault
-		}
+		j.newline(t, l, depth)
 	}
 	t.Byte(bracket)
-	return nil
 }
 
 // newline begins a new line if each item has its own.
-func (j *JSON) newline(t *Text, l *Limits, depth int) *Fault {
+func (j *JSON) newline(t *Text, l *Limits, depth int) {
 	if !j.Lines {
-		return nil
+		return
 	}
 	if len(j.Indent) > 0 && depth > (l.Bytes-min(len(t.B), l.Bytes))/len(j.Indent) {
-		return LimitError("JSON text of more than %d bytes", l.Bytes)
+		l.Failf(Limit, "JSON text of more than %d bytes", l.Bytes)
 	}
-	if !l.Make(len(j.Indent) * depth) {
-		return l.Over()
+	if l.Make(len(j.Indent) * depth) {
+		t.Byte('\n')
+		t.From(strings.Repeat(j.Indent, depth), j.From, 0, 0)
 	}
-	t.Byte('\n')
-	t.From(strings.Repeat(j.Indent, depth), j.From, 0, 0)
-	return nil
 }
 
 var jsonNames = map[string]string{"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}

@@ -152,14 +152,6 @@ func NewBig(b *big.Int) *Int {
 	return &Int{Big: b}
 }
 
-// BigInt returns the value as a big.Int that the caller must not change.
-func (v *Int) BigInt() *big.Int {
-	if v.Big != nil {
-		return v.Big
-	}
-	return big.NewInt(v.V)
-}
-
 // Made returns v with origin f if v is a number and f is not nil, else v itself.
 func Made(v Value, f *Field) Value {
 	if f == nil {
@@ -238,26 +230,23 @@ func Truth(v Value) bool {
 }
 
 // Len implements Python's len().
-func Len(v Value) (int, *Fault) {
+func Len(l *Limits, v Value) int {
 	switch v := v.(type) {
 	case *Str:
-		return v.RuneCount(), nil
+		return v.RuneCount()
 	case *List:
-		return len(v.Items), nil
-	case *Dict:
-		return v.Len(), nil
+		return len(v.Items)
 	case *Undefined:
-		return 0, nil
-	case *Range:
-		return v.Len(), nil
+		return 0
 	case *View:
-		return v.D.Len(), nil
+		return v.D.Len()
 	case *Bytes:
-		return len(v.B), nil
-	case interface{ Len() (int, *Fault) }:
+		return len(v.B)
+	case interface{ Len() int }:
 		return v.Len()
 	}
-	return 0, TypeError("object of type '%s' has no len()", v.TypeName())
+	l.Failf(Type, "object of type '%s' has no len()", v.TypeName())
+	return 0
 }
 
 // Len returns the number of integers in the range.
@@ -311,29 +300,26 @@ func (u *Undefined) Message() string {
 
 // Elements returns the items of any iterable as a slice that the caller must not change. It consumes a one-shot
 // iterator. At most l.Items items are read.
-func Elements(l *Limits, v Value) ([]Value, *Fault) {
-	limit := l.Items
+func Elements(l *Limits, v Value) []Value {
 	switch v := v.(type) {
 	case *List:
-		return v.Items, nil
+		return v.Items
 	case *Undefined:
-		return nil, nil
+		return nil
 	case *Iter:
 		var out []Value
-		for x := v.Next(); x != nil; x = v.Next() {
-			if fault := l.Item(len(out)); fault != nil {
-				return nil, fault
-			}
+		for x := v.Next(); x != nil && l.Item(len(out)); x = v.Next() {
 			out = append(out, x)
 		}
-		return out, nil
+		return out
 	}
-	next, n, fault := Iterate(v)
-	if fault != nil {
-		return nil, fault
+	next, n := Iterate(v)
+	if next == nil {
+		l.Failf(Type, "'%s' object is not iterable", v.TypeName())
+		return nil
 	}
-	if n > limit {
-		return nil, LimitError("%d items, more than %d", n, limit)
+	if n > l.Items {
+		l.Failf(Limit, "%d items, more than %d", n, l.Items)
 	}
 	size := 16
 	switch v := v.(type) {
@@ -344,20 +330,22 @@ func Elements(l *Limits, v Value) ([]Value, *Fault) {
 		size += 2 * StrSize
 	}
 	if !l.Make(size * n) {
-		return nil, l.Over()
+		return nil
 	}
 	out := make([]Value, 0, n)
 	for x := next(); x != nil; x = next() {
-		if len(out) >= limit {
-			return nil, LimitError("more than %d items", limit)
+		if len(out) >= l.Items {
+			l.Failf(Limit, "more than %d items", l.Items)
+			return nil
 		}
 		out = append(out, x)
 	}
-	return out, nil
+	return out
 }
 
-// Iterate implements Python's iter(): next returns nil at the end. n is the expected number of items, as a hint.
-func Iterate(v Value) (next func() Value, n int, fault *Fault) {
+// Iterate implements Python's iter(): next returns nil at the end, and is nil if v is not iterable. n is the expected
+// number of items, as a hint.
+func Iterate(v Value) (next func() Value, n int) {
 	i := 0
 	index := func(n int, at func(int) Value) func() Value {
 		return func() Value {
@@ -370,7 +358,7 @@ func Iterate(v Value) (next func() Value, n int, fault *Fault) {
 	}
 	switch v := v.(type) {
 	case *List:
-		return index(len(v.Items), func(i int) Value { return v.Items[i] }), len(v.Items), nil
+		return index(len(v.Items), func(i int) Value { return v.Items[i] }), len(v.Items)
 	case *Str:
 		return func() Value {
 			if i >= len(v.S) {
@@ -380,23 +368,23 @@ func Iterate(v Value) (next func() Value, n int, fault *Fault) {
 			s := v.Slice(i, j).Plain()
 			i = j
 			return s
-		}, len(v.S), nil
+		}, len(v.S)
 	case *Dict:
-		return index(v.Len(), v.Key), v.Len(), nil
+		return index(v.Len(), v.Key), v.Len()
 	case *Range:
-		return index(v.Len(), v.At), v.Len(), nil
+		return index(v.Len(), v.At), v.Len()
 	case *View:
-		return index(v.D.Len(), v.At), v.D.Len(), nil
+		return index(v.D.Len(), v.At), v.D.Len()
 	case *Undefined:
-		return func() Value { return nil }, 0, nil
+		return func() Value { return nil }, 0
 	case *Iter:
-		return v.Next, 0, nil
+		return v.Next, 0
 	case *Bytes:
-		return index(len(v.B), v.At), len(v.B), nil
+		return index(len(v.B), v.At), len(v.B)
 	case interface{ Iterate() func() Value }:
-		return v.Iterate(), 0, nil
+		return v.Iterate(), 0
 	}
-	return nil, 0, TypeError("'%s' object is not iterable", v.TypeName())
+	return nil, 0
 }
 
 // At returns element i of the view.
