@@ -1,6 +1,9 @@
 package model
 
-import "slices"
+import (
+	"container/heap"
+	"slices"
+)
 
 // sym is a token under construction: its id, and how many initial symbols and bytes of the piece it spans.
 type sym struct {
@@ -13,10 +16,6 @@ type symbols func(dst []sym, from, to int) []sym
 // merger holds the working memory of merging; it is not safe for concurrent use.
 type merger struct {
 	pairs *Pairs
-	rank  []uint32
-	prev  []int32
-	next  []int32
-	heap  []uint64
 	block blocks
 	few   struct { // of shrink
 		keys         [smallLen]uint64
@@ -139,71 +138,62 @@ func (m *merger) shrink(ids *[smallLen]int32, n int) *[smallLen]uint8 {
 }
 
 // queue merges s with a heap of pairs ordered by rank, then place. An entry is stale if the pair at its place has
-// another rank by now.
+// another rank by now. It serves the few parts that are too long for blocks.
 func (m *merger) queue(s []sym) []sym {
 	n := len(s)
-	if cap(m.rank) < n {
-		c := max(n, 4*blocksLen)
-		m.rank = make([]uint32, c)
-		m.prev, m.next = make([]int32, c), make([]int32, c)
-	}
-	rank, prev, next := m.rank[:n], m.prev[:n], m.next[:n]
-	h := m.heap[:0]
-	for i := range s {
-		prev[i], next[i] = int32(i-1), int32(i+1)
+	rank, prev, next := make([]uint32, n), make([]int32, n), make([]int32, n)
+	h := make(places, 0, n)
+	pair := func(i int32) {
 		rank[i] = noRank
-		if i+1 < n {
-			rank[i] = m.pairs.find(s[i].id, s[i+1].id)
-			if rank[i] != noRank {
-				h = append(h, uint64(rank[i])<<32|uint64(i))
+		if k := next[i]; int(k) < n {
+			if rank[i] = m.pairs.find(s[i].id, s[k].id); rank[i] != noRank {
+				heap.Push(&h, uint64(rank[i])<<32|uint64(i))
 			}
 		}
 	}
-	for i := len(h)/2 - 1; i >= 0; i-- {
-		down(h, i)
+	for i := range int32(n) {
+		prev[i], next[i] = i-1, i+1
+		pair(i)
 	}
 	for len(h) > 0 {
-		top := h[0]
+		top := heap.Pop(&h).(uint64)
 		i := int32(uint32(top))
 		if rank[i] != uint32(top>>32) {
-			h = pop(h)
 			continue
 		}
 		j := next[i]
 		s[i].id = m.pairs.product(rank[i])
 		s[i].n += s[j].n
 		s[i].w += s[j].w
-		s[j].n = 0
 		rank[j] = noRank
 		next[i] = next[j]
-		rank[i] = noRank
-		placed := false
 		if k := next[i]; int(k) < n {
 			prev[k] = i
-			rank[i] = m.pairs.find(s[i].id, s[k].id)
-			if rank[i] != noRank {
-				// the new pair replaces the entry just used
-				h[0] = uint64(rank[i])<<32 | uint64(i)
-				down(h, 0)
-				placed = true
-			}
 		}
-		if !placed {
-			h = pop(h)
-		}
+		pair(i)
 		if k := prev[i]; k >= 0 {
-			rank[k] = m.pairs.find(s[k].id, s[i].id)
-			if rank[k] != noRank {
-				h = push(h, uint64(rank[k])<<32|uint64(k))
-			}
+			pair(k)
 		}
 	}
-	m.heap = h
 	out := s[:0]
 	for i := int32(0); int(i) < n; i = next[i] {
 		out = append(out, s[i])
 	}
 	return out
+}
+
+// places is a heap of pairs: rank<<32 | place.
+type places []uint64
+
+func (h places) Len() int           { return len(h) }
+func (h places) Less(i, j int) bool { return h[i] < h[j] }
+func (h places) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *places) Push(x any)        { *h = append(*h, x.(uint64)) }
+func (h *places) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	*h = (*h)[:last]
+	return x
 }
 
 // long merges chunk by chunk. Two facts make that exact for any table of merges. Adjacent tokens of an encoding are
@@ -279,48 +269,4 @@ func (m *merger) join(piece symbols, out, chunk []sym, keep, at, end int) (cut, 
 func (m *merger) neighbours(piece symbols, x, y sym, p int) bool {
 	got := m.again(&m.probe, piece, p-int(x.n), p+int(y.n))
 	return len(got) == 2 && got[0].n == x.n && got[0].id == x.id && got[1].id == y.id
-}
-
-func down(h []uint64, i int) {
-	v := h[i]
-	for {
-		c := 2*i + 1
-		if c >= len(h) {
-			break
-		}
-		if c+1 < len(h) && h[c+1] < h[c] {
-			c++
-		}
-		if h[c] >= v {
-			break
-		}
-		h[i] = h[c]
-		i = c
-	}
-	h[i] = v
-}
-
-func pop(h []uint64) []uint64 {
-	last := len(h) - 1
-	h[0] = h[last]
-	h = h[:last]
-	if last > 0 {
-		down(h, 0)
-	}
-	return h
-}
-
-func push(h []uint64, v uint64) []uint64 {
-	h = append(h, v)
-	i := len(h) - 1
-	for i > 0 {
-		p := (i - 1) / 2
-		if h[p] <= v {
-			break
-		}
-		h[i] = h[p]
-		i = p
-	}
-	h[i] = v
-	return h
 }

@@ -62,7 +62,7 @@ const mostResting = 1 << 15
 
 // Rest frees the memory that only long pieces need. The cache is kept.
 func (w *Worker) Rest() {
-	if cap(w.syms)+cap(w.text)+cap(w.ids)+cap(w.read)+cap(w.out)+cap(w.heap) > mostResting {
+	if cap(w.syms)+cap(w.text)+cap(w.ids)+cap(w.read)+cap(w.out) > mostResting {
 		w.merger, w.syms, w.text, w.ids = merger{pairs: w.m.Pairs}, nil, nil, nil
 	}
 }
