@@ -10,30 +10,18 @@ import (
 	"github.com/turnpack/turnpack/tokenize/chat/internal/value"
 )
 
-// Class is the cause of a template failure, in the terms of Jinja and Python.
+// Class is the cause of a template failure, in the terms of Jinja and Python: raise_exception, undefined, type,
+// security, syntax, other or limit.
 type Class string
 
-// The classes.
-const (
-	raiseException Class = "raise_exception" // the template refused the conversation
-	undefinedError Class = "undefined"       // something missing was used
-	typeError      Class = "type"            // an operation on the wrong type
-	securityError  Class = "security"        // the sandbox forbids it
-	syntaxError    Class = "syntax"          // the template is malformed
-	otherError     Class = "other"           // any other Python error
-	LimitError     Class = "limit"           // one of Limits was exceeded, or the context ended
-)
-
-var classes = map[value.Class]Class{
-	value.Raised: raiseException, value.UndefinedUse: undefinedError, value.Type: typeError,
-	value.Security: securityError, value.Syntax: syntaxError, value.Other: otherError, value.Limit: LimitError,
-}
+// LimitError is the class of a failure because one of Limits was exceeded, or because the context ended.
+const LimitError = Class(value.Limit)
 
 // Error is the detail of a template failure, found with errors.As. The error that wraps it is of KindTemplate, or of
 // KindLimit for LimitError, and carries the same position.
 type Error struct {
 	Class Class
-	// Message is Jinja's message; for raiseException, exactly the text that the template passed.
+	// Message is Jinja's message; for raise_exception, exactly the text that the template passed.
 	Message string
 	// Line and Column are 1-based, 0 if there is no position; Column counts characters.
 	Line, Column int
@@ -57,7 +45,7 @@ func (e *Error) Error() string {
 
 // fail returns the error for a fault at position pos of the source, -1 for none.
 func (t *Template) fail(f value.Fault, pos syntax.Pos) error {
-	e := &Error{Class: classes[f.Class], Message: f.Msg, err: f.Err}
+	e := &Error{Class: Class(f.Class), Message: f.Msg, err: f.Err}
 	where := rollout.Where{File: t.name}
 	if pos >= 0 && int(pos) <= len(t.source) {
 		before := t.source[:pos]

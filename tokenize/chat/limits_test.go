@@ -98,7 +98,7 @@ func TestErrorsAreLocated(t *testing.T) {
 	require.ErrorIs(t, err, rollout.KindTemplate)
 	e, ok := errors.AsType[*Error](err)
 	require.True(t, ok)
-	assert.Equal(t, undefinedError, e.Class)
+	assert.Equal(t, Class("undefined"), e.Class)
 	assert.Equal(t, [2]int{2, 33}, [2]int{e.Line, e.Column})
 	assert.Contains(t, err.Error(), "t.jinja:2:33")
 }

@@ -98,7 +98,7 @@ func TestLineOfSyntaxErrors(t *testing.T) {
 		_, err := Compile(c.source, Options{})
 		e, ok := errors.AsType[*Error](err)
 		if assert.True(t, ok, c.reason) {
-			assert.Equal(t, syntaxError, e.Class, c.reason)
+			assert.Equal(t, Class("syntax"), e.Class, c.reason)
 			assert.Equal(t, c.line, e.Line, c.reason)
 		}
 	}

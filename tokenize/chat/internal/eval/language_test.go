@@ -71,11 +71,6 @@ func readSections(t *testing.T, file string) map[string]string {
 	return out
 }
 
-var kinds = map[value.Class]string{
-	value.Raised: "raise_exception", value.UndefinedUse: "undefined", value.Type: "type",
-	value.Security: "security", value.Other: "other", value.Limit: "limit",
-}
-
 // render returns the text of a template, or the kind of error and its message, which for bad syntax is the line.
 func render(t *testing.T, source string, data *value.Dict) (text, kind, says string) {
 	t.Helper()
@@ -99,7 +94,7 @@ func render(t *testing.T, source string, data *value.Dict) (text, kind, says str
 	now := func() time.Time { return time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC) }
 	failure := p.Run(t.Context(), Input{Vars: data.GetString, Now: now, Limits: &limits}, func(out *Output) { text = string(out.Text.B) })
 	if failure != nil {
-		return "", kinds[failure.Class], failure.Msg
+		return "", string(failure.Class), failure.Msg
 	}
 	return text, "", ""
 }

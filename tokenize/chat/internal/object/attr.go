@@ -3,6 +3,7 @@
 package object
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -56,6 +57,9 @@ type Items interface{ Item(name string) value.Value }
 
 // attribute implements Python's getattr within the sandbox. It returns nil if there is no such attribute.
 func attribute(x *rt.Context, v value.Value, name string, key value.Value) value.Value {
+	if u, ok := v.(*value.Undefined); ok && !objectAttrs[name] && !typeAttrs["Undefined"][name] {
+		return x.Fail(u.Use())
+	}
 	if strings.HasPrefix(name, "_") {
 		ns, ok := v.(*Namespace)
 		switch {
@@ -122,12 +126,6 @@ var (
 func Getattr(x *rt.Context, v value.Value, name string, key *value.Str) value.Value {
 	if x.Err != nil {
 		return value.Stopped
-	}
-	if u, ok := v.(*value.Undefined); ok {
-		if objectAttrs[name] || typeAttrs["Undefined"][name] {
-			return unsafeAttr(v, key)
-		}
-		return x.Fail(u.Use())
 	}
 	if r := attribute(x, v, name, key); r != nil {
 		return r
@@ -204,11 +202,5 @@ func index(key value.Value, n int) (int, bool) {
 
 // AttributeOnly implements the filter attr: it returns the attribute, never the item.
 func AttributeOnly(x *rt.Context, v value.Value, name *value.Str) value.Value {
-	if u, ok := v.(*value.Undefined); ok && !objectAttrs[name.S] && !typeAttrs["Undefined"][name.S] {
-		return x.Fail(u.Use())
-	}
-	if r := attribute(x, v, name.S, name); r != nil {
-		return r
-	}
-	return &value.Undefined{Obj: v, Name: name}
+	return cmp.Or(attribute(x, v, name.S, name), value.Value(&value.Undefined{Obj: v, Name: name}))
 }

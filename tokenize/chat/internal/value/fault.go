@@ -2,17 +2,18 @@ package value
 
 import "fmt"
 
-// Class is the cause of a template failure, as Python would name it.
-type Class uint8
+// Class is the cause of a template failure, in the terms of Jinja and Python.
+type Class string
 
+// The classes.
 const (
-	Other Class = iota
-	Raised
-	UndefinedUse
-	Type
-	Security
-	Syntax
-	Limit
+	Raised       Class = "raise_exception" // the template refused the conversation
+	UndefinedUse Class = "undefined"       // something missing was used
+	Type         Class = "type"            // an operation on the wrong type
+	Security     Class = "security"        // the sandbox forbids it
+	Syntax       Class = "syntax"          // the template is malformed
+	Other        Class = "other"           // any other Python error
+	Limit        Class = "limit"           // a limit was exceeded, or the context ended
 )
 
 // Fault is a failure of an operation on values.
