@@ -172,7 +172,7 @@ func (p *spoiler) renderText(m rollout.Message) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	c, err := chat.NewConversation(v, chat.Null(), chat.Null(), chat.ConversationOptions{NoProvenance: true})
+	c, err := chat.NewConversation(v, chat.Null(), chat.Null(), chat.ConversationOptions{})
 	if err != nil {
 		return "", err
 	}

@@ -222,7 +222,7 @@ func (s *Server) render(messages, tools json.RawMessage, kwargs map[string]any, 
 	if err != nil {
 		return "", err
 	}
-	c, err := chat.NewConversation(v, t, chat.Null(), chat.ConversationOptions{NoProvenance: true})
+	c, err := chat.NewConversation(v, t, chat.Null(), chat.ConversationOptions{})
 	if err != nil {
 		return "", err
 	}

@@ -48,5 +48,3 @@ for name in ("qwen3", "llama3_1", "gptoss"):
     mine = ours.get(name, {})
     for mode, us in mine.items():
         print(f"{name} {mode}: {us:.1f} us, template.render / ours {times['template.render'] / us:.1f}")
-    if "provenance" in mine and "plain" in mine:
-        print(f"{name} provenance costs {100 * mine['provenance'] / mine['plain'] - 100:.0f} %")

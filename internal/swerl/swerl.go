@@ -170,7 +170,7 @@ func (e *encoder) ids(messages []rollout.Message, generationPrompt bool) ([]roll
 	for i, m := range messages {
 		list[i] = chat.Object(chat.Member{Key: "role", Value: chat.String(string(m.Role))}, chat.Member{Key: "content", Value: chat.String(m.Content)})
 	}
-	c, err := chat.NewConversation(chat.List(list...), chat.Null(), chat.Null(), chat.ConversationOptions{NoProvenance: true})
+	c, err := chat.NewConversation(chat.List(list...), chat.Null(), chat.Null(), chat.ConversationOptions{})
 	if err != nil {
 		return nil, err
 	}

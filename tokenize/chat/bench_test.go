@@ -17,7 +17,7 @@ import (
 
 // agentConversation returns a tool conversation of 30 assistant turns, about 33 kB of text;
 // internal/oracle/bench_chat.py makes the same one.
-func agentConversation(t testing.TB, opts ConversationOptions) *Conversation {
+func agentConversation(t testing.TB) *Conversation {
 	t.Helper()
 	m := func(k string, v Value) Member { return Member{k, v} }
 	messages := []Value{Object(m("role", String("system")), m("content", String(strings.Repeat("You are a software engineering agent. ", 8))))}
@@ -40,7 +40,7 @@ func agentConversation(t testing.TB, opts ConversationOptions) *Conversation {
 	}
 	tools, err := ParseJSON([]byte(`[{"type":"function","function":{"name":"bash","description":"Run a shell command","parameters":{"type":"object","properties":{"command":{"type":"string","description":"the command"},"timeout":{"type":"integer"}},"required":["command"]}}}]`))
 	require.NoError(t, err)
-	c, err := NewConversation(List(messages...), tools, Null(), opts)
+	c, err := NewConversation(List(messages...), tools, Null(), ConversationOptions{})
 	require.NoError(t, err)
 	return c
 }
@@ -54,15 +54,14 @@ func BenchmarkRender(b *testing.B) {
 		tmpl := kitTemplate(b, name)
 		for _, mode := range []struct {
 			name  string
-			opts  ConversationOptions
 			kept  bool
 			first bool
 			cold  bool
-		}{{name: "provenance"}, {name: "plain", opts: ConversationOptions{NoProvenance: true}}, {name: "kept", kept: true}, {name: "first", first: true}, {name: "cold", cold: true}} {
+		}{{name: "provenance"}, {name: "kept", kept: true}, {name: "first", first: true}, {name: "cold", cold: true}} {
 			b.Run(name+"/"+mode.name, func(b *testing.B) {
 				const block = 400
 				in := Input{AddGenerationPrompt: true, Now: kit.TemplateClock, Kwargs: map[string]Value{"bos_token": String("<s>"), "eos_token": String("</s>")}}
-				c := agentConversation(b, mode.opts)
+				c := agentConversation(b)
 				timed := func(list ...*Conversation) time.Duration {
 					start := kit.CPUTime()
 					for _, c := range list {
@@ -84,9 +83,9 @@ func BenchmarkRender(b *testing.B) {
 					for i := range list {
 						switch {
 						case mode.first:
-							sum += timed(agentConversation(b, mode.opts))
+							sum += timed(agentConversation(b))
 						case mode.cold:
-							list[i] = agentConversation(b, mode.opts)
+							list[i] = agentConversation(b)
 						}
 					}
 					if !mode.first {
@@ -107,7 +106,7 @@ func BenchmarkPrompts(b *testing.B) {
 		tmpl := kitTemplate(b, name)
 		for _, mode := range []string{"each", "replay", "questions/each", "questions/replay"} {
 			b.Run(name+"/"+mode, func(b *testing.B) {
-				c := agentConversation(b, ConversationOptions{})
+				c := agentConversation(b)
 				if strings.HasPrefix(mode, "questions") {
 					var messages []Value
 					for i := range c.Len() {
@@ -149,7 +148,7 @@ func BenchmarkPrompts(b *testing.B) {
 func BenchmarkNewConversation(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		agentConversation(b, ConversationOptions{})
+		agentConversation(b)
 	}
 }
 

@@ -17,8 +17,6 @@ type ConversationOptions struct {
 	// KeepNull keeps message keys whose value is null; transformers drops them
 	// from the top level of each message.
 	KeepNull bool
-	// NoProvenance renders without recording where bytes come from.
-	NoProvenance bool
 }
 
 // Conversation is the data of a rendering, prepared as transformers prepares it: keys of a message whose value is
@@ -28,8 +26,8 @@ type Conversation struct {
 	messages         *value.List
 	tools, documents value.Value
 	opts             ConversationOptions
-	linked           *linked // nil without provenance
-	size             int     // total size of all texts in bytes, approximate
+	linked           *linked
+	size             int // total size of all texts in bytes, approximate
 
 	// Both are nil unless Select made the conversation. numbers[i] is the number of the message at place i; place is
 	// its inverse, with -1 for numbers that are not selected.
@@ -54,22 +52,19 @@ func NewConversation(messages, tools, documents Value, opts ConversationOptions)
 		}
 	}
 	c := &Conversation{opts: opts}
-	l := locator(c.tracked())
-	root := l.root("messages")
+	root := rootField("messages")
 	items := make([]value.Value, len(list.Items))
 	for i, m := range list.Items {
 		var err error
-		if items[i], err = l.message(m, i, root, opts); err != nil {
+		if items[i], err = newMessage(m, i, root, opts); err != nil {
 			return nil, err
 		}
 	}
 	c.size = sizeOf(list) + sizeOf(tools.get()) + sizeOf(documents.get())
 	c.messages = &value.List{Items: items, F: root}
-	c.tools = l.unlessLocated(tools.get(), "tools")
-	c.documents = l.unlessLocated(documents.get(), "documents")
-	if c.tracked() {
-		c.linked = &linked{messages: items}
-	}
+	c.tools = unlessLocated(tools.get(), "tools")
+	c.documents = unlessLocated(documents.get(), "documents")
+	c.linked = &linked{messages: items}
 	return c, nil
 }
 
@@ -88,7 +83,6 @@ func (c *Conversation) Select(numbers []int, more ...Value) (*Conversation, erro
 	if c.numbers != nil {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "/messages"}, "messages are selected from a selection, want the whole conversation")
 	}
-	l := locator(c.tracked())
 	s := *c
 	s.numbers, s.place = numbers, make([]int32, n+len(more))
 	for i := range s.place {
@@ -105,15 +99,13 @@ func (c *Conversation) Select(numbers []int, more ...Value) (*Conversation, erro
 			continue
 		}
 		var err error
-		if items[i], err = l.message(more[k-n].get(), k, c.messages.F, c.opts); err != nil {
+		if items[i], err = newMessage(more[k-n].get(), k, c.messages.F, c.opts); err != nil {
 			return nil, err
 		}
 		s.size += sizeOf(more[k-n].get())
 	}
 	s.messages = &value.List{Items: items, F: c.messages.F}
-	if c.tracked() {
-		s.linked = &linked{messages: items}
-	}
+	s.linked = &linked{messages: items}
 	return &s, nil
 }
 
@@ -166,8 +158,6 @@ func sizeOf(v value.Value) int {
 	}
 	return n
 }
-
-func (c *Conversation) tracked() bool { return !c.opts.NoProvenance }
 
 func listOfObjects(name string, v value.Value) error {
 	switch l := v.(type) {
@@ -262,32 +252,20 @@ func aliasReasoning(d *value.Dict) *value.Dict {
 	return d
 }
 
-// locator copies values and, if true, sets the Field of each copy to its place in the input.
-type locator bool
-
-func (l locator) field(f Field) *Field {
-	if !l {
-		return nil
-	}
-	return origin.NewField(f)
-}
-
-func (l locator) root(name string) *Field {
-	return l.field(Field{Key: name, Index: -1, Message: -1})
+func rootField(name string) *Field {
+	return origin.NewField(Field{Key: name, Index: -1, Message: -1})
 }
 
 // unlessLocated returns a copy of v, a list or null, or v itself if it already has a Field.
-func (l locator) unlessLocated(v value.Value, name string) value.Value {
+func unlessLocated(v value.Value, name string) value.Value {
 	if list, ok := v.(*value.List); ok && list.F != nil {
 		return v
 	}
-	return l.value(v, l.root(name))
+	return locate(v, rootField(name))
 }
 
-func (l locator) value(v value.Value, f *Field) value.Value {
-	if !l {
-		return v
-	}
+// locate returns a copy of v whose parts have their place in the input, f, as their Field.
+func locate(v value.Value, f *Field) value.Value {
 	switch v.(type) {
 	case *value.None, *value.Bool, *value.Int, *value.Float:
 		f.Scalar = true
@@ -306,19 +284,16 @@ func (l locator) value(v value.Value, f *Field) value.Value {
 	case *value.List:
 		out := &value.List{Items: make([]value.Value, len(v.Items)), F: f}
 		for i, it := range v.Items {
-			out.Items[i] = l.value(it, l.field(Field{Parent: f, Index: int32(i), Message: f.Message}))
+			out.Items[i] = locate(it, origin.NewField(Field{Parent: f, Index: int32(i), Message: f.Message}))
 		}
 		return out
 	case *value.Dict:
-		return l.dict(v, f)
+		return locateDict(v, f)
 	}
 	return v
 }
 
-func (l locator) dict(d *value.Dict, f *Field) *value.Dict {
-	if !l {
-		return d
-	}
+func locateDict(d *value.Dict, f *Field) *value.Dict {
 	out := value.NewDict(d.Len())
 	out.F = f
 	n := d.Len()
@@ -332,13 +307,13 @@ func (l locator) dict(d *value.Dict, f *Field) *value.Dict {
 		key.Place()
 		at.Place()
 		keys[i].F = key
-		out.SetKey(&keys[i], l.value(d.Val(i), at))
+		out.SetKey(&keys[i], locate(d.Val(i), at))
 	}
 	return out
 }
 
-// message prepares message i.
-func (l locator) message(m value.Value, i int, messages *Field, opts ConversationOptions) (value.Value, error) {
+// newMessage prepares message i.
+func newMessage(m value.Value, i int, messages *Field, opts ConversationOptions) (value.Value, error) {
 	src, ok := m.(*value.Dict)
 	if !ok {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Message: rollout.At(i)}, "a message is a %s, want an object", m.TypeName())
@@ -346,9 +321,7 @@ func (l locator) message(m value.Value, i int, messages *Field, opts Conversatio
 	if !opts.KeepNull {
 		src = withoutNulls(src)
 	}
-	d := l.dict(src, l.field(Field{Parent: messages, Index: int32(i), Message: int32(i)}))
-	if l {
-		d.Message = int32(i) + 1
-	}
+	d := locateDict(src, origin.NewField(Field{Parent: messages, Index: int32(i), Message: int32(i)}))
+	d.Message = int32(i) + 1
 	return aliasReasoning(d), nil
 }

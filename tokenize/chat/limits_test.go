@@ -195,7 +195,7 @@ func TestTemplatesStayFarBelowLimits(t *testing.T) {
 	for _, p := range []*int{&l.Source, &l.Nesting, &l.Output, &l.Bytes, &l.Items, &l.Range, &l.Work, &l.Memory, &l.Integer} {
 		*p /= 100
 	}
-	plain := agentConversation(t, ConversationOptions{})
+	plain := agentConversation(t)
 	var list []Value // with contents in parts, for templates that support nothing else
 	for _, m := range plain.messages.Items {
 		d := m.(*value.Dict).Clone(0)

@@ -98,7 +98,7 @@ func TestReplayChangesNothing(t *testing.T) {
 // The same as TestReplayChangesNothing for the conversation of an agent, with templates that look ahead, at the last
 // message, or at the last question.
 func TestReplayOfALongConversation(t *testing.T) {
-	c := agentConversation(t, ConversationOptions{})
+	c := agentConversation(t)
 	for _, name := range []string{"qwen3", "qwen3_instruct_2507", "llama3_1", "gptoss", "glm4moe", "phi3", "deepseekv3"} {
 		tmpl := kitTemplate(t, name)
 		var s sameRendering

@@ -33,15 +33,14 @@ type Result struct {
 	// over messages, has none.
 	Extents []Extent
 
-	runs    []value.Run // the bytes that come from fields; the rest is scaffold
-	tracked bool
-	buf     []byte // all text written, including what truncate cut off
+	runs []value.Run // the bytes that come from fields; the rest is scaffold
+	buf  []byte      // all text written, including what truncate cut off
 }
 
 // newResult returns the result of a run. It reuses the memory of reuse, which may be nil.
 func newResult(out *eval.Output, reuse *Result) *Result {
 	m := out.Text.Finish()
-	r := &Result{Text: textOf(m.B), Generation: slices.Clone(out.Text.Gens), runs: m.Runs, buf: m.B, tracked: out.Text.Track}
+	r := &Result{Text: textOf(m.B), Generation: slices.Clone(out.Text.Gens), runs: m.Runs, buf: m.B}
 	if reuse != nil {
 		r.Extents = reuse.Extents[:0]
 	}
@@ -60,12 +59,9 @@ func appendExtents(to []Extent, from []eval.Extent) []Extent {
 func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 // Spans covers every byte of Text once, in order. JSON-escaped text is split into its escapes and the unchanged
-// pieces between them. Without provenance there are no spans.
+// pieces between them.
 func (r *Result) Spans() iter.Seq[Span] {
 	return func(yield func(Span) bool) {
-		if !r.tracked {
-			return
-		}
 		at := 0
 		for _, run := range r.runs {
 			start := int(run.At)

@@ -41,7 +41,7 @@ func TestReuseChangesNothingButMemory(t *testing.T) {
 
 // A result that was not passed to Reuse is unaffected by later renderings of the template.
 func TestLaterRenderingsLeaveResultsAlone(t *testing.T) {
-	long, short := agentConversation(t, ConversationOptions{}), agentConversation(t, ConversationOptions{}).Prefix(40)
+	long, short := agentConversation(t), agentConversation(t).Prefix(40)
 	for _, name := range []string{"qwen3", "llama3_1", "gptoss"} {
 		tmpl := kitTemplate(t, name)
 		in := Input{Now: kit.TemplateClock}

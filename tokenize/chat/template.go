@@ -240,7 +240,6 @@ func (t *Template) input(c *Conversation, messages *value.List, in Input) eval.I
 			return nil
 		},
 		Now:    clock(in.Now),
-		Track:  c.tracked(),
 		Limits: t.limitsFor(c.size),
 	}
 }
@@ -260,13 +259,12 @@ func (t *Template) RenderVars(ctx context.Context, vars Value, in Input) (*Resul
 	if !ok {
 		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: t.name}, "variables are a %s, want an object", vars.get().TypeName())
 	}
-	l := locator(true)
 	located := value.NewDict(d.Len())
 	for i := range d.Len() {
 		name, _ := d.KeyString(i)
-		located.SetString(name, l.value(d.Val(i), l.root(name)))
+		located.SetString(name, locate(d.Val(i), rootField(name)))
 	}
-	return t.run(ctx, eval.Input{Vars: located.GetString, Now: clock(in.Now), Track: true, Limits: t.limitsFor(sizeOf(d))}, nil)
+	return t.run(ctx, eval.Input{Vars: located.GetString, Now: clock(in.Now), Limits: t.limitsFor(sizeOf(d))}, nil)
 }
 
 func (t *Template) run(ctx context.Context, in eval.Input, reuse *Result) (*Result, error) {

@@ -44,8 +44,7 @@ func Float(f float64) Value { return Value{&value.Float{V: f}} }
 // Recorded returns v as recorded data: text that a template writes from it has a Field whose Path begins with /name.
 // The text of other variables is scaffold.
 func Recorded(name string, v Value) Value {
-	l := locator(true)
-	return Value{l.value(v.get(), l.root(name))}
+	return Value{locate(v.get(), rootField(name))}
 }
 
 // List returns a list of the items.

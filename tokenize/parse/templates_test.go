@@ -51,7 +51,7 @@ func written(t *testing.T, tpl *chat.Template, reply string, kwargs map[string]c
 	}
 	const user = `{"role":"user","content":"How is the weather?"}`
 	render := func(messages string, add bool) (string, error) {
-		c, err := chat.NewConversation(value(messages), value(kitTools), chat.Null(), chat.ConversationOptions{NoProvenance: true})
+		c, err := chat.NewConversation(value(messages), value(kitTools), chat.Null(), chat.ConversationOptions{})
 		require.NoError(t, err)
 		r, err := tpl.Render(t.Context(), c, chat.Input{AddGenerationPrompt: add, Kwargs: kwargs, Now: time.Unix(1e9, 0)})
 		if err != nil {

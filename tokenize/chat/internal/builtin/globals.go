@@ -103,7 +103,7 @@ var globals = map[string]value.Value{
 		if !x.Spend(100 * len(f.S)) {
 			return value.Stopped
 		}
-		t := x.Lim.NewText(f)
+		t := &value.Text{Lim: x.Lim}
 		t.Changed(pytext.Strftime(x.Now(), f.S), f, 0, len(f.S))
 		return t.Value()
 	}),

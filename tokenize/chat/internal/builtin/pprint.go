@@ -33,7 +33,7 @@ func pprint(x *rt.Context, t *value.Text, v value.Value, indent, allowance, dept
 	if !x.Step(1) {
 		return
 	}
-	line := &value.Text{Track: t.Track, Lim: t.Lim}
+	line := &value.Text{Lim: t.Lim}
 	v = sortedDicts(x, v, depth)
 	if value.WriteRepr(line, x.Lim, v, x.Lim.Depth); x.Err != nil {
 		return
@@ -161,7 +161,7 @@ func pprintStr(x *rt.Context, t *value.Text, s *value.Str, indent, allowance, de
 		allowance++
 	}
 	repr := func(v value.Value) *value.Text {
-		r := &value.Text{Track: t.Track, Lim: t.Lim}
+		r := &value.Text{Lim: t.Lim}
 		value.WriteRepr(r, x.Lim, v, 2)
 		return r
 	}

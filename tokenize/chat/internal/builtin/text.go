@@ -151,7 +151,7 @@ func filterStriptags(x *rt.Context, v value.Value, _ rt.Params) value.Value {
 	}
 	text = b.String() + text
 	text = strings.Join(strings.FieldsFunc(text, pytext.IsSpace), " ")
-	t := x.Lim.NewText(s)
+	t := &value.Text{Lim: x.Lim}
 	t.Changed(html.UnescapeString(text), s, 0, len(s.S))
 	return t.Value()
 }

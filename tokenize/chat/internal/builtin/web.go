@@ -46,7 +46,7 @@ func filterURLize(x *rt.Context, v value.Value, p rt.Params) value.Value {
 		return value.Stopped
 	}
 	escaped := py.Escape(x.SoftStr(v), x.Lim)
-	t := x.Lim.NewText(escaped, attrs)
+	t := &value.Text{Lim: x.Lim}
 	for from := 0; from < len(escaped.S); {
 		end := from + len(escaped.S[from:]) - len(strings.TrimLeftFunc(escaped.S[from:], pytext.IsSpace))
 		t.Part(escaped, from, end)

@@ -17,7 +17,6 @@ import (
 type Replay struct {
 	prog         *Program
 	inputs       []value.Value
-	track        bool
 	last, loop   *forStmt // loops recorded by the last run and by this one, nil for none
 	passes       []pass
 	asked        []answer
@@ -62,14 +61,14 @@ func (c *askedExpr) eval(x *exec) value.Value {
 
 // begin discards the recorded passes if the inputs of x differ.
 func (r *Replay) begin(x *exec) {
-	same := r.prog == x.prog && r.track == x.Track
+	same := r.prog == x.prog
 	for i := 0; same && i < len(x.inputs); i++ {
 		same = r.inputs[i] == x.inputs[i] || x.prog.resolve[i] == "messages"
 	}
 	if r.last = r.loop; !same {
 		r.last = nil
 	}
-	r.prog, r.track, r.loop = x.prog, x.Track, nil
+	r.prog, r.loop = x.prog, nil
 	r.inputs = append(r.inputs[:0], x.inputs...)
 }
 

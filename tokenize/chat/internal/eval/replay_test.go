@@ -59,7 +59,7 @@ func (s *setting) run(t *testing.T, p *Program, r *Replay, into *value.Memory) (
 		"tick": tick, "raise": raise,
 	}
 	ticks = 0
-	failure := p.Run(t.Context(), Input{Vars: func(name string) value.Value { return vars[name] }, Now: func() time.Time { return time.Unix(0, 0) }, Track: true, Limits: &limits, Into: into, Replay: r}, func(out *Output) {
+	failure := p.Run(t.Context(), Input{Vars: func(name string) value.Value { return vars[name] }, Now: func() time.Time { return time.Unix(0, 0) }, Limits: &limits, Into: into, Replay: r}, func(out *Output) {
 		m := out.Text.Finish()
 		if r != nil {
 			r.Wrote(m)

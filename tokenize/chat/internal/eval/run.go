@@ -15,9 +15,8 @@ import (
 
 // Input is the input of one run.
 type Input struct {
-	Vars  func(name string) value.Value // returns nil if there is no such variable
-	Now   func() time.Time
-	Track bool // record the origin of bytes
+	Vars func(name string) value.Value // returns nil if there is no such variable
+	Now  func() time.Time
 	// Into is set for an output that outlives the run: memory to reuse, or an empty Memory for new memory. With nil
 	// the output is valid only during the run.
 	Into   *value.Memory
@@ -111,10 +110,10 @@ func (p *Program) Run(ctx context.Context, in Input, done func(*Output)) *Error 
 }
 
 func (x *exec) start(ctx context.Context, in *Input) {
-	x.Start(ctx, in.Limits, in.Track, in.Now)
+	x.Start(ctx, in.Limits, in.Now)
 	x.errPos, x.depth, x.inLoop = -1, -1, false // the template itself does not count as a call
 	x.root = &x.output.Text
-	x.root.Track, x.root.Lim = in.Track, x.Lim
+	x.root.Lim = x.Lim
 	if in.Into != nil {
 		into := *in.Into
 		if into.Runs == nil {

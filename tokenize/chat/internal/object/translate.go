@@ -71,7 +71,7 @@ func translate(x *rt.Context, s *value.Str, p rt.Params) value.Value {
 			return x.Failf(value.Type, "'%s' object is not subscriptable", table.TypeName())
 		}
 	}
-	t := value.Text{Track: true, Lim: x.Lim}
+	t := value.Text{Lim: x.Lim}
 	for i, end := 0, 0; i < len(s.S) && x.Step(1) && x.Make(128); i = end {
 		r, n := utf8.DecodeRuneInString(s.S[i:])
 		end = i + n

@@ -123,7 +123,7 @@ func repeat(l *value.Limits, v value.Value, n int64) value.Value {
 		if v.S == "" {
 			return v
 		}
-		t := l.NewText(v)
+		t := &value.Text{Lim: l}
 		for ; n > 0 && l.Err == nil; n-- {
 			t.Str(v)
 		}

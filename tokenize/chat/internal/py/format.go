@@ -22,7 +22,7 @@ const fieldSize = 256
 
 // Format implements str.format.
 func Format(l *value.Limits, s *value.Str, args FormatArgs) *value.Str {
-	t := &value.Text{Track: true, Lim: l}
+	t := &value.Text{Lim: l}
 	auto := 0
 	format(t, l, s, 0, len(s.S), &args, &auto, 2)
 	return s.Like(t)
@@ -144,7 +144,7 @@ func formatField(t *value.Text, l *value.Limits, s *value.Str, f *replacement, a
 	}
 	spec := value.Empty
 	if f.spec < f.stop {
-		inner := &value.Text{Track: true, Lim: l}
+		inner := &value.Text{Lim: l}
 		format(inner, l, s, f.spec, f.stop, args, auto, depth-1)
 		spec = inner.Own()
 	}
@@ -163,9 +163,9 @@ func formatField(t *value.Text, l *value.Limits, s *value.Str, f *replacement, a
 // converted returns v as text: str(v), repr(v) or, for conversion 'a', ascii(v).
 func converted(l *value.Limits, v value.Value, conv rune) *value.Str {
 	if conv == 's' {
-		return value.ToStr(l, v, true)
+		return value.ToStr(l, v)
 	}
-	t := &value.Text{Track: true, Lim: l}
+	t := &value.Text{Lim: l}
 	value.WriteRepr(t, l, v, l.Depth)
 	if conv == 'a' {
 		return asciiOf(t.Own(), l)

@@ -15,7 +15,7 @@ import (
 // runsOf formats the origin of a string: [field off:end] for unchanged bytes, {field off:end} for bytes that stand
 // for others, and the template's bytes as they are.
 func runsOf(s *value.Str) string {
-	t := value.Text{Track: true}
+	t := value.Text{}
 	t.Str(s)
 	var b strings.Builder
 	at := 0
@@ -64,7 +64,6 @@ func TestOriginsAreKept(t *testing.T) {
 	}
 	require.Nil(t, l.Err)
 	var out value.Text
-	out.Track = true
 	value.NewJSON(nil).Write(&out, l, &value.Str{S: "a\"b", F: field("f")})
 	require.Nil(t, l.Err)
 	require.Equal(t, `"a\"b"`, string(out.B))

@@ -18,7 +18,7 @@ func Percent(l *value.Limits, s *value.Str, arg value.Value) *value.Str {
 	if list, ok := arg.(*value.List); ok && list.Tuple {
 		x.args = list.Items
 	}
-	t := &value.Text{Track: true, Lim: l}
+	t := &value.Text{Lim: l}
 	for x.i < len(s.S) && l.Make(fieldSize) {
 		j := strings.IndexByte(s.S[x.i:], '%')
 		if j < 0 {
@@ -297,7 +297,7 @@ func asciiOf(s *value.Str, l *value.Limits) *value.Str {
 	if isASCII(s.S) {
 		return s
 	}
-	t := l.NewText(s)
+	t := &value.Text{Lim: l}
 	t.Mapped(s, func(rest string) (int, string) {
 		r, n := utf8.DecodeRuneInString(rest)
 		if r < utf8.RuneSelf {

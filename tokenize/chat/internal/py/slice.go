@@ -18,7 +18,7 @@ func Escape(s *value.Str, l *value.Limits) *value.Str {
 	if !strings.ContainsAny(s.S, `&<>'"`) {
 		return s.Safe()
 	}
-	t := l.NewText(s)
+	t := &value.Text{Lim: l}
 	t.Mapped(s, func(rest string) (int, string) {
 		if r := entities[rest[0]]; r != "" {
 			return 1, r
@@ -98,7 +98,7 @@ func Substring(s *value.Str, l *value.Limits, start, stop *int64, step int64) *v
 		offs = append(offs, i)
 	}
 	offs = append(offs, len(s.S))
-	t := l.NewText(s)
+	t := &value.Text{Lim: l}
 	first, n := SliceIndices(len(offs)-1, start, stop, step)
 	for k, i := 0, first; k < n; k, i = k+1, i+int(step) {
 		t.Part(s, offs[i], offs[i+1])

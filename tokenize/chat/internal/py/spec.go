@@ -95,7 +95,7 @@ func parseSpec(l *value.Limits, s string) spec {
 // formatValue implements Python's format(v, spec).
 func formatValue(l *value.Limits, v value.Value, spec *value.Str) *value.Str {
 	if spec.S == "" {
-		return value.ToStr(l, v, true)
+		return value.ToStr(l, v)
 	}
 	x, text := v.(*value.Str)
 	n := value.NumberOf(v)

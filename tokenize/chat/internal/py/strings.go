@@ -161,7 +161,7 @@ func Replace(s *value.Str, l *value.Limits, old, new *value.Str, n int64) *value
 	if grow := len(new.S) - len(old.S); grow > 0 && hits > int64(max(l.Bytes-len(s.S), 0)/grow) {
 		l.Failf(value.Limit, "replacement would make more than %d bytes", l.Bytes)
 	}
-	t := l.NewText(s, new)
+	t := &value.Text{Lim: l}
 	from := 0
 	for ; hits > 0 && l.Spend(8); hits-- {
 		if old.S == "" { // before the first character, then after each character
@@ -188,13 +188,11 @@ func Replace(s *value.Str, l *value.Limits, old, new *value.Str, n int64) *value
 // Join implements sep.join(items).
 func Join(l *value.Limits, sep *value.Str, items []*value.Str) *value.Str {
 	n := 0
-	track := sep.Tracked()
 	for i, s := range items {
 		n += len(s.S)
 		if i > 0 {
 			n += len(sep.S)
 		}
-		track = track || s.Tracked()
 	}
 	if len(items) == 1 && !sep.Markup {
 		return items[0]
@@ -202,7 +200,7 @@ func Join(l *value.Limits, sep *value.Str, items []*value.Str) *value.Str {
 	if !l.Text(n) {
 		return value.Empty
 	}
-	t := value.Text{B: make([]byte, 0, n), Track: track, Lim: l}
+	t := value.Text{B: make([]byte, 0, n), Lim: l}
 	for i, s := range items {
 		if i > 0 {
 			t.Str(sep)
@@ -217,7 +215,7 @@ func Map(s *value.Str, l *value.Limits, f func(at int, r rune) string) *value.St
 	if !l.Spend(24 * len(s.S)) {
 		return s
 	}
-	t := l.NewText(s)
+	t := &value.Text{Lim: l}
 	changed := t.Mapped(s, func(rest string) (int, string) {
 		r, n := utf8.DecodeRuneInString(rest)
 		if n > 1 {
@@ -240,7 +238,7 @@ func Pad(s *value.Str, l *value.Limits, fill *value.Str, left, right int64) *val
 	if left+right == 0 {
 		return s
 	}
-	t := l.NewText(s, fill)
+	t := &value.Text{Lim: l}
 	for ; left > 0 && l.Err == nil; left-- {
 		t.Str(fill)
 	}
@@ -257,7 +255,7 @@ func ExpandTabs(s *value.Str, l *value.Limits, size int64) *value.Str {
 		l.Failf(value.Limit, "expandtabs makes more than %d bytes", l.Bytes)
 	}
 	l.Spend(8 * len(s.S))
-	t := l.NewText(s)
+	t := &value.Text{Lim: l}
 	col := int64(0)
 	for i := 0; i < len(s.S) && l.Err == nil; {
 		n := value.RuneLen(s.S[i:])

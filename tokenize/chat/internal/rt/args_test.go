@@ -30,7 +30,7 @@ func TestArgumentsBindToSignatures(t *testing.T) {
 		{"f(a, b=, /)", Args{Pos: []value.Value{one, two}}, "1 2"},
 	} {
 		var x Context
-		x.Start(t.Context(), &Limits{}, false, time.Now)
+		x.Start(t.Context(), &Limits{}, time.Now)
 		s := Parse(c.signature)
 		var p Params
 		if !s.Bind(&x, c.a, &p) {
@@ -53,7 +53,7 @@ func TestArgumentsBindToSignatures(t *testing.T) {
 // The first failure is kept and ends the run at the next step.
 func TestFirstFailureStays(t *testing.T) {
 	var x Context
-	x.Start(t.Context(), &Limits{}, false, time.Now)
+	x.Start(t.Context(), &Limits{}, time.Now)
 	require.True(t, x.Step(1))
 	x.Fail(nil)
 	require.True(t, x.Step(1))

@@ -23,7 +23,6 @@ type Context struct {
 	Lim    *value.Limits // points into Limits
 	Lib    *Library
 	Now    func() time.Time
-	Track  bool // record the origin of bytes
 	Escape bool // inside an active autoescape block
 
 	ctx     context.Context
@@ -43,8 +42,8 @@ type Library struct {
 const checkEvery = 1 << 10
 
 // Start initialises x for a run.
-func (x *Context) Start(ctx context.Context, limits *Limits, track bool, now func() time.Time) {
-	x.ctx, x.Limits, x.Track, x.Now = ctx, *limits, track, now
+func (x *Context) Start(ctx context.Context, limits *Limits, now func() time.Time) {
+	x.ctx, x.Limits, x.Now = ctx, *limits, now
 	x.Lim = &x.Limits.Limits
 	x.pause, x.Escape = checkEvery, false
 }
@@ -100,10 +99,9 @@ func (x *Context) Buffer() *value.Text {
 		t := x.buffers[n-1]
 		x.buffers = x.buffers[:n-1]
 		t.Reset()
-		t.Track = x.Track
 		return t
 	}
-	return &value.Text{Track: x.Track, Lim: x.Lim}
+	return &value.Text{Lim: x.Lim}
 }
 
 // Release takes back a text from Buffer.
@@ -123,7 +121,7 @@ func (x *Context) Str(v value.Value) *value.Str {
 	if s, ok := v.(*value.Str); ok && !s.Markup {
 		return s
 	}
-	return value.ToStr(x.Lim, v, x.Track)
+	return value.ToStr(x.Lim, v)
 }
 
 // SoftStr implements markupsafe.soft_str: str() that keeps Markup.

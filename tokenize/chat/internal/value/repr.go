@@ -15,11 +15,11 @@ type Reprer interface {
 }
 
 // ToStr implements Python's str().
-func ToStr(l *Limits, v Value, track bool) *Str {
+func ToStr(l *Limits, v Value) *Str {
 	if s, ok := v.(*Str); ok {
 		return s.Plain()
 	}
-	t := Text{Track: track, Lim: l}
+	t := Text{Lim: l}
 	WriteStr(&t, l, v)
 	return t.Own()
 }

@@ -2,7 +2,6 @@ package value
 
 import (
 	"sort"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -28,13 +27,6 @@ func (s *Str) Runs() []Run {
 		return nil
 	}
 	return s.parts.runs
-}
-
-func (s *Str) gens() [][2]int {
-	if s.parts == nil {
-		return nil
-	}
-	return s.parts.gens
 }
 
 // compose sets the origins of the pieces of s, a new string, and its generation blocks. It keeps both slices.
@@ -68,15 +60,6 @@ func (s *Str) Field() *Field {
 		return runs[0].F
 	}
 	return s.F
-}
-
-// NewText returns an empty Text that records origins if one of the strings has any.
-func (l *Limits) NewText(of ...*Str) *Text {
-	t := &Text{Lim: l}
-	for _, s := range of {
-		t.Track = t.Track || s.Tracked()
-	}
-	return t
 }
 
 // eachRun calls f for the runs of the bytes [i, j), with At relative to i.
@@ -169,26 +152,14 @@ func (s *Str) Like(t *Text) *Str {
 // Concat concatenates strings to a plain str.
 func Concat(l *Limits, parts ...*Str) *Str {
 	n := 0
-	tracked := 0
 	for _, p := range parts {
 		n += len(p.S)
-		if p.Tracked() || p.gens() != nil {
-			tracked++
-		}
 	}
 	l.Make(2 * StrSize)
 	if !l.Text(n) {
 		return Empty
 	}
-	if tracked == 0 {
-		var b strings.Builder
-		b.Grow(n)
-		for _, p := range parts {
-			b.WriteString(p.S)
-		}
-		return &Str{S: b.String()}
-	}
-	t := Text{B: make([]byte, 0, n), Track: true, Lim: l}
+	t := Text{B: make([]byte, 0, n), Lim: l}
 	for _, p := range parts {
 		t.Str(p)
 	}

@@ -19,11 +19,10 @@ type Run struct {
 	JSON     bool // the bytes are the field's bytes as JSON string content: see Pieces
 }
 
-// Text collects bytes together with their origin. The zero value records no origin unless Track is set.
+// Text collects bytes together with their origin.
 type Text struct {
 	B     []byte
-	Runs  []Run // in order, if Track is set; bytes between them are the template's
-	Track bool
+	Runs  []Run    // in order; bytes between them are the template's
 	Gens  [][2]int // generation blocks, as byte ranges
 	Lim   *Limits  // counts what is written; may be nil
 	Grown int64    // bytes allocated so far
@@ -213,7 +212,7 @@ func (t *Text) runs(list []Run, from int) {
 
 // From appends bytes that stand for the bytes [off, end) of f without being equal to them; f may be nil.
 func (t *Text) From(s string, f *Field, off, end int) {
-	if t.Track && f != nil && s != "" {
+	if f != nil && s != "" {
 		t.run(Run{F: f, At: int32(len(t.B)), N: int32(len(s)), Off: int32(off), End: int32(end), Changed: true})
 	}
 	t.put(s)
@@ -223,11 +222,9 @@ func (t *Text) From(s string, f *Field, off, end int) {
 func (t *Text) Str(s *Str) {
 	if s.parts != nil {
 		t.gens(s.parts.gens)
-		if t.Track {
-			t.runs(s.parts.runs, 0)
-		}
+		t.runs(s.parts.runs, 0)
 	}
-	if t.Track && s.F != nil && s.S != "" {
+	if s.F != nil && s.S != "" {
 		n := int32(len(s.S))
 		t.run(Run{F: s.F, At: int32(len(t.B)), N: n, Off: s.Off, End: s.Off + n})
 	}
@@ -248,13 +245,11 @@ func (t *Text) Part(s *Str, i, j int) {
 	if i >= j {
 		return
 	}
-	if t.Track {
-		at := int32(len(t.B))
-		s.eachRun(i, j, func(r Run) {
-			r.At += at
-			t.run(r)
-		})
-	}
+	at := int32(len(t.B))
+	s.eachRun(i, j, func(r Run) {
+		r.At += at
+		t.run(r)
+	})
 	t.put(s.S[i:j])
 }
 
@@ -264,7 +259,7 @@ func (t *Text) Changed(text string, s *Str, i, j int) {
 		t.Part(s, i, j)
 		return
 	}
-	if t.Track && text != "" {
+	if text != "" {
 		// The origin of derived bytes is the first field that contributed.
 		from := Run{F: s.F, Off: s.Off + int32(i), End: s.Off + int32(j)}
 		if s.Runs() != nil {
@@ -306,9 +301,7 @@ func (t *Text) Mapped(s *Str, f func(rest string) (n int, text string)) (changed
 // Text appends the bytes of o; the places of o's runs are relative to from.
 func (t *Text) Text(o *Text, from int) {
 	t.gens(o.Gens)
-	if t.Track {
-		t.runs(o.Runs, from)
-	}
+	t.runs(o.Runs, from)
 	t.put(unsafe.String(unsafe.SliceData(o.B), len(o.B)))
 }
 

@@ -177,7 +177,7 @@ func (j *JSON) plainStr(t *Text, s *Str) {
 		t.escaped(s.S)
 	}
 	t.Byte('"')
-	if t.Track && s.F != nil && s.S != "" && t.room() {
+	if s.F != nil && s.S != "" && t.room() {
 		n := len(t.B) - 1 - start
 		t.begin(&Run{F: s.F, At: int32(start), N: int32(n), Off: s.Off, End: s.Off + int32(len(s.S)), JSON: n != len(s.S)})
 	}

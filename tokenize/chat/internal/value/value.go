@@ -89,7 +89,7 @@ func (b *Bytes) At(i int) Value {
 
 // Made returns text as a string derived from the bytes.
 func (b *Bytes) Made(text string) *Str {
-	t := Text{Track: b.F != nil}
+	t := Text{}
 	t.From(text, b.F, 0, len(b.B))
 	return t.Own()
 }
