@@ -2,6 +2,7 @@ package value
 
 import (
 	"fmt"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -16,28 +17,30 @@ var escapes = func() (t [256]string) {
 	return t
 }()
 
-// appendEscape appends the first character of s, escaped if necessary, and returns its length in s in bytes.
-func (j *JSON) appendEscape(dst []byte, s string) ([]byte, int) {
+// escape returns the first character of s, escaped if necessary, and its length in s in bytes.
+func (j *JSON) escape(s string) (n int, text string) {
 	c := s[0]
 	switch {
 	case escapes[c] != "":
-		return append(dst, escapes[c]...), 1
+		return 1, escapes[c]
 	case c == 0x7f && j.EnsureASCII:
-		return append(dst, `\u007f`...), 1
+		return 1, `\u007f`
 	case c < utf8.RuneSelf || !j.EnsureASCII:
-		return append(dst, c), 1
+		return 1, s[:1]
 	}
 	r, n := utf8.DecodeRuneInString(s)
 	if r >= 0x10000 {
-		r -= 0x10000
-		return fmt.Appendf(dst, `\u%04x\u%04x`, 0xd800+r>>10, 0xdc00+r&0x3ff), n
+		a, b := utf16.EncodeRune(r)
+		return n, fmt.Sprintf(`\u%04x\u%04x`, a, b)
 	}
-	return fmt.Appendf(dst, `\u%04x`, r), n
+	return n, fmt.Sprintf(`\u%04x`, r)
 }
 
-// escaped appends text as JSON string content. Before each append there is room for all of the remaining text.
-func (t *Text) escaped(text string) {
-	escapes, end := &escapes, len(t.B)+len(text)
+// escaped appends s, which has a single origin, as JSON string content in one run. Before each append there is room for
+// all of the remaining text.
+func (t *Text) escaped(s *Str) {
+	text, start := s.S, len(t.B)
+	escapes, end := &escapes, start+len(text)
 	if t.Lim != nil && !t.Lim.Spend(len(text)) || end > cap(t.B) && !t.grow(len(text)) {
 		return
 	}
@@ -60,5 +63,8 @@ func (t *Text) escaped(text string) {
 	}
 	if t.B = b; t.Lim != nil {
 		t.Lim.Spend(len(b) - end) // bytes added by escaping
+	}
+	if n := len(b) - start; s.F != nil && n > 0 && t.room() {
+		t.begin(&Run{F: s.F, At: int32(start), N: int32(n), Off: s.Off, End: s.Off + int32(len(s.S)), JSON: n != len(s.S)})
 	}
 }

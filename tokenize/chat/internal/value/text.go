@@ -3,9 +3,7 @@ package value
 import (
 	"iter"
 	"slices"
-	"strconv"
-	"unicode/utf16"
-	"unicode/utf8"
+	"strings"
 	"unsafe"
 )
 
@@ -353,8 +351,11 @@ func (r Run) Pieces(text string) iter.Seq[Run] {
 				i++
 				continue
 			}
-			n, bytes := escapeSize(text[i:])
-			if !piece(i-from, i-from, false) || !piece(n, bytes, true) {
+			n := 2 // an escape stands for one byte
+			if strings.HasPrefix(text[i:], `\u`) {
+				n = 6
+			}
+			if n = min(n, len(text)-i); !piece(i-from, i-from, false) || !piece(n, 1, true) {
 				return
 			}
 			i += n
@@ -362,19 +363,4 @@ func (r Run) Pieces(text string) iter.Seq[Run] {
 		}
 		piece(len(text)-from, len(text)-from, false)
 	}
-}
-
-// escapeSize returns the length of the JSON escape at the start of s and the length of the UTF-8 text it stands for.
-func escapeSize(s string) (n, bytes int) {
-	if len(s) < 6 || s[1] != 'u' {
-		return min(2, len(s)), 1
-	}
-	v, err := strconv.ParseUint(s[2:6], 16, 16)
-	if err != nil {
-		return 6, 1
-	}
-	if utf16.IsSurrogate(rune(v)) {
-		return min(12, len(s)), 4
-	}
-	return 6, utf8.RuneLen(rune(v))
 }

@@ -144,41 +144,16 @@ func jsonFloat(f float64) string {
 
 // str appends a JSON string; only the bytes between the quotes have the origin of s.
 func (j *JSON) str(t *Text, s *Str) {
-	if s.Runs() == nil {
-		j.plainStr(t, s)
-		return
-	}
 	t.Byte('"')
-	t.Mapped(s, func(rest string) (int, string) {
-		if n := jsonscan.Plain(rest); n > 0 && !j.EnsureASCII {
-			return n, rest[:n]
-		}
-		var buf [12]byte
-		esc, n := j.appendEscape(buf[:0], rest)
-		return n, string(esc)
-	})
-	t.Byte('"')
-}
-
-// plainStr appends a JSON string with a single origin, as one run.
-func (j *JSON) plainStr(t *Text, s *Str) {
-	start := len(t.B) + 1
-	t.Byte('"')
-	if j.EnsureASCII {
-		if t.Lim != nil && !t.Lim.Make(6*len(s.S)) {
-			return
-		}
-		for i := 0; i < len(s.S); {
-			n := 0
-			t.B, n = j.appendEscape(t.B, s.S[i:])
-			i += n
-		}
+	if s.Runs() == nil && !j.EnsureASCII {
+		t.escaped(s)
 	} else {
-		t.escaped(s.S)
+		t.Mapped(s, func(rest string) (int, string) {
+			if n := jsonscan.Plain(rest); n > 0 && !j.EnsureASCII {
+				return n, rest[:n]
+			}
+			return j.escape(rest)
+		})
 	}
 	t.Byte('"')
-	if s.F != nil && s.S != "" && t.room() {
-		n := len(t.B) - 1 - start
-		t.begin(&Run{F: s.F, At: int32(start), N: int32(n), Off: s.Off, End: s.Off + int32(len(s.S)), JSON: n != len(s.S)})
-	}
 }

@@ -24,13 +24,12 @@ func TestEscapingTextIsEscapingCharacters(t *testing.T) {
 		}
 		whole, want := string(text), []byte(`"`)
 		for left := whole; left != ""; {
-			n := 0
-			want, n = (&JSON{}).appendEscape(want, left)
-			left = left[n:]
+			n, text := (&JSON{}).escape(left)
+			want, left = append(want, text...), left[n:]
 		}
 		out.Reset()
 		out.Byte('"')
-		if out.escaped(whole); !bytes.Equal(out.B, want) {
+		if out.escaped(Lit(whole)); !bytes.Equal(out.B, want) {
 			t.Fatalf("seed %d: %q: got %q, want %q", seed, text, out.B, want)
 		}
 		var back string
