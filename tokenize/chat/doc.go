@@ -35,8 +35,8 @@
 // bytes but not equal to them (a changed case, an HTML escape, a number) keeps the field with Exact unset. A number
 // computed from recorded numbers has the field of the first of them. Lengths, counts, positions and the outcomes of
 // comparisons and tests are scaffold, and so is template text that is repeated as often as the data says. A string
-// inside tojson has a span for each escape and for each piece between escapes. Keyword arguments such as bos_token
-// are scaffold.
+// inside tojson has a span for each escape and for each piece between escapes; with ensure_ascii, escapes in a row
+// share one. Keyword arguments such as bos_token are scaffold.
 //
 // One rule goes further: a template may fetch a function name through tool_call_id from the call that a tool message
 // answers. If the tool message holds the same name, the bytes count as the tool message's own: the model reads them
@@ -64,7 +64,7 @@
 //		if p[0] != nil { // parameters in order; nil if not given
 //			mark = x.SoftStr(p[0])
 //		}
-//		return x.Text(value.Concat(x.Lim, py.Upper(x.SoftStr(v), x.Lim), mark))
+//		return value.Concat(x.Lim, py.Upper(x.SoftStr(v), x.Lim), mark)
 //	}),
 //
 // The signature binds arguments as Python does. The first failure is kept in x and stops the run at the next
