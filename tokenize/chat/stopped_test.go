@@ -8,7 +8,7 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
-// A rendering that a limit ends leaves nothing behind in the values that all templates share.
+// A rendering that a limit ends does not change the values that all templates share.
 func TestAnEndedRunChangesNoOther(t *testing.T) {
 	for _, source := range []string{
 		"{% set s = ('é' * 1000)|safe %}{% for i in range(100000) %}{% set x = s.upper() %}{% endfor %}",
