@@ -230,3 +230,37 @@ func TestEndOfResultsIsNotTrained(t *testing.T) {
 		}
 	}
 }
+
+// A template may write the end of the results with the reply to them, in one turn with the calls
+// (Apertus). That end is none of the reply, in whole rows either.
+func TestEndOfResultsBeforeReply(t *testing.T) {
+	m := withTemplate(t, `{% set ns = namespace(open=false) %}{% for m in messages %}{% if m.role == 'tool' %}{{ ', ' if ns.open else '[' }}{{ m.content }}{% set ns.open = true %}{% elif m.role == 'user' %}<|im_start|>user
+{{ m.content }}<|im_end|>
+{% else %}{% if ns.open %}]{% set ns.open = false %}{% else %}<|im_start|>assistant
+{% endif %}{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}{% if not m.tool_calls %}<|im_end|>
+{% endif %}{% endif %}{% endfor %}{% if ns.open %}]{% endif %}{% if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`)
+	r := &rollout.Rollout{ID: "r", Messages: say("user: hi")}
+	for _, id := range []string{"c1", "c2"} {
+		r.Messages = append(r.Messages, reply("", "", call(id, `{"command": "ls"}`)), result(id, "x"))
+	}
+	r.Messages = append(r.Messages, say("assistant: done")...)
+	const calls = `<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call>`
+	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
+		require.Equal(t, map[int32]string{0: calls, 1: calls, 2: "done<|im_end|>"}, byTurn(t, m, encode(t, m, tokenize.Options{Mode: mode}, r)), mode)
+	}
+}
+
+// A template may have no generation prompt after a reply, as Reka's. The header of the next reply is
+// none of it all the same.
+func TestHeaderAfterAReplyIsNotTrained(t *testing.T) {
+	m := withTemplate(t, `{% for m in messages %}<|im_start|>{{ m.role }}
+{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>
+{% endfor %}{% if add_generation_prompt and messages[-1].role != 'assistant' %}<|im_start|>assistant
+{% endif %}`)
+	r := &rollout.Rollout{ID: "r", Messages: append(say("user: hi", "assistant: one", "assistant: two"), reply("", "", call("c1", `{"command": "ls"}`)))}
+	const calls = `<tool_call>{"name": "bash", "arguments": {"command": "ls"}}</tool_call><|im_end|>`
+	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
+		require.Equal(t, map[int32]string{0: "one<|im_end|>", 1: "two<|im_end|>", 2: calls}, byTurn(t, m, encode(t, m, tokenize.Options{Mode: mode}, r)), mode)
+	}
+}

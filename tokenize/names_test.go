@@ -210,3 +210,43 @@ func TestRepliesWithoutTheirHeaderAreRefused(t *testing.T) {
 		require.Equal(t, []rollout.TokenID{1, 2, 3}, encode(t, m, tokenize.Options{}, r)[0].IDs, "recorded ids are what the policy sampled")
 	}
 }
+
+// If a template opens a reply with calls or reasoning otherwise than its generation prompt, the
+// policy did not sample that header, so nothing tells where the reply begins.
+func TestRepliesWhoseCallsHaveAnotherHeaderAreRefused(t *testing.T) {
+	const user = "{% for m in messages %}{% if m.role != 'assistant' %}<|im_start|>user\n{{ m.content }}<|im_end|>\n{% else %}"
+	const said = "{% if m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{% endif %}{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}</tool_call>{% endfor %}<|im_end|>\n{% endif %}{% endfor %}"
+	header := func(odd, header string) string {
+		return user + "{% if m.tool_calls or m.reasoning_content %}" + odd + "{% else %}" + header + "{% endif %}" + said
+	}
+	asked := func(prompt string) string { return "{% if add_generation_prompt %}" + prompt + "{% endif %}" }
+	const assistant = "<|im_start|>assistant\n"
+	for _, c := range []struct {
+		name, template string
+		ok             bool
+	}{
+		{"another word after the same token", header("<|im_start|>caller\n", assistant) + asked(assistant), false},
+		{"another word after the same token, and a prompt that opens reasoning", header("<|im_start|>caller\n", assistant) + asked(assistant+"<think>\n"), false},
+		{"no word after the same token", header("<|im_start|>", assistant) + asked(assistant), true},
+		{"another word", header("CALLER: ", "ASSISTANT: ") + asked("ASSISTANT: "), false},
+		{"words after the prompt, as in gpt-oss", header("<|im_start|>assistant to=functions.bash\n", assistant) + asked("<|im_start|>assistant"), true},
+		{"without the reasoning that the prompt opens", header(assistant, assistant) + asked(assistant+"<think>\n"), true},
+		{"without the line that the prompt ends with", header(assistant, assistant) + asked(assistant+"Here is what I think:\n"), true},
+		{"without a line feed after the token", header("<|im_start|>assistant", assistant) + asked(assistant), true},
+	} {
+		m := withTemplate(t, c.template)
+		for what, message := range map[string]rollout.Message{"a call": reply("", "", call("c1", `{"command": "ls"}`)), "reasoning": reply("so", "yes")} {
+			for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep, tokenize.Whole} {
+				r := &rollout.Rollout{ID: "r", Messages: append(say("user: hi", "assistant: yes", "user: more"), message)}
+				if err := encodeError(t, m, mode, r); !c.ok {
+					require.ErrorIs(t, err, rollout.KindTemplate, "%s, %s, %s", c.name, what, mode)
+					continue
+				} else {
+					require.NoError(t, err, "%s, %s, %s", c.name, what, mode)
+				}
+				require.NotEmpty(t, encode(t, m, tokenize.Options{Mode: mode}, r))
+			}
+		}
+		require.NoError(t, encodeError(t, m, tokenize.PerStep, &rollout.Rollout{ID: "r", Messages: say("user: hi", "assistant: yes")}), c.name)
+	}
+}

@@ -86,7 +86,7 @@ func (d *document) encode(replies []completion.Span) error {
 		if start >= end {
 			continue
 		}
-		if err := d.rule.CheckSpan(&d.text, int32(reply.Message), start, end); err != nil {
+		if err := d.rule.CheckSpan(&d.text, reply, start, end); err != nil {
 			return rollout.In(err, rollout.Where{Turn: rollout.At(int(owner)), Message: rollout.At(reply.Message)})
 		}
 		d.found[int(owner)] = reply

@@ -228,7 +228,7 @@ func (c *certifier) names() Finding {
 	}
 	for _, turn := range turns {
 		start, end := c.rule.SpanIn(&p.messages[turn.Message], int32(turn.Message), &doc, turn, false)
-		if err := c.rule.CheckSpan(&doc, int32(turn.Message), start, end); err != nil || at >= start {
+		if err := c.rule.CheckSpan(&doc, turn, start, end); err != nil || at >= start {
 			return p.finding(names, Fails, "the template writes a reply's name as "+excerpt(doc.Text, max(0, at-excerptSize/2)))
 		}
 	}

@@ -104,11 +104,15 @@ func (o *opening) CheckLead(f *Frame) error {
 	if f.follows && (o.prompt != "" || !o.known) {
 		return nil
 	}
-	lead := strings.TrimSpace(ThinkTag.ReplaceAllString(f.lead.Text, ""))
-	if lead == "" {
-		return nil
+	if lead := ownText(f.lead.Text); lead != "" {
+		return headerError(lead)
 	}
-	return headerError(lead)
+	return nil
+}
+
+// ownText returns what a template writes before a reply, without markers of reasoning.
+func ownText(lead string) string {
+	return strings.TrimSpace(ThinkTag.ReplaceAllString(lead, ""))
 }
 
 func headerError(text string) error {
@@ -125,8 +129,8 @@ func excerptOf(text string) string {
 }
 
 // CheckReply rejects a reply of message i that has recorded text of others, or the message's own
-// name; and one whose lead has a control token of the header at the end of the prompt, unless the
-// reply follows the prompt.
+// name; and one that does not follow its prompt, if nothing tells where its header ends or its lead
+// has a control token of the header at the end of the prompt.
 func (rr *Rule) CheckReply(out *render.Rendering, i int32, f *Frame, prompt *render.Rendering) error {
 	for k := range out.Fields {
 		x := &out.Fields[k]
@@ -140,7 +144,7 @@ func (rr *Rule) CheckReply(out *render.Rendering, i int32, f *Frame, prompt *ren
 			return headerError(f.lead.Text)
 		}
 	}
-	return nil
+	return rr.Opening().checkHeader(f.lead.Text, f.guessed && !f.follows)
 }
 
 // foreignTo rejects text of a field that a reply of message i cannot contain.
@@ -156,8 +160,10 @@ func foreignTo(f *render.Field, i int32, text string) error {
 	return nil
 }
 
-// CheckSpan is CheckReply for the bytes [start, end) of a whole conversation.
-func (rr *Rule) CheckSpan(doc *render.Rendering, i int32, start, end int) error {
+// CheckSpan is CheckReply for the bytes [start, end) of a whole conversation, which SpanIn found for
+// turn.
+func (rr *Rule) CheckSpan(doc *render.Rendering, turn Span, start, end int) error {
+	i := int32(turn.Message)
 	o, lead := rr.Opening(), doc.Text[start:end]
 	for k := doc.FieldAfter(start); k < len(doc.Fields) && doc.Fields[k].Start < end; k++ {
 		x := &doc.Fields[k]
@@ -171,7 +177,14 @@ func (rr *Rule) CheckSpan(doc *render.Rendering, i int32, start, end int) error 
 	if doc.Text[max(0, start-len(o.Lead)):start] != o.Lead {
 		return o.Fault
 	}
-	if header := strings.TrimSpace(o.header()); header != "" && strings.HasPrefix(strings.TrimSpace(lead), header) {
+	return o.checkHeader(lead, turn.Guessed && start == turn.Start)
+}
+
+// checkHeader rejects a lead that begins with a header: that of the generation prompt or, where the
+// beginning of the reply is a guess, any word, since a tool call begins with a marker mostly.
+func (o *opening) checkHeader(lead string, guessed bool) error {
+	own, header := ownText(lead), strings.TrimSpace(o.header())
+	if header != "" && strings.HasPrefix(own, header) || guessed && own != "" && own[0] != '<' && own[0] != '[' {
 		return headerError(lead)
 	}
 	return nil

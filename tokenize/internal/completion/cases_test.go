@@ -91,7 +91,7 @@ func TestCases(t *testing.T) {
 			require.NoError(t, err)
 			for _, s := range spans {
 				start, end := rule.SpanIn(&c.messages[s.Message], int32(s.Message), &doc, s, c.cut && s.Message == 1)
-				require.NoError(t, rule.CheckSpan(&doc, int32(s.Message), start, end))
+				require.NoError(t, rule.CheckSpan(&doc, s, start, end))
 				within = append(within, doc.Text[start:end])
 			}
 			require.Equal(t, c.alone, alone, "after its own prompt")

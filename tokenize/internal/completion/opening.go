@@ -56,17 +56,17 @@ func (f *turnFinder) emptyBefore(i int) int {
 }
 
 // completionStart returns where the sampled text begins, between lo and limit: after the generation
-// prompt.
-func (f *turnFinder) completionStart(lo, limit int, o opened, data bool) (int, bool) {
+// prompt. It is a guess if only a part of the prompt is there that is no beginning of it.
+func (f *turnFinder) completionStart(lo, limit int, o opened, data bool) (start int, ok, guessed bool) {
 	text := f.r.Text
 	between := text[lo:limit]
 	if strings.HasPrefix(between, o.tail) && (o.tail != "" || data) {
-		return lo + len(o.tail), true
+		return lo + len(o.tail), true, false
 	}
 	beginnings := promptBeginnings(o.prompt)
 	for _, p := range beginnings {
 		if strings.HasPrefix(between, strings.TrimSuffix(o.tail, o.prompt)+p) {
-			return lo + len(o.tail) - len(o.prompt) + len(p), true
+			return lo + len(o.tail) - len(o.prompt) + len(p), true, false
 		}
 	}
 	for _, p := range beginnings {
@@ -78,7 +78,7 @@ func (f *turnFinder) completionStart(lo, limit int, o opened, data bool) (int, b
 			j = strings.Index(between, p)
 		}
 		if j >= 0 {
-			return lo + j + len(p), true
+			return lo + j + len(p), true, false
 		}
 	}
 	// The text after the prompt's last marker (a first line of reasoning) may be missing here. A
@@ -88,9 +88,9 @@ func (f *turnFinder) completionStart(lo, limit int, o opened, data bool) (int, b
 		before = len(o.tail) - len(o.prompt)
 	}
 	if n := commonMarkers(o.tail, between); data && n > before && strings.ContainsAny(o.tail[before:n], markerEnds) {
-		return lo + n, true
+		return lo + n, true, o.prompt != ""
 	}
-	return 0, false
+	return 0, false, false
 }
 
 // markerEnds are the characters that end a marker (<think>, [THINK]).

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/internal/render"
@@ -16,6 +15,7 @@ type Frame struct {
 	lead, Tail render.Rendering
 	Stop       string
 	follows    bool   // the reply is right after the end of its prompt
+	guessed    bool   // the template opens the reply otherwise than its prompt
 	quotes     string // recorded text of others between prompt and reply
 }
 
@@ -90,7 +90,7 @@ func (rr *Rule) SampledText(m *rollout.Message, i int32, prompt, with *render.Re
 		return f.Wrap(OpenerTrimmed(prompt.Text, m.Content), i), f
 	}
 	after := with.Text[last:with.Foreign(i, last)]
-	f := Frame{lead: with.Cut(start, first), follows: goesOn, quotes: quotes}
+	f := Frame{lead: with.Cut(start, first), follows: goesOn, guessed: turn != nil && turn.Guessed, quotes: quotes}
 	tail, stop := rr.endIn(after, m)
 	f.Stop = stop
 	written := render.CommonText(after, tail)
@@ -136,9 +136,6 @@ func (rr *Rule) begin(prompt, with *render.Rendering, turn *Span, i int32) (star
 		start, found = turn.Start, true
 	}
 	first, last, written = with.Extent(i, render.PartScaffold, start)
-	if written {
-		start += rr.sharedLead(prompt, with, start, first)
-	}
 	switch {
 	case !found && written:
 		start = first
@@ -146,31 +143,6 @@ func (rr *Rule) begin(prompt, with *render.Rendering, turn *Span, i int32) (star
 		start = len(with.Text)
 	}
 	return start, first, last, written
-}
-
-// sharedLead returns how many bytes before the reply, from start on, are also in the prompt at the
-// same place, up to the first token there: the end of the previous message, which some templates
-// write only with the next one.
-func (rr *Rule) sharedLead(prompt, with *render.Rendering, start, first int) (n int) {
-	if first <= start || start >= len(prompt.Text) || prompt.Text[:start] != with.Text[:start] {
-		return 0
-	}
-	lead, there := with.Text[start:first], prompt.Text[start:]
-	n = render.CommonText(lead, there)
-	for n > 0 && n < len(lead) && !utf8.RuneStart(lead[n]) {
-		n--
-	}
-	if at := ThinkTag.FindStringIndex(lead); at != nil {
-		n = min(n, at[0])
-	}
-	for k := 0; n > 0 && k < len(rr.Added); k++ {
-		for _, text := range []string{lead, there} {
-			if at := strings.Index(text, rr.Added[k].Content); at >= 0 {
-				n = min(n, at)
-			}
-		}
-	}
-	return n
 }
 
 // ended reports whether what the template writes after reply m also ends it, given the parts it

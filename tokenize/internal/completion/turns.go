@@ -19,6 +19,9 @@ type Span struct {
 	Start, End int
 	// Stop is where the stop marker starts; End if none was found.
 	Stop int
+	// Guessed says that the template opens the reply otherwise than its generation prompt, so that
+	// Start may be within a header.
+	Guessed bool
 }
 
 // The algorithm of turnFinder uses the origin of the bytes and needs no {% generation %} marks.
@@ -253,32 +256,37 @@ func (f *turnFinder) turn(i, at int) (Span, bool) {
 	}
 	tool := f.c.Role(i-1) == "tool"
 	o := f.opened(tool, i)
-	start, ok := 0, false
+	start, ok, guessed := 0, false, false
 	if o.prompt == "" || !strings.HasPrefix(f.r.Text[lo:limit], o.tail) {
 		start, ok = f.afterPrompt(i, lo, max(limit, own.last), o.prompt, looped || own.first >= 0)
 		limit = max(limit, start)
 	}
 	if !ok {
-		start, ok = f.completionStart(lo, limit, o, own.first >= 0)
+		start, ok, guessed = f.completionStart(lo, limit, o, own.first >= 0)
 	}
-	if tool && !ok {
-		start, ok = f.completionStart(lo, limit, f.opened(false, i), own.first >= 0)
-	} else if tool {
-		// A header after a tool result is scaffold even if the generation prompt has none there.
-		if o := f.opened(false, i); o.prompt != "" {
-			for _, p := range promptBeginnings(o.prompt) {
-				if ok && strings.HasPrefix(f.r.Text[start:limit], p) {
-					start += len(p)
-					break
-				}
+	plain := o
+	if tool {
+		plain = f.opened(false, i)
+	}
+	switch {
+	case tool && !ok:
+		start, ok, guessed = f.completionStart(lo, limit, plain, own.first >= 0)
+	case ok && plain.prompt != "":
+		// A header after a tool result or another reply is scaffold even if the generation prompt
+		// has none there.
+		for _, p := range promptBeginnings(plain.prompt) {
+			if strings.HasPrefix(f.r.Text[start:limit], p) {
+				start += len(p)
+				break
 			}
 		}
 	}
 	if ok && looped && start < e.Start && e.Start <= own.first {
 		// Text before its loop pass is the header of another message, without text.
-		start, ok = f.completionStart(e.Start, limit, o, true)
+		start, ok, guessed = f.completionStart(e.Start, limit, o, true)
 	}
 	if !ok {
+		guessed = o.prompt != ""
 		switch {
 		case own.first < 0:
 			return Span{}, false
@@ -287,13 +295,16 @@ func (f *turnFinder) turn(i, at int) (Span, bool) {
 		default:
 			start = own.first
 		}
+		if end := strings.TrimSuffix(o.tail, o.prompt); strings.HasPrefix(f.r.Text[lo:max(lo, own.first)], end) {
+			start = max(start, lo+len(end)) // of the message before, for templates that write it with the next one
+		}
 	}
 	last := max(own.last, start)
 	if own.first < 0 {
 		last = start
 	}
 	last = f.stopBefore(start, last)
-	turn := Span{Message: i, Start: start}
+	turn := Span{Message: i, Start: start, Guessed: guessed}
 	turn.Stop, turn.End = f.completionEnd(i, last, max(min(hi, f.foreign(i, last)), last), looped, e)
 	return turn, true
 }
