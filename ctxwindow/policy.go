@@ -125,7 +125,7 @@ func (None) Validate() error { return nil }
 
 // Validate checks the budget, the share and the number of fixed messages.
 func (p HeadTail) Validate() error {
-	return errors.Join(checkBudget(p.Budget), checkShare("Head", p.Head), checkFixed(p.Fixed))
+	return errors.Join(checkBudget(p.Budget), checkShare("Head", p.Head, math.Inf(-1), "at most 1"), checkFixed(p.Fixed))
 }
 
 // Validate checks the budget and the number of fixed messages.
@@ -137,7 +137,7 @@ func (p Tail) headTail() HeadTail {
 
 // Validate checks the budget, the share and the number of fixed messages.
 func (p Refill) Validate() error {
-	return errors.Join(checkBudget(p.Budget), checkTarget(p.Target), checkFixed(p.Fixed))
+	return errors.Join(checkBudget(p.Budget), checkShare("Target", p.Target, 0, "0 (default) to 1"), checkFixed(p.Fixed))
 }
 
 // Validate checks the budget, the share, the number of fixed messages and that Summarize is set.
@@ -171,16 +171,10 @@ func checkFixed(n int) error {
 	return nil
 }
 
-func checkShare(field string, v float64) error {
-	if math.IsNaN(v) || v > 1 {
-		return fault(field, "is %v, want a share of at most 1", v)
-	}
-	return nil
-}
-
-func checkTarget(v float64) error {
-	if math.IsNaN(v) || v < 0 || v > 1 {
-		return fault("Target", "is %v, want a share of 0 (default) to 1", v)
+// checkShare rejects a share below least or above 1; want says what is allowed.
+func checkShare(field string, v, least float64, want string) error {
+	if !(v >= least && v <= 1) {
+		return fault(field, "is %v, want a share of %s", v, want)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package ctxwindow
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/turnpack/turnpack/rollout"
@@ -25,13 +26,7 @@ func SWERL(budget int) SWERLPolicy { return SWERLPolicy{Budget: budget, Head: 0.
 
 // Validate checks the budget and the share.
 func (p SWERLPolicy) Validate() error {
-	if err := checkBudget(p.Budget); err != nil {
-		return err
-	}
-	if p.Head < 0 {
-		return fault("Head", "is %v, want a share of 0 to 1", p.Head)
-	}
-	return checkShare("Head", p.Head)
+	return errors.Join(checkBudget(p.Budget), checkShare("Head", p.Head, 0, "0 to 1"))
 }
 
 // referenceFixed is how many first messages the reference always keeps.
