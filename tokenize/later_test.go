@@ -59,3 +59,17 @@ func TestStopAfterTheMarkOfCalls(t *testing.T) {
 		require.Equal(t, `see{"a": 1}<|endoftext|><|im_end|>`, trainedText(t, m, tokenize.PerStep, r), c.reason)
 	}
 }
+
+// The mark after the calls ends no reply if the token that ends other replies follows it, which the
+// template writes after its loop (Jamba).
+func TestStopAfterTheLoop(t *testing.T) {
+	m := withTemplate(t, `{% for m in messages %}{% if not loop.first %}<|im_end|>{% endif %}<|im_start|>{{ m.role }}
+{{ m.content }}{% if m.tool_calls %}{% for c in m.tool_calls %}{{ c.function.arguments }}{% endfor %}<|endoftext|>{% endif %}{% endfor %}<|im_end|>
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% endif %}`)
+	r := &rollout.Rollout{ID: "r", Messages: say("user: one", "assistant: see"), Tools: []rollout.Tool{rollout.Tool(`{"type": "function", "function": {"name": "ls"}}`)}}
+	r.Messages[1].ToolCalls = []rollout.ToolCall{{ID: "c1", Name: "ls", Arguments: `{"a": 1}`}}
+	for _, mode := range []tokenize.Mode{tokenize.PerStep, tokenize.Merged, tokenize.Whole} {
+		require.Equal(t, `see{"a": 1}<|endoftext|><|im_end|>`, trainedText(t, m, mode, r), mode)
+	}
+}

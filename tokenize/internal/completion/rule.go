@@ -128,9 +128,17 @@ func (rr *Rule) learnEnds(ids []rollout.TokenID, named int, listed bool) (e ends
 	rr.learnLater(&e)
 	found := map[string]rollout.TokenID{}
 	var inside []string
+	plain, stops := "", slices.Sorted(maps.Keys(e.Stops)) // plain ends a reply without calls
 	for _, last := range rr.endProbes() {
-		reply := rr.lastReply(last)
+		reply, rest := rr.lastReply(last)
 		end, ok := rr.endOf(reply)
+		next, at := FirstOf(stops, rest)
+		switch {
+		case len(last.ToolCalls) == 0:
+			plain = end.Content
+		case next != "" && next == plain && strings.Trim(rest[:at], blanks) == "":
+			ok = false // after the mark of its calls the reply ends as every reply
+		}
 		if !ok {
 			inside = append(inside, reply)
 			continue
@@ -262,22 +270,24 @@ func (rr *Rule) probeReply(messages []rollout.Message) (*render.Renderer, error)
 }
 
 // lastReply returns what the template writes for a conversation's last reply, from the first byte
-// of its text on; "" if the template rejects it or leaves it out.
-func (rr *Rule) lastReply(last rollout.Message) string {
+// of its text on, and what it writes after it; nothing if the template rejects the reply or leaves
+// it out.
+func (rr *Rule) lastReply(last rollout.Message) (reply, rest string) {
 	x, err := rr.probeReply([]rollout.Message{render.User("Question."), last})
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	f := Finder{Render: x}
 	with, turn, err := f.Answered(&rollout.Turn{Message: 1}, nil, nil)
 	if err != nil || turn == nil {
-		return ""
+		return "", ""
 	}
 	first, data, ok := with.Extent(1, render.PartScaffold, 0)
 	if !ok || turn.End < data {
-		return ""
+		return "", ""
 	}
-	return strings.Clone(with.Text[first:turn.End])
+	text := strings.Clone(with.Text[first:])
+	return text[:turn.End-first], text[turn.End-first:]
 }
 
 // endOf returns the control token at the end of a reply, apart from white space.
