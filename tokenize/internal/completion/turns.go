@@ -271,7 +271,7 @@ func (f *turnFinder) turn(i, at int) (Span, bool) {
 	switch {
 	case tool && !ok:
 		start, ok, guessed = f.completionStart(lo, limit, plain, own.first >= 0)
-	case ok && plain.prompt != "":
+	case ok && ownText(plain.prompt) != "":
 		// A header after a tool result or another reply is scaffold even if the generation prompt
 		// has none there.
 		for _, p := range promptBeginnings(plain.prompt) {
