@@ -93,6 +93,21 @@ var frameworks = []struct {
 		"opencode", "user:qfile x\nassistant:a <hm> c=bash({\"command\":\"ls\"})\ntool:o @c\nassistant:b", "0; 0 1 2", "system_not_recorded tools_not_recorded"},
 	{"task/api_conversation_history.json", `[{"role":"user","content":[{"type":"text","text":"q"}]},{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"c","name":"f","input":{"x":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"r"}]},{"role":"assistant","content":"b"}]`,
 		"cline", "user:q\nassistant:a c=f({\"x\":1})\ntool:r @c\nassistant:b", "0; 0 1 2", "system_not_recorded tools_not_recorded"},
+	// Cline 3 stores the tags that it takes out, and values of results as they are.
+	{"s.messages.json", `{
+  "version": 1, "agent": "lead", "sessionId": "s1", "origin": {"source": "cli", "version": "3.0.65"},
+  "messages": [
+    {"id": "1", "role": "user", "content": [{"type": "text", "text": "<user_input mode=\"act\"> q </user_input>"}]},
+    {"id": "2", "role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "a"}, {"type": "tool_use", "id": "c", "name": "read_files", "input": {"p": 1}}, {"type": "tool_use", "id": "d", "name": "f", "input": {}}], "modelInfo": {"id": "m"}},
+    {"id": "3", "role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "name": "read_files", "content": "x \"y\"\n"}]},
+    {"id": "4", "role": "user", "content": [{"type": "tool_result", "tool_use_id": "d", "name": "f", "content": "r", "is_error": true}]},
+    {"id": "5", "role": "assistant", "content": [{"type": "text", "text": "b"}]},
+    {"id": "6", "role": "user", "content": [{"type": "text", "text": "<mode_notice>n</mode_notice>\n<user_input mode=\"plan\">go</user_input>"}, {"type": "file", "path": "/f", "content": "z"}]},
+    {"id": "7", "role": "assistant", "content": [{"type": "text", "text": "no"}], "metadata": {"displayOnly": true, "displayRole": "error"}},
+    {"id": "8", "role": "assistant", "content": [{"type": "text", "text": "d"}]}
+  ],
+  "system_prompt": "sys"
+}`, "cline", "system:sys\nuser:q\nassistant:a <hm> c=read_files({\"p\":1}) d=f({})\ntool:x \"y\"\n @c\ntool:r @d\nassistant:b\nuser:<mode_notice>n</mode_notice>\ngo<file_content path=\"/f\">\nz\n</file_content>\nassistant:d", "0 1; 0 1 2 3 4; 0 1 2 3 4 5 6", "tools_not_recorded"},
 	{"x.json", `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"t","spanId":"1","name":"execute_tool f","attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}}]},{"traceId":"t","spanId":"2","name":"chat m","attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":"gen_ai.request.temperature","value":{"doubleValue":0.5}},{"key":"gen_ai.system_instructions","value":{"stringValue":"[{\"type\":\"text\",\"content\":\"s\"}]"}},{"key":"gen_ai.input.messages","value":{"stringValue":"[{\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"content\":\"q\"}]},{\"role\":\"assistant\",\"parts\":[{\"type\":\"reasoning\",\"content\":\"hm\"},{\"type\":\"tool_call\",\"id\":\"c\",\"name\":\"f\",\"arguments\":{\"x\":1}}]},{\"role\":\"tool\",\"parts\":[{\"type\":\"tool_call_response\",\"id\":\"c\",\"response\":{\"r\":1}}]}]"}},{"key":"gen_ai.output.messages","value":{"stringValue":"[{\"role\":\"assistant\",\"parts\":[{\"type\":\"text\",\"content\":\"done\"}],\"finish_reason\":\"stop\"}]"}},{"key":"gen_ai.tool.definitions","value":{"stringValue":"[{\"type\":\"function\",\"name\":\"f\",\"parameters\":{}}]"}}]}]}]}]}`,
 		"otel-spans", "system:s\nuser:q\nassistant: <hm> c=f({\"x\":1})\ntool:{\"r\":1} @c\nassistant:done", "0 1 2 3", ""},
 	{"x.jsonl", `{"name":"ChatCompletion","context":{"trace_id":"t","span_id":"3"},"attributes":{"openinference.span.kind":"LLM","llm.input_messages.0.message.role":"user","llm.input_messages.0.message.content":"q","llm.input_messages.1.message.role":"assistant","llm.input_messages.1.message.tool_calls.0.tool_call.id":"c","llm.input_messages.1.message.tool_calls.0.tool_call.function.name":"f","llm.input_messages.1.message.tool_calls.0.tool_call.function.arguments":"{}","llm.input_messages.2.message.role":"tool","llm.input_messages.2.message.content":"r","llm.input_messages.2.message.tool_call_id":"c","llm.output_messages.0.message.role":"assistant","llm.output_messages.0.message.content":"a","llm.tools.0.tool.json_schema":"{\"type\":\"function\",\"function\":{\"name\":\"f\"}}","llm.invocation_parameters":"{\"temperature\":0.2}"}}`,
@@ -201,6 +216,73 @@ func TestFrameworksRefuse(t *testing.T) {
 	} {
 		_, _, err := read(t, "x.json", text, stop)
 		require.ErrorContains(t, err, want, text)
+	}
+}
+
+// Cline cuts what it sends, as its source has it: the middle of long texts of results, and
+// from 64 KiB on what was read again. Where it wrote anything else the context is unknown.
+func TestClineCuts(t *testing.T) {
+	session := func(head string, messages ...string) string {
+		return `{"version":1,"agent":"lead","sessionId":"s",` + head + `"messages":[` + strings.Join(messages, ",") + `]}`
+	}
+	user := func(text string) string { return `{"role":"user","content":[{"type":"text","text":"` + text + `"}]}` }
+	result := func(content string) string {
+		return `{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","name":"read_files","content":` + content + `}]}`
+	}
+	const call, said, origin = `{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"read_files","input":{}}]}`, `{"role":"assistant","content":[{"type":"text","text":"b"}]}`, `"origin":{},`
+	file := func(path string, n int) string {
+		return result(`[{"query":"` + path + `","result":"` + strings.Repeat("x", n) + `","success":true}]`)
+	}
+	long := strings.Repeat("a", 4000) + strings.Repeat("😀", 30) + strings.Repeat("b", 4000)
+	cut := strings.Repeat("a", 3985) + "%s[truncated 90 chars]...%s" + strings.Repeat("b", 3985)
+
+	r := one(t, "s.messages.json", session(origin, user("q"), call, result(`"`+long+`"`), said))
+	require.Equal(t, fmt.Sprintf(cut, "\n\n...", "\n\n"), r.Messages[2].Content)
+	r = one(t, "s.messages.json", session(origin, user("q"), call, result("[ {\"query\" : \"/ü\",\n\"result\":\"x \\\"y\\\"\\n\"}, 1.50,null , {} , [ ]]"), said))
+	require.Equal(t, `[{"query":"/ü","result":"x \"y\"\n"},1.50,null,{},[]]`, r.Messages[2].Content)
+	r = one(t, "s.messages.json", session(origin, user("q"), call, result(`[{"query":"/a","result":"`+long+`","n":1}]`), said))
+	require.Equal(t, `[{"query":"/a","result":"`+fmt.Sprintf(cut, `\n\n...`, `\n\n`)+`","n":1}]`, r.Messages[2].Content)
+	r = one(t, "s.messages.json", session(origin, user("q"), call, result(`"x`+strings.Repeat("😀", 5000)+`"`), said))
+	require.Equal(t, "x"+strings.Repeat("😀", 1991)+"\uFFFD\n\n...[truncated 2033 chars]...\n\n"+strings.Repeat("😀", 1992), r.Messages[2].Content)
+
+	again := []string{user("q")}
+	for range 9 {
+		again = append(again, call, file("/a:1-EOF", 7900))
+	}
+	for _, c := range []struct{ name, text, contexts, codes string }{
+		{"files read again, below the bound", session(origin, append(again[:17:17], said)...), "0; 0 1 2; 0 1 2 3 4; 0 1 2 3 4 5 6; 0 1 2 3 4 5 6 7 8; 0 1 2 3 4 5 6 7 8 9 10; 0 1 2 3 4 5 6 7 8 9 10 11 12; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16", ""},
+		{"files read again, above", session(origin, append(append(again, call, file("/a", 7900)), said)...), "0; 0 1 2; 0 1 2 3 4; 0 1 2 3 4 5 6; 0 1 2 3 4 5 6 7 8; 0 1 2 3 4 5 6 7 8 9 10; 0 1 2 3 4 5 6 7 8 9 10 11 12; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18; ?", "context_lost"},
+		{"an early version, read again", session("", user("q"), call, file("/a", 9), call, file("/a", 9), said), "0; 0 1 2; ?", "context_lost"},
+		{"an early version, a long result", session("", user("q"), call, file("/a", 8000), said), "0; ?", "context_lost"},
+		{"an image", session(origin, user("q"), call, result(`[{"query":"/p","result":["read",{"type":"image","data":"AA","mediaType":"image/png"}]}]`), said), "0; ?", "context_lost"},
+		{"parts", session(origin, user("q"), call, result(`[{"type":"text","text":"r"}]`), said), "0; ?", "context_lost"},
+		{"no result", session(origin, user("q"), call, user("r"), said), "0; ?", "context_lost"},
+		{"an empty message", session(origin, user(" "), said), "?", "context_lost"},
+		{"a long reply", session(origin, user("q"), strings.Replace(said, `"b"`, `"`+strings.Repeat("b", 12001)+`"`, 1), user("r"), said), "0; ?", "context_lost"},
+		{"compacted where it is", session(origin, `{"role":"user","metadata":{"kind":"compaction_summary"},"content":[{"type":"text","text":"sum"}]}`, said), "?", "context_lost"},
+		{"replaced arguments", session(origin, user("q"), strings.Replace(call, `{`, `{"metadata":{"invalidToolCalls":[{}]},`, 1)), "0", "incomplete"},
+	} {
+		r := one(t, "s.messages.json", c.text)
+		require.Equal(t, "cline", r.Origin.Format, c.name)
+		require.Equal(t, c.contexts, contexts(r), c.name)
+		require.Equal(t, strings.TrimPrefix(c.codes+" system_not_recorded tools_not_recorded", " "), codes(r), c.name)
+	}
+
+	// The session is whole beside what a compaction left, which is no rollout.
+	dir := t.TempDir()
+	write(t, dir, "s/s.json", []byte(`{"session_id":"s"}`))
+	write(t, dir, "s/s.messages.json", []byte(session(origin, user("q"), said)))
+	write(t, dir, "s/s.compaction.json", []byte(`{"version":1,"source_message_count":2,"messages":[`+user("sum")+`,`+said+`]}`))
+	for _, alone := range []bool{false, true} {
+		reader, err := traj.Open([]string{dir}, traj.Options{Alone: alone})
+		require.NoError(t, err)
+		for r, err := range reader.All() {
+			require.NoError(t, err)
+			require.Equal(t, "user:q\nassistant:b", saidAll(r))
+			require.Equal(t, "?", contexts(r))
+		}
+		require.Equal(t, 1, reader.Report().Rollouts)
+		require.Zero(t, reader.Report().UnreadCount)
 	}
 }
 

@@ -37,7 +37,7 @@ type Options struct {
 	OnError rollout.OnError
 	Limits  Limits
 	// Alone reads each file by itself: files beside it, such as patch.diff or
-	// results.jsonl, are not read.
+	// results.jsonl, are not read, but for those that tell what a model saw.
 	Alone bool
 	// GroupBy overrides the group key: "" as in the data, "instance", "file", "prompt"
 	// (equal messages before the first sampled one, or equal ids where there are none),

@@ -21,5 +21,5 @@ import (
 // All returns the importers except QwenCode, whose records other importers could match. The
 // first that matches a record reads it.
 func All() []format.Importer {
-	return slices.Concat([]format.Importer{openClaw(), copilot(), kimi(), copilotChat(), copilotLog(), trae(), hermes(), openCode(), cline()}, geminiCLI(), goose())
+	return slices.Concat([]format.Importer{openClaw(), copilot(), kimi(), copilotChat(), copilotLog(), trae(), hermes(), openCode()}, cline(), geminiCLI(), goose())
 }

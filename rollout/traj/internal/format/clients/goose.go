@@ -1,8 +1,6 @@
 package clients
 
 import (
-	"bytes"
-	"path/filepath"
 	"strings"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -149,45 +147,4 @@ func gooseResult(t *thread.Thread, c format.Value) error {
 	}
 	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: strings.Join(texts, " ")})
 	return nil
-}
-
-// cline reads api_conversation_history.json of cline and its forks: messages of the
-// Messages API, without system prompt and tools.
-func cline() format.Importer {
-	return format.Importer{Name: "cline", Match: func(v format.Value, in *format.File) bool {
-		return in.InList && filepath.Base(in.Name) == "api_conversation_history.json" && v.Get("role").Kind() == jsonscan.String
-	}, Fold: func(in *format.File) format.Folder {
-		t := thread.New(in)
-		if !in.Settings.Alone && clineCut(in) {
-			t.Lose("the client left messages out of what it sent")
-		}
-		return thread.Dialect{Session: true, Add: addCline}.Folder(t)
-	}}
-}
-
-func addCline(t *thread.Thread, v format.Value) error {
-	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
-	if err != nil {
-		return err
-	}
-	if v.Get("isSummary").True() || v.Get("condenseParent").Kind() == jsonscan.String || v.Get("truncationParent").Kind() == jsonscan.String {
-		t.Lose("the conversation was condensed")
-	}
-	m := rollout.Message{Role: role}
-	if role == rollout.RoleAssistant {
-		m.Sampled = rollout.SampledByPolicy
-		t.Unseen[len(t.Rollout.Messages)] = t.Lost != ""
-	}
-	return t.In.Blocks(t.Rollout, m, v.Get("content"))
-}
-
-// clineCut reports whether, according to ui_messages.json, the client left messages out of
-// its requests.
-func clineCut(in *format.File) bool {
-	shown, err := in.Neighbour("ui_messages.json")
-	if err != nil || bytes.Contains(shown, []byte(`"conversationHistoryDeletedRange":[`)) || bytes.Contains(shown, []byte(`"conversationHistoryDeletedRange": [`)) {
-		return true
-	}
-	changed, err := in.Neighbour("context_history.json")
-	return err != nil || len(bytes.TrimSpace(changed)) > len("[]")
 }
