@@ -219,6 +219,19 @@ func TestFrameworksRefuse(t *testing.T) {
 	}
 }
 
+// OpenClaw of 2026 marks its records: it sends users' texts with the time before them and
+// what runs after them, which no session holds.
+func TestOpenClawMarksWhatItSends(t *testing.T) {
+	record := func(id, parent, message string) string {
+		return `{"type":"message","id":"` + id + `","parentId":` + parent + `,"timestamp":"t","message":{` + message + `,"timestamp":1}}`
+	}
+	const said = `"role":"assistant","content":[{"type":"text","text":"a"}],"stopReason":"stop"`
+	for mark, want := range map[string]string{"": "0", `,"__openclaw":{"senderIsOwner":true}`: "?"} {
+		r := one(t, "s.jsonl", lines(`{"type":"session","version":4,"id":"s","timestamp":"t","cwd":"/w"}`, record("1", "null", `"role":"user","content":"q"`+mark), record("2", `"1"`, said+mark)))
+		require.Equal(t, want, contexts(r))
+	}
+}
+
 // Cline cuts what it sends, as its source has it: the middle of long texts of results, and
 // from 64 KiB on what was read again. Where it wrote anything else the context is unknown.
 func TestClineCuts(t *testing.T) {

@@ -76,6 +76,9 @@ func (s *openClawSession) Add(v format.Value) error {
 
 func (s *openClawSession) message(m format.Value, l *link) error {
 	t := s.t
+	if m.Get("__openclaw").Kind() == jsonscan.Object {
+		l.lost = "OpenClaw of 2026 sends more than its sessions hold: the time, what runs, and a context of its own"
+	}
 	switch role := m.Get("role").Word(); role {
 	case "user":
 		if s.unanswered() {
