@@ -63,15 +63,12 @@ func (b *batch) columns(fields []field, names []string) ([]*pqread.Chunk, error)
 func (b *batch) skip(f field) error {
 	b.node++
 	b.buffer += f.buffers
-	if f.view {
-		if b.extra >= b.extras.n {
-			return errShort
+	if f.id == typeTextView || f.id == typeBytesView {
+		more, err := b.moreBuffers()
+		if err != nil {
+			return err
 		}
-		more := b.extras.int64(b.extra, 0)
-		if b.extra++; more < 0 || more > int64(b.buffers.n) {
-			return errShort
-		}
-		b.buffer += int(more)
+		b.buffer += more
 	}
 	for _, c := range f.children {
 		if err := b.skip(c); err != nil {
@@ -205,6 +202,6 @@ func (a *series) appendTo(out *pqread.Chunk, i int) {
 	case Float32:
 		out.Floats = append(out.Floats, math.Float32frombits(le.Uint32(a.data[4*i:])))
 	case Text:
-		out.Texts = append(out.Texts, string(a.data[a.end(i):a.end(i+1)]))
+		out.Texts = append(out.Texts, string(a.text(i)))
 	}
 }

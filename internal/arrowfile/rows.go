@@ -170,8 +170,9 @@ type series struct {
 	message bool   // has the members role and content
 	n       int
 	valid   []byte
-	data    []byte
-	ends    []byte // offsets of 4 bytes, or of 8 if wide
+	data    []byte   // numbers, texts, views, or the lengths of list views
+	texts   [][]byte // to which views point
+	ends    []byte   // offsets of 4 bytes, or of 8 if wide
 	wide    bool
 	kids    []*series
 }
@@ -207,6 +208,11 @@ func (b *batch) series(f *field) (*series, error) {
 		if err = b.ends(a); err == nil {
 			a.data, err = b.nextBuffer(a.end(n))
 		}
+	case typeTextView, typeBytesView:
+		err = b.views(a)
+	case typeListView, typeBigListView:
+		a.wide = f.id == typeBigListView
+		err = b.listViews(a)
 	case typeList, typeBigList, typeMap:
 		a.wide = f.id == typeBigList
 		if err = b.ends(a); err == nil {
@@ -272,14 +278,17 @@ func (b *batch) ends(a *series) (err error) {
 }
 
 // end returns the offset at which value i-1 ends and value i starts.
-func (a *series) end(i int) int {
+func (a *series) end(i int) int { return a.offset(a.ends, i) }
+
+// offset returns number i of a buffer of offsets or lengths.
+func (a *series) offset(buffer []byte, i int) int {
 	switch {
-	case len(a.ends) == 0:
+	case len(buffer) == 0:
 		return 0
 	case a.wide:
-		return int(binary.LittleEndian.Uint64(a.ends[8*i:]))
+		return int(binary.LittleEndian.Uint64(buffer[8*i:]))
 	}
-	return int(int32(binary.LittleEndian.Uint32(a.ends[4*i:])))
+	return int(int32(binary.LittleEndian.Uint32(buffer[4*i:])))
 }
 
 // deepestValue is the greatest nesting of values: a dictionary may contain itself.
@@ -326,8 +335,9 @@ func (w *rowWriter) value(a *series, i, depth int) (there bool) {
 	switch a.f.id {
 	case typeStruct:
 		w.members(a.kids, i, a.message, depth+1)
-	case typeList, typeBigList:
-		w.items(a.kids[0], a.end(i), a.end(i+1), depth+1)
+	case typeList, typeBigList, typeListView, typeBigListView:
+		from, to := a.span(i)
+		w.items(a.kids[0], from, to, depth+1)
 	case typeFixedList:
 		w.items(a.kids[0], i*a.f.width, (i+1)*a.f.width, depth+1)
 	case typeMap:
@@ -370,7 +380,7 @@ func (w *rowWriter) pairs(a *series, from, to, depth int) {
 	if key.of != nil {
 		key = key.of
 	}
-	if key.id != typeUtf8 && key.id != typeBigUtf8 {
+	if key.id != typeUtf8 && key.id != typeBigUtf8 && key.id != typeTextView {
 		w.items(a, from, to, depth)
 		return
 	}
@@ -431,10 +441,10 @@ func (a *series) appendValue(b []byte, i int) []byte {
 			return jsonscan.AppendFloat(b, float64(math.Float32frombits(uint32(a.unsigned(i)))), 32)
 		}
 		return jsonscan.AppendFloat(b, math.Float64frombits(a.unsigned(i)), 64)
-	case typeUtf8, typeBigUtf8:
-		return jsonscan.AppendText(b, string(a.data[a.end(i):a.end(i+1)]))
-	case typeBinary, typeBigBinary:
-		return appendBytes(b, a.data[a.end(i):a.end(i+1)], true)
+	case typeUtf8, typeBigUtf8, typeTextView:
+		return jsonscan.AppendText(b, string(a.text(i)))
+	case typeBinary, typeBigBinary, typeBytesView:
+		return appendBytes(b, a.text(i), true)
 	case typeFixed:
 		return appendBytes(b, a.data[i*f.width:(i+1)*f.width], false)
 	}

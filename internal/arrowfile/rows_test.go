@@ -2,8 +2,10 @@ package arrowfile
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -39,8 +41,10 @@ func rowsOf(data []byte) (out []string, err error) {
 	}
 }
 
-func typesFixture(t testing.TB) []byte {
-	data, err := os.ReadFile("testdata/types.arrow")
+func typesFixture(t testing.TB) []byte { return fixture(t, "types.arrow") }
+
+func fixture(t testing.TB, name string) []byte {
+	data, err := os.ReadFile("testdata/" + name)
 	require.NoError(t, err)
 	return data
 }
@@ -53,6 +57,53 @@ func TestRowsOfEveryType(t *testing.T) {
 		`{"m":{"k":1,"l":2},"p":[{"key":1,"value":"x"}],"b":"/wA=","ts":1704067200000000,"d":-1.50,"f":NaN,"h":1.5,"ll":[[1,2],[],null],"u":18446744073709551615,"fb":"YWI=","e":{},"i":1,"s":"a"}`,
 		`{"m":{},"b":"abc","ts":1704067200000000,"d":0.01,"f":1e+300,"h":-2.0,"u":0,"fb":"Y2Q=","s":"b"}`,
 	}, rows)
+}
+
+// Texts and bytes as views are written by polars unless told otherwise, lists as views by
+// DuckDB. The files are polars' and pyarrow's; the lists overlap.
+func TestRowsOfViews(t *testing.T) {
+	rows, err := rowsOf(fixture(t, "views.arrow"))
+	require.NoError(t, err)
+	want := []string{
+		`{"t":"exactly12byt","b":"AP8=","m":[{"role":"user","content":null},{"role":"assistant","content":"a reply that is long"}],"k":"xxxxxxxxxxxxxxxxxxxx","c":"exactly12byt"}`,
+		`{"t":"thirteenbytes","b":"a text of bytes","m":[],"k":"xxxxxxxxxxxxxxxxxxxx","c":"thirteenbytes"}`,
+		`{"k":"xxxxxxxxxxxxxxxxxxxx"}`,
+		`{"t":"","b":"","m":[null],"k":"xxxxxxxxxxxxxxxxxxxx","c":""}`,
+	}
+	require.Equal(t, append(want, want[1:3]...), rows)
+
+	rows, err = rowsOf(fixture(t, "listviews.arrows"))
+	require.NoError(t, err)
+	require.Equal(t, []string{`{"l":["e","f"],"n":["a"],"m":{"k":1}}`, `{"l":["a","b",null],"n":[],"m":{"k":1}}`, `{"l":[],"m":{"k":1}}`, `{"l":["a","b",null,"dddddddddddddddddddd","e","f"],"n":["dddddddddddddddddddd","e"],"m":{"k":1}}`}, rows)
+}
+
+// What a view or a list points to is checked before it is followed.
+func TestViewsOutsideTheirBuffers(t *testing.T) {
+	view := func(n, buffer, at int32) []byte {
+		b := make([]byte, 16)
+		for i, x := range []int32{n, 0, buffer, at} {
+			binary.LittleEndian.PutUint32(b[4*i:], uint32(x))
+		}
+		return b
+	}
+	for _, bad := range [][]byte{view(-1, 0, 0), view(13, 1, 0), view(13, -1, 0), view(13, 0, -1), view(13, 0, 8), view(21, 0, 0), view(math.MaxInt32, 0, math.MaxInt32)} {
+		data := fixture(t, "views.arrow")
+		good := view(13, 0, 0)
+		copy(good[4:], "thir")
+		require.Contains(t, string(data), string(good))
+		_, err := rowsOf(bytes.Replace(data, good, bad, 1))
+		require.ErrorContains(t, err, "column t: a view points outside its buffers")
+	}
+	data, ends := fixture(t, "listviews.arrows"), []byte{4, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0}
+	for bad, want := range map[byte]string{5: "it holds 6 values, expected 7", 0xff: "the offsets contradict each other"} {
+		other := bytes.Clone(ends)
+		if other[0] = bad; bad == 0xff {
+			other[3] = bad
+		}
+		require.Equal(t, 1, bytes.Count(data, ends))
+		_, err := rowsOf(bytes.Replace(data, ends, other, 1))
+		require.ErrorContains(t, err, want)
+	}
 }
 
 // A map with text keys is an object, however they are encoded.
@@ -105,7 +156,7 @@ func TestScaleOfDecimals(t *testing.T) {
 // A damaged file gives an error or other rows, within limits of time and memory.
 func TestDamagedRows(t *testing.T) {
 	kit.OneGoroutine(t)
-	for _, data := range [][]byte{typesFixture(t), write(t, false), write(t, true)} {
+	for _, data := range [][]byte{typesFixture(t), fixture(t, "views.arrow"), fixture(t, "listviews.arrows"), write(t, false), write(t, true)} {
 		for n := range len(data) {
 			_, err := rowsOf(data[:n])
 			require.Error(t, err, "the first %d bytes", n)
@@ -129,7 +180,9 @@ func TestDamagedRows(t *testing.T) {
 }
 
 func FuzzRows(f *testing.F) {
-	f.Add(typesFixture(f))
+	for _, name := range []string{"types.arrow", "views.arrow", "listviews.arrows"} {
+		f.Add(fixture(f, name))
+	}
 	f.Add(write(f, false))
 	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = rowsOf(data) })
 }

@@ -28,28 +28,30 @@ func (t Type) String() string {
 
 // Members of the union Type of Schema.fbs that are used.
 const (
-	typeNull      = 1
-	typeInt       = 2
-	typeFloat     = 3
-	typeBinary    = 4
-	typeUtf8      = 5
-	typeBool      = 6
-	typeDecimal   = 7
-	typeDate      = 8
-	typeTime      = 9
-	typeStamp     = 10
-	typeList      = 12
-	typeStruct    = 13
-	typeUnion     = 14
-	typeFixed     = 15
-	typeFixedList = 16
-	typeMap       = 17
-	typeDuration  = 18
-	typeBigBinary = 19
-	typeBigUtf8   = 20
-	typeBigList   = 21
-	typeBinView   = 23
-	typeTexView   = 24
+	typeNull        = 1
+	typeInt         = 2
+	typeFloat       = 3
+	typeBinary      = 4
+	typeUtf8        = 5
+	typeBool        = 6
+	typeDecimal     = 7
+	typeDate        = 8
+	typeTime        = 9
+	typeStamp       = 10
+	typeList        = 12
+	typeStruct      = 13
+	typeUnion       = 14
+	typeFixed       = 15
+	typeFixedList   = 16
+	typeMap         = 17
+	typeDuration    = 18
+	typeBigBinary   = 19
+	typeBigUtf8     = 20
+	typeBigList     = 21
+	typeBytesView   = 23
+	typeTextView    = 24
+	typeListView    = 25
+	typeBigListView = 26
 )
 
 // buffersOf is the number of buffers per type id, without those of child columns. It is needed
@@ -60,7 +62,6 @@ type field struct {
 	name     string
 	typ      Type
 	buffers  int
-	view     bool // has further buffers, as many as the batch says
 	children []field
 
 	id     int  // member of the union Type
@@ -146,7 +147,7 @@ func (r *schemaReader) field(t table, depth int) (out field, err error) {
 	if id < 1 || id >= len(buffersOf) {
 		return out, fmt.Errorf("column %s has the type %d, which is unknown", out.name, id)
 	}
-	out.buffers, out.view = buffersOf[id], id == typeBinView || id == typeTexView
+	out.buffers = buffersOf[id]
 	out.typ = Type{Other: fmt.Sprintf("type %d of Arrow", id)}
 	out.detail(id, typ)
 	switch {
