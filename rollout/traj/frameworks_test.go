@@ -80,15 +80,15 @@ var frameworks = []struct {
 		"vercel-ai", "system:s\nuser:q\nassistant:wait\nuser:go\nassistant:a c=f({\"x\":1})\ntool:r @c\nassistant:b", "0 1; 0 1 2 3; 0 1 2 3 4 5", ""},
 	{"x.jsonl", `{"id":"20250101_1","working_dir":"/w","description":"d","message_count":3,"total_tokens":1}` + "\n" + `{"role":"user","created":1,"content":[{"type":"text","text":"q"}]}` + "\n" + `{"role":"assistant","created":2,"content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"text","text":"a"},{"type":"toolRequest","id":"c","toolCall":{"status":"success","value":{"name":"shell","arguments":{"command":"ls"}}}}]}` + "\n" + `{"role":"user","created":3,"content":[{"type":"toolResponse","id":"c","toolResult":{"status":"success","value":[{"type":"text","text":"x","annotations":{"audience":["user"]}},{"type":"text","text":"y","annotations":{"audience":["assistant"]}}]}}]}` + "\n" + `{"role":"assistant","created":4,"content":[{"type":"text","text":"b"}]}`,
 		"goose", "user:q\nassistant:a <hm> c=shell({\"command\":\"ls\"})\ntool:y @c\nassistant:b", "0; 0 1 2", "system_not_recorded tools_not_recorded"},
-	{"x.json", `{"id":"e","working_dir":"/w","conversation":[{"id":"m","role":"user","created":1,"content":[{"type":"text","text":"q"}],"metadata":{"userVisible":true,"agentVisible":true}},{"role":"assistant","created":2,"content":[{"type":"toolRequest","id":"c","toolCall":{"status":"success","value":{"name":"f","arguments":{}}}}]},{"role":"user","created":3,"content":[{"type":"toolResponse","id":"c","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"r"}],"isError":false}}}]},{"role":"assistant","created":4,"content":[{"type":"text","text":"b"}]}]}`,
-		"goose", "user:q\nassistant: c=f({})\ntool:r @c\nassistant:b", "0; 0 1 2", "system_not_recorded tools_not_recorded"},
+	{"x.json", `{"id":"e","working_dir":"/w","conversation":[{"id":"m","role":"user","created":1,"content":[{"type":"text","text":"q"}],"metadata":{"userVisible":true,"agentVisible":true}},{"role":"user","created":1,"content":[{"type":"text","text":"<turn-context>"}],"metadata":{"userVisible":false,"agentVisible":true,"turnContext":true}},{"role":"assistant","created":2,"content":[{"type":"toolRequest","id":"c","toolCall":{"status":"success","value":{"name":"f","arguments":{}}}}]},{"role":"user","created":3,"content":[{"type":"toolResponse","id":"c","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"r"}],"isError":false}}}]},{"role":"assistant","created":4,"content":[{"type":"text","text":"b"}]}]}`,
+		"goose", "user:q\nuser:<turn-context>\nassistant: c=f({})\ntool:r @c\nassistant:b", "0 1; 0 1 2 3", "system_not_recorded tools_not_recorded"},
 	// Since goose streams, a reply is several messages.
-	{"x.json", `{"id":"e","working_dir":"/w","conversation":[{"role":"user","created":1,"content":[{"type":"text","text":"q"},{"type":"text","text":"w"}]},{"id":"c-1","role":"assistant","created":2,"content":[{"type":"text","text":"look"}]},{"id":"msg_1","role":"assistant","created":2,"content":[{"type":"thinking","thinking":"hm","signature":""}]},` +
+	{"x.json", `{"id":"e","working_dir":"/w","conversation":[{"role":"user","created":1,"content":[{"type":"text","text":"q"},{"type":"text","text":"w"}]},{"role":"user","created":1,"content":[{"type":"text","text":"<turn-context>"}],"metadata":{"userVisible":false,"agentVisible":true,"turnContext":true}},{"id":"c-1","role":"assistant","created":2,"content":[{"type":"text","text":"look"}]},{"id":"msg_1","role":"assistant","created":2,"content":[{"type":"thinking","thinking":"hm","signature":""}]},` +
 		`{"id":"msg_2","role":"assistant","created":2,"content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"toolRequest","id":"c","toolCall":{"status":"success","value":{"name":"f","arguments":{}}}}]},{"id":"msg_3","role":"user","created":3,"content":[{"type":"toolResponse","id":"c","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"r"},{"type":"text","text":"s"}]}}}]},` +
 		`{"id":"msg_4","role":"assistant","created":2,"content":[{"type":"thinking","thinking":"hm","signature":""},{"type":"toolRequest","id":"d","toolCall":{"status":"success","value":{"name":"f","arguments":{}}}}]},{"id":"msg_5","role":"user","created":3,"content":[{"type":"toolResponse","id":"d","toolResult":{"status":"success","value":{"content":[{"type":"text","text":"t"}]}}}]},` +
 		`{"id":"c-2","role":"assistant","created":4,"content":[{"type":"text","text":"b"}]},{"role":"user","created":5,"content":[{"type":"text","text":"go"}]},{"id":"msg_6","role":"assistant","created":6,"content":[{"type":"toolRequest","id":"e","toolCall":{"status":"success","value":{"name":"f","arguments":{}}}}]},{"id":"msg_7","role":"user","created":6,"content":[{"type":"toolResponse","id":"e","toolResult":{"status":"success","value":{"content":[]}}}]},` +
 		`{"id":"msg_8","role":"assistant","created":6,"content":[{"type":"toolRequest","id":"g","toolCall":{"status":"success","value":{"name":"f","arguments":{}}}}]}]}`,
-		"goose", "user:q\nw\nassistant:look <hm> c=f({}) d=f({})\ntool:r s @c\ntool:t @d\nassistant:b\nuser:go\nassistant: e=f({})\ntool: @e\nassistant: g=f({})", "0; 0 1 2 3; 0 1 2 3 4 5; ?", "context_lost incomplete incomplete system_not_recorded tools_not_recorded"},
+		"goose", "user:q\nw\nuser:<turn-context>\nassistant:look <hm> c=f({}) d=f({})\ntool:r s @c\ntool:t @d\nassistant:b\nuser:go\nassistant: e=f({})\ntool: @e\nassistant: g=f({})", "0 1; 0 1 2 3 4; 0 1 2 3 4 5 6; ?", "context_lost incomplete incomplete system_not_recorded tools_not_recorded"},
 	{"x.json", `{"info":{"id":"ses_1","title":"t"},"messages":[{"info":{"id":"msg_1","role":"user"},"parts":[{"type":"text","text":"q"},{"type":"text","text":"file x","synthetic":true},{"type":"file","mime":"text/plain","url":"file:///x"}]},{"info":{"id":"msg_2","role":"assistant"},"parts":[{"type":"step-start","snapshot":"h"},{"type":"reasoning","text":"hm"},{"type":"text","text":"a"},{"type":"tool","callID":"c","tool":"bash","state":{"status":"completed","input":{"command":"ls"},"output":"o","title":"t","metadata":{}}},{"type":"step-finish","reason":"tool-calls","cost":0},{"type":"patch","hash":"h","files":[]},{"type":"step-start"},{"type":"text","text":"b"},{"type":"step-finish","reason":"stop"}]}]}`,
 		"opencode", "user:qfile x\nassistant:a <hm> c=bash({\"command\":\"ls\"})\ntool:o @c\nassistant:b", "0; 0 1 2", "system_not_recorded tools_not_recorded"},
 	{"task/api_conversation_history.json", `[{"role":"user","content":[{"type":"text","text":"q"}]},{"role":"assistant","content":[{"type":"text","text":"a"},{"type":"tool_use","id":"c","name":"f","input":{"x":1}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"r"}]},{"role":"assistant","content":"b"}]`,
@@ -216,6 +216,28 @@ func TestFrameworksRefuse(t *testing.T) {
 	} {
 		_, _, err := read(t, "x.json", text, stop)
 		require.ErrorContains(t, err, want, text)
+	}
+}
+
+// What goose does to a session when it sends it, as the source of its formats has it.
+func TestGooseSends(t *testing.T) {
+	const noted, hi = `{"role":"user","created":1,"content":[{"type":"text","text":"n"}],"metadata":{"userVisible":false,"agentVisible":true,"turnContext":true}}`, `{"role":"user","created":1,"content":[{"type":"text","text":"q"}]}`
+	reply := func(text, more string) string {
+		return `{"role":"assistant","created":2,"content":[{"type":"text","text":"` + text + `"},{"type":"toolRequest","id":"c","toolCall":{"status":"success","value":{"name":"f","arguments":{}}}}]` + more + `}`
+	}
+	const end, result = `{"role":"assistant","created":4,"content":[{"type":"text","text":"b \n"}]}`, `{"role":"user","created":3,"content":[{"type":"text","text":"for you","annotations":{"audience":["user"]}},{"type":"toolResponse","id":"c","toolResult":{"status":"success","value":{"content":[{"type":"text","text":""}]}}}],"metadata":{"userVisible":true,"agentVisible":true}}`
+	for _, c := range []struct{ name, messages, said, contexts, codes string }{
+		{"a space at an end, a result without text, a text for the user", lines(hi+",", noted+",", reply(`a\n\n`, "")+",", result+",", end), "user:q\nuser:n\nassistant:a c=f({})\ntool: (empty result) @c\nassistant:b \n", "0 1; 0 1 2 3", "incomplete "},
+		{"a call without a result", lines(hi+",", noted+",", reply("a", "")+",", hi+",", end), "user:q\nuser:n\nassistant:a c=f({})\nuser:q\nassistant:b \n", "0 1; ?", "context_lost "},
+		{"a version that stores no context", lines(hi+",", reply("a", "")), "user:q\nassistant:a c=f({})", "?", "context_lost "},
+		{"a limit", lines(hi+",", noted+",", reply("a", `,"metadata":{"userVisible":true,"agentVisible":true,"outputTokenLimitReached":true}`)), "user:q\nuser:n\nassistant:a c=f({})", "0 1", ""},
+	} {
+		r := one(t, "goose.json", `{"id":"e","working_dir":"/w","conversation":[`+c.messages+`]}`)
+		require.Equal(t, "goose", r.Origin.Format, c.name)
+		require.Equal(t, c.said, saidAll(r), c.name)
+		require.Equal(t, c.contexts, contexts(r), c.name)
+		require.Equal(t, c.codes+"system_not_recorded tools_not_recorded", codes(r), c.name)
+		require.Equal(t, c.name == "a limit", r.Turns[0].FinishReason == "length", c.name)
 	}
 }
 

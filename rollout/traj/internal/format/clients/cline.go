@@ -77,10 +77,9 @@ const (
 // clineThread is a session under construction.
 type clineThread struct {
 	*thread.Thread
-	recent  bool           // the version is known to have the limits above
-	files   map[string]int // bytes of each file as it was read last
-	stale   int            // bytes of files that were read again
-	waiting int            // calls of the last reply that have no result
+	recent bool           // the version is known to have the limits above
+	files  map[string]int // bytes of each file as it was read last
+	stale  int            // bytes of files that were read again
 }
 
 func clineSession(in *format.File, v format.Value) error {
@@ -119,7 +118,7 @@ func (t *clineThread) add(v format.Value) error {
 	if err != nil {
 		return err
 	}
-	m, results := rollout.Message{Role: role}, t.waiting
+	m, before := rollout.Message{Role: role}, len(t.Rollout.Messages)
 	for _, b := range t.Items(v, "content", "") {
 		var err error
 		s := ""
@@ -157,13 +156,12 @@ func (t *clineThread) add(v format.Value) error {
 			return err
 		}
 	}
-	if role == rollout.RoleUser && t.waiting < results && m.Parts == nil {
+	if role == rollout.RoleUser && len(t.Rollout.Messages) > before && m.Parts == nil {
 		return nil // nothing but results
 	}
-	if t.waiting > 0 {
+	if t.Unanswered() {
 		t.Lose("a call without a result was shown with one that the client wrote")
 	}
-	t.waiting = len(m.ToolCalls)
 	if role == rollout.RoleAssistant || len(m.Parts) == 1 && m.Parts[0].IsText() {
 		m.Parts = nil // texts are sent as one
 	}
@@ -183,7 +181,6 @@ func (t *clineThread) add(v format.Value) error {
 
 // result adds the result of a call.
 func (t *clineThread) result(b format.Value) {
-	t.waiting--
 	m, v := rollout.Message{Role: rollout.RoleTool, ToolCallID: b.Get("tool_use_id").String()}, b.Get("content")
 	if !t.recent && len(v.Raw()) > clineResult {
 		t.Lose("what the version of the client shows of a long result is not known")

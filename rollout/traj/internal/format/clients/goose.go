@@ -1,7 +1,9 @@
 package clients
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
 	"github.com/turnpack/turnpack/rollout"
@@ -12,7 +14,7 @@ import (
 // goose reads the sessions of goose: a header line and one message per line, or the output
 // of goose session export.
 func goose() []format.Importer {
-	d := thread.Dialect{Name: "goose", Is: isGoose, Add: addGoose, List: "conversation", Session: true}
+	d := thread.Dialect{Name: "goose", Is: isGoose, Add: addGoose, Start: gooseStart, List: "conversation", Session: true}
 	all := d.Importers()
 	all[1].Match = func(v format.Value, _ *format.File) bool {
 		return isGoose(v) || v.Get("working_dir").Kind() == jsonscan.String && v.Get("message_count").Kind() == jsonscan.Number
@@ -29,6 +31,14 @@ func isGoose(v format.Value) bool {
 	return c.Get("type").Kind() == jsonscan.String
 }
 
+// gooseStart tells sessions of versions that sent the time, and what their extensions know,
+// and stored none of it. Later versions store it as messages.
+func gooseStart(t *thread.Thread, v format.Value) {
+	if !slices.ContainsFunc(format.Elements(v.Get("conversation")), func(m format.Value) bool { return m.Path("metadata", "turnContext").True() }) {
+		t.Lose("no message holds the time and the notes that goose sends, as versions since August 2026 have")
+	}
+}
+
 func addGoose(t *thread.Thread, v format.Value) error {
 	if v.Get("working_dir").Kind() == jsonscan.String { // the header line
 		t.Rollout.ID = format.FirstID(v, "id")
@@ -41,10 +51,16 @@ func addGoose(t *thread.Thread, v format.Value) error {
 	if visible, said := v.Path("metadata", "agentVisible").Bool(); said && !visible {
 		t.Lose("messages were taken out of what the agent sees")
 	}
+	if role == rollout.RoleUser {
+		gooseTrims(t)
+	}
 	m := rollout.Message{Role: role}
 	said := false
 	var texts []string
 	for _, c := range t.Items(v, "content", "") {
+		if gooseHides(c) {
+			continue
+		}
 		switch kind := c.Get("type").Word(); kind {
 		case "text":
 			s, err := t.Words(c, "text", "/content")
@@ -67,7 +83,7 @@ func addGoose(t *thread.Thread, v format.Value) error {
 			}
 			m.ToolCalls = append(m.ToolCalls, t.BareCall(c.Get("id").String(), x.Get("name").Word(), x.Get("arguments")))
 		case "toolResponse":
-			if err := gooseResult(t, c); err != nil {
+			if err := gooseResult(t, c, v.Get("metadata")); err != nil {
 				return err
 			}
 		case "toolConfirmationRequest", "actionRequired", "systemNotification": // shown to the user
@@ -80,10 +96,35 @@ func addGoose(t *thread.Thread, v format.Value) error {
 	if !said && m.ToolCalls == nil && m.Reasoning == "" {
 		return nil
 	}
-	if m.Content = strings.Join(texts, "\n"); role != rollout.RoleAssistant || !gooseGoesOn(t, m, v) {
+	m.Content = strings.Join(texts, "\n")
+	goesOn := role == rollout.RoleAssistant && gooseGoesOn(t, m, v)
+	if !goesOn && t.Unanswered() {
+		t.Lose("a call without a result was left out of what was sent")
+	}
+	if v.Path("metadata", "outputTokenLimitReached").True() {
+		t.End("length")
+	}
+	if !goesOn {
 		t.Say(m)
 	}
 	return nil
+}
+
+// gooseTrims takes the space from the end of the last reply, as goose does when it sends it
+// again.
+func gooseTrims(t *thread.Thread) {
+	if at := len(t.Rollout.Messages) - 1; at >= 0 && t.Rollout.Messages[at].Role == rollout.RoleAssistant {
+		m := &t.Rollout.Messages[at]
+		if s := strings.TrimRightFunc(m.Content, unicode.IsSpace); s != m.Content {
+			m.Content, t.Cut[at] = s, "it ended with space, which later requests do not hold"
+		}
+	}
+}
+
+// gooseHides reports whether content is for the user alone.
+func gooseHides(c format.Value) bool {
+	audience := c.Path("annotations", "audience")
+	return audience.Len() > 0 && !strings.Contains(string(audience.Raw()), "assistant")
 }
 
 // gooseGoesOn adds to the last reply what goose, since it streams, writes as messages of
@@ -117,7 +158,7 @@ func gooseGoesOn(t *thread.Thread, m rollout.Message, v format.Value) bool {
 	return true
 }
 
-func gooseResult(t *thread.Thread, c format.Value) error {
+func gooseResult(t *thread.Thread, c, metadata format.Value) error {
 	v, id := c.Path("toolResult", "value"), c.Get("id").String()
 	if why, ok := c.Path("toolResult", "error").Text(); ok {
 		t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: why})
@@ -135,8 +176,7 @@ func gooseResult(t *thread.Thread, c format.Value) error {
 		if !x.Get("type").Is("text") {
 			return t.Unknown("/content/toolResult", x.Get("type").String())
 		}
-		// Content for the user alone is not sent to the model.
-		if audience := x.Path("annotations", "audience"); audience.Len() > 0 && !strings.Contains(string(audience.Raw()), "assistant") {
+		if gooseHides(x) {
 			continue
 		}
 		s, err := t.Words(x, "text", "/content/toolResult")
@@ -144,6 +184,9 @@ func gooseResult(t *thread.Thread, c format.Value) error {
 			return err
 		}
 		texts = append(texts, s)
+	}
+	if strings.Join(texts, "") == "" && !metadata.IsNull() { // not in the first versions
+		texts = append(texts, "(empty result)")
 	}
 	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: strings.Join(texts, " ")})
 	return nil

@@ -24,6 +24,8 @@ type Dialect struct {
 	// All says that Is recognizes every message: none looks like a message of another
 	// format.
 	All bool
+	// Start looks at a record before its messages are added.
+	Start func(t *Thread, v format.Value)
 	// Call returns the model call in a record that is one, or the history in the object
 	// that contains it.
 	Call func(v format.Value) (Call, bool)
@@ -119,6 +121,9 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 				return err
 			}
 		}
+	}
+	if d.Start != nil {
+		d.Start(t, v)
 	}
 	for _, x := range body.Get(d.List).Items() {
 		if err := d.Add(t, x); err != nil {
@@ -252,6 +257,15 @@ func (t *Thread) Lose(why string) {
 		t.Lost = why
 		t.In.Note("context_lost", t.At(), "%s: what later turns saw is not known", why)
 	}
+}
+
+// Unanswered reports whether the last reply has calls without results.
+func (t *Thread) Unanswered() bool {
+	at, results := len(t.Rollout.Messages)-1, 0
+	for ; at >= 0 && t.Rollout.Messages[at].Role == rollout.RoleTool; at-- {
+		results++
+	}
+	return at >= 0 && results < len(t.Rollout.Messages[at].ToolCalls)
 }
 
 // Prompt adds the system prompt: a text, a list of texts, or a content's parts.
