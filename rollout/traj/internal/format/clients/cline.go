@@ -33,10 +33,7 @@ func cline() []format.Importer {
 }
 
 func addCline(t *thread.Thread, v format.Value) error {
-	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
-	if err != nil {
-		return err
-	}
+	role := t.Speaker(v.Get("role").Word())
 	if v.Get("isSummary").True() || v.Get("condenseParent").Kind() == jsonscan.String || v.Get("truncationParent").Kind() == jsonscan.String {
 		t.Lose("the conversation was condensed")
 	}
@@ -114,33 +111,24 @@ func (t *clineThread) add(v format.Value) error {
 	if v.Path("metadata", "displayOnly").True() {
 		return nil
 	}
-	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
-	if err != nil {
-		return err
-	}
+	role := t.Speaker(v.Get("role").Word())
 	m, before := rollout.Message{Role: role}, len(t.Rollout.Messages)
 	for _, b := range t.Items(v, "content", "") {
-		var err error
-		s := ""
 		switch kind := b.Get("type").Word(); kind {
 		case "text":
-			if s, err = t.Words(b, "text", "/content"); role == rollout.RoleUser {
+			s := t.Words(b, "text", "/content")
+			if role == rollout.RoleUser {
 				s = clineInput(s)
 			}
 			format.AddText(&m, s)
 		case "file":
-			path, wrong := t.Words(b, "path", "/content")
-			if s, err = t.Words(b, "content", "/content"); err == nil {
-				err = wrong
-			}
-			s = clineCutText(s, clineFile)
+			path, s := t.Words(b, "path", "/content"), clineCutText(t.Words(b, "content", "/content"), clineFile)
 			t.reads(path, len(s))
 			format.AddText(&m, `<file_content path="`+path+"\">\n"+s+"\n</file_content>")
 		case "image":
 			m.Parts = append(m.Parts, rollout.Part{Type: kind, Raw: b.Clone()})
 		case "thinking":
-			s, err = t.Words(b, "thinking", "/content")
-			m.Reasoning += s
+			m.Reasoning += t.Words(b, "thinking", "/content")
 		case "redacted_thinking":
 			t.In.NoteRedacted(len(t.Rollout.Messages))
 		case "tool_use":
@@ -150,10 +138,7 @@ func (t *clineThread) add(v format.Value) error {
 		case "tool_result":
 			t.result(b)
 		default:
-			err = t.Unknown("/content", kind)
-		}
-		if err != nil {
-			return err
+			return t.Unknown("/content", kind)
 		}
 	}
 	if role == rollout.RoleUser && len(t.Rollout.Messages) > before && m.Parts == nil {

@@ -80,10 +80,7 @@ func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
 		if data.Get("role").Is("developer") {
 			role = "developer"
 		}
-		text, err := t.Words(data, "content", "/data")
-		if err != nil {
-			return err
-		}
+		text := t.Words(data, "content", "/data")
 		switch all := t.Rollout.Messages; {
 		case len(all) > 0 && all[0].Role == role:
 			if all[0].Content != text {
@@ -95,10 +92,7 @@ func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
 			t.Rollout.Messages = slices.Insert(all, 0, rollout.Message{Role: role, Content: text})
 		}
 	case "user.message":
-		text, err := t.Words(data, "content", "/data")
-		if err != nil {
-			return err
-		}
+		text := t.Words(data, "content", "/data")
 		for _, a := range data.Get("attachments").Items() {
 			if k := a.Get("type"); k.Is("blob") || strings.HasPrefix(a.Get("mimeType").String(), "image/") {
 				return t.Unknown("/data/attachments", "image")
@@ -139,16 +133,10 @@ func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
 func (s *copilotSession) reply(t *thread.Thread, data format.Value) error {
 	m := rollout.Message{Role: rollout.RoleAssistant, Reasoning: data.Get("reasoningText").String()}
 	if body := data.Get("content"); body.Kind() != jsonscan.Null {
-		text, err := t.Words(data, "content", "/data")
-		if err != nil {
-			return err
-		}
-		m.Content = text
+		m.Content = t.Words(data, "content", "/data")
 	}
 	for _, c := range data.Get("toolRequests").Items() {
-		if c.Get("name").Kind() != jsonscan.String {
-			return t.In.Want(c.Get("name"), t.At(), "/data/toolRequests/name", "the name of a tool")
-		}
+		t.Need(c.Get("name"), jsonscan.String, "/data/toolRequests/name", "the name of a tool")
 		m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("toolCallId").String(), c.Get("name").Word(), c.Get("arguments")))
 		if s.open[t] == nil {
 			s.open[t] = map[string]bool{}

@@ -76,10 +76,7 @@ func copilotRound(t *thread.Thread, round, results format.Value, cut bool) error
 	if round.Get("summary").Kind() == jsonscan.String || round.Get("compaction").Kind() == jsonscan.Object {
 		t.Lose("the history was summarized")
 	}
-	text, err := t.Words(round, "response", "/toolCallRounds")
-	if err != nil {
-		return err
-	}
+	text := t.Words(round, "response", "/toolCallRounds")
 	m := rollout.Message{Role: rollout.RoleAssistant, Content: text}
 	if thought := round.Get("thinking"); thought.Kind() == jsonscan.Object {
 		s, ok := format.Thinking(thought.Get("text"))

@@ -44,10 +44,7 @@ func addGoose(t *thread.Thread, v format.Value) error {
 		t.Rollout.ID = format.FirstID(v, "id")
 		return nil
 	}
-	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
-	if err != nil {
-		return err
-	}
+	role := t.Speaker(v.Get("role").Word())
 	if visible, said := v.Path("metadata", "agentVisible").Bool(); said && !visible {
 		t.Lose("messages were taken out of what the agent sees")
 	}
@@ -63,17 +60,9 @@ func addGoose(t *thread.Thread, v format.Value) error {
 		}
 		switch kind := c.Get("type").Word(); kind {
 		case "text":
-			s, err := t.Words(c, "text", "/content")
-			if err != nil {
-				return err
-			}
-			texts, said = append(texts, s), true
+			texts, said = append(texts, t.Words(c, "text", "/content")), true
 		case "thinking":
-			s, err := t.Words(c, "thinking", "/content")
-			if err != nil {
-				return err
-			}
-			m.Reasoning += s
+			m.Reasoning += t.Words(c, "thinking", "/content")
 		case "redactedThinking":
 			t.In.NoteRedacted(len(t.Rollout.Messages))
 		case "toolRequest", "frontendToolRequest":
@@ -168,9 +157,7 @@ func gooseResult(t *thread.Thread, c, metadata format.Value) error {
 	if list := v.Get("content"); list.Kind() == jsonscan.Array {
 		v = list
 	}
-	if v.Kind() != jsonscan.Array {
-		return t.In.Want(v, t.At(), "/content/toolResult/value", "a list of contents")
-	}
+	t.Need(v, jsonscan.Array, "/content/toolResult/value", "a list of contents")
 	var texts []string
 	for _, x := range v.Items() {
 		if !x.Get("type").Is("text") {
@@ -179,11 +166,7 @@ func gooseResult(t *thread.Thread, c, metadata format.Value) error {
 		if gooseHides(x) {
 			continue
 		}
-		s, err := t.Words(x, "text", "/content/toolResult")
-		if err != nil {
-			return err
-		}
-		texts = append(texts, s)
+		texts = append(texts, t.Words(x, "text", "/content/toolResult"))
 	}
 	if strings.Join(texts, "") == "" && !metadata.IsNull() { // not in the first versions
 		texts = append(texts, "(empty result)")

@@ -33,10 +33,8 @@ func readHermes(in *format.File, v format.Value) error {
 	}
 	list := t.Items(v, "conversations", "")
 	for i, x := range list {
-		text, err := t.Words(x, "value", "/conversations")
-		if err != nil {
-			return err
-		}
+		text := t.Words(x, "value", "/conversations")
+		var err error
 		if slices.ContainsFunc([]string{"[CONTEXT COMPACTION", "[CONTEXT SUMMARY]"}, func(mark string) bool { return strings.Contains(text[:min(len(text), 64)], mark) }) {
 			t.Lose("the history was compacted")
 		}

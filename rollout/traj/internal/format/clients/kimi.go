@@ -52,19 +52,13 @@ func (k *kimiContext) add(v format.Value) error {
 		k.kept = false
 		return nil
 	case "_system_prompt":
-		s, err := t.Words(v, "content", "")
-		if err == nil {
-			t.Text(rollout.RoleSystem, s)
-		}
-		return err
+		t.Text(rollout.RoleSystem, t.Words(v, "content", ""))
+		return nil
 	}
 	if strings.HasPrefix(role, "_") {
 		return t.Unknown("/role", role)
 	}
-	r, err := t.In.Speaker(role, len(t.Rollout.Messages), "/role")
-	if err != nil {
-		return err
-	}
+	r := t.Speaker(role)
 	m := rollout.Message{Role: r, Name: v.Get("name").String(), ToolCallID: v.Get("tool_call_id").String()}
 	body := v.Get("content")
 	if s, ok := body.Text(); ok {
@@ -82,10 +76,7 @@ func (k *kimiContext) add(v format.Value) error {
 		default:
 			return t.Unknown("/content", kind)
 		}
-		s, err := t.Words(p, key, "/content")
-		if err != nil {
-			return err
-		}
+		s := t.Words(p, key, "/content")
 		if key == "think" {
 			m.Reasoning += s
 		} else {
@@ -101,9 +92,7 @@ func (k *kimiContext) add(v format.Value) error {
 	}
 	for _, c := range v.Get("tool_calls").Items() {
 		f := c.Get("function")
-		if f.Get("name").Kind() != jsonscan.String {
-			return t.In.Want(f.Get("name"), t.At(), "/tool_calls/function/name", "the name of a tool")
-		}
+		t.Need(f.Get("name"), jsonscan.String, "/tool_calls/function/name", "the name of a tool")
 		m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), f.Get("name").Word(), f.Get("arguments")))
 	}
 	if k.kept = k.kept || r == rollout.RoleUser && strings.HasPrefix(m.Content, kimiSummary); k.kept && r == rollout.RoleAssistant {

@@ -137,27 +137,19 @@ func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 	m := rollout.Message{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy}
 	var thoughts []string
 	for _, b := range t.Items(v, "content", "/message") {
-		var err error
-		s := ""
 		switch kind := b.Get("type").Word(); kind {
 		case "text":
-			s, err = t.Words(b, "text", "/message/content")
-			m.Content += s
+			m.Content += t.Words(b, "text", "/message/content")
 		case "thinking":
 			if b.Get("redacted").True() {
 				t.In.NoteRedacted(len(t.Rollout.Messages))
-				break
-			}
-			if s, err = t.Words(b, "thinking", "/message/content"); s != "" {
+			} else if s := t.Words(b, "thinking", "/message/content"); s != "" {
 				thoughts = append(thoughts, s)
 			}
 		case "toolCall":
 			m.ToolCalls = append(m.ToolCalls, t.Call(b.Get("id").String(), b.Get("name").Word(), b.Get("arguments")))
 		default:
-			err = t.Unknown("/message/content", kind)
-		}
-		if err != nil {
-			return err
+			return t.Unknown("/message/content", kind)
 		}
 	}
 	m.Reasoning = strings.Join(thoughts, "\n")
@@ -192,19 +184,13 @@ func openClawContent(t *thread.Thread, m rollout.Message, body format.Value) err
 		t.Say(m)
 		return nil
 	}
-	if body.Kind() != jsonscan.Array {
-		return t.In.Want(body, t.At(), "/message/content", "a text or a list of blocks")
-	}
+	t.Need(body, jsonscan.Array, "/message/content", "a text or a list of blocks")
 	var texts []string
 	for _, b := range body.Items() {
 		if !b.Get("type").Is("text") {
 			return t.Unknown("/message/content", b.Get("type").Word())
 		}
-		s, err := t.Words(b, "text", "/message/content")
-		if err != nil {
-			return err
-		}
-		texts = append(texts, s)
+		texts = append(texts, t.Words(b, "text", "/message/content"))
 	}
 	if m.Role == rollout.RoleTool {
 		texts = []string{strings.Join(texts, "\n")}

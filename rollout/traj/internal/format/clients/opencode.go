@@ -45,10 +45,7 @@ func openCodePrompt(t *thread.Thread, v format.Value) error {
 	for _, p := range t.Items(v, "parts", "") {
 		switch kind := p.Get("type").Word(); kind {
 		case "text":
-			s, err := t.Words(p, "text", "/parts")
-			if err != nil {
-				return err
-			}
+			s := t.Words(p, "text", "/parts")
 			if !p.Get("ignored").True() && s != "" {
 				texts = append(texts, s)
 			}
@@ -87,11 +84,7 @@ func openCodeReply(t *thread.Thread, v format.Value) error {
 		case "step-finish":
 			s.Flush(p.Get("reason").String())
 		case "text", "reasoning":
-			text, err := t.Words(p, "text", "/parts")
-			if err != nil {
-				return err
-			}
-			s.Write(text, kind == "reasoning")
+			s.Write(t.Words(p, "text", "/parts"), kind == "reasoning")
 		case "tool":
 			state := p.Get("state")
 			result := state.Get("output")
@@ -114,9 +107,7 @@ func openCodeReply(t *thread.Thread, v format.Value) error {
 			if state.Path("time", "compacted").Kind() == jsonscan.Number {
 				t.Lose("old results of tools were cleared")
 			}
-			if p.Get("callID").Kind() != jsonscan.String {
-				return t.In.Want(p.Get("callID"), t.At(), "/parts/callID", "the id of a call")
-			}
+			t.Need(p.Get("callID"), jsonscan.String, "/parts/callID", "the id of a call")
 			s.Call(t.Call(p.Get("callID").String(), p.Get("tool").Word(), state.Get("input")), result)
 		case "patch", "snapshot", "retry", "agent":
 		case "compaction":

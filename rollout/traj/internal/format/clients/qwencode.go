@@ -79,9 +79,7 @@ func (s *qwenSession) Add(v format.Value) error {
 // content adds a content. A reply with nothing but thoughts stays as it was written.
 func (s *qwenSession) content(v format.Value, why rollout.Sampled) error {
 	t, m := s.t, rollout.Message{Role: rollout.RoleUser}
-	if v.Get("parts").Kind() != jsonscan.Array {
-		return t.In.Want(v.Get("parts"), t.At(), "/message/parts", "a list of parts")
-	}
+	t.Need(v.Get("parts"), jsonscan.Array, "/message/parts", "a list of parts")
 	switch role := v.Get("role").Word(); role {
 	case "model":
 		m.Role, m.Sampled = rollout.RoleAssistant, why

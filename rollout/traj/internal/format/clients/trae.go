@@ -27,25 +27,17 @@ func readTrae(in *format.File, v format.Value) error {
 	t.Rollout.Outcome = in.Outcome(v)
 	for i, x := range v.Get("llm_interactions").Items() {
 		input := x.Get("input_messages")
-		if input.Kind() != jsonscan.Array {
-			return in.Want(input, 0, "/llm_interactions/"+strconv.Itoa(i)+"/input_messages", "the messages of a call")
-		}
+		t.Need(input, jsonscan.Array, "/llm_interactions/"+strconv.Itoa(i)+"/input_messages", "the messages of a call")
 		for _, m := range input.Items() {
 			if err := addTrae(t, m, v.Get("provider").Word()); err != nil {
 				return err
 			}
 		}
 		reply := x.Get("response")
-		if reply.Kind() != jsonscan.Object {
-			return in.Want(reply, t.At(), "/llm_interactions/"+strconv.Itoa(i)+"/response", "the reply of a call")
-		}
+		t.Need(reply, jsonscan.Object, "/llm_interactions/"+strconv.Itoa(i)+"/response", "the reply of a call")
 		m := rollout.Message{Role: rollout.RoleAssistant}
 		if body := reply.Get("content"); body.Kind() != jsonscan.Null {
-			s, err := t.Words(reply, "content", "/response")
-			if err != nil {
-				return err
-			}
-			m.Content = s
+			m.Content = t.Words(reply, "content", "/response")
 		}
 		for _, c := range reply.Get("tool_calls").Items() {
 			m.ToolCalls = append(m.ToolCalls, t.Call(cmp.Or(c.Get("call_id").String(), c.Get("id").String()), c.Get("name").Word(), c.Get("arguments")))
@@ -80,15 +72,12 @@ func addTrae(t *thread.Thread, v format.Value, provider string) error {
 		t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: cmp.Or(x.Get("call_id").String(), x.Get("id").String()), Content: said})
 		return nil
 	}
-	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
-	if err != nil {
-		return err
-	}
+	role := t.Speaker(v.Get("role").Word())
 	m := rollout.Message{Role: role}
 	if role == rollout.RoleAssistant { // a reflection that the agent wrote
 		m.Sampled = rollout.SampledPrefilled
 	}
-	m.Content, err = t.Words(v, "content", "")
+	m.Content = t.Words(v, "content", "")
 	t.Say(m)
-	return err
+	return nil
 }

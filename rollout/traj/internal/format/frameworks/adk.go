@@ -66,9 +66,7 @@ func (s *adkSession) add(v format.Value) error {
 		return nil // a partial text that a later event repeats whole, or a state change
 	}
 	parts := content.Get("parts")
-	if parts.Kind() != jsonscan.Array {
-		return t.In.Want(parts, t.At(), "/content/parts", "a list of parts")
-	}
+	t.Need(parts, jsonscan.Array, "/content/parts", "a list of parts")
 	m := rollout.Message{Role: rollout.RoleUser}
 	if content.Get("role").Is("model") {
 		if author == "user" {

@@ -79,10 +79,7 @@ func addAutoGen(t *thread.Thread, v format.Value) error {
 	switch role {
 	case rollout.RoleTool:
 		for _, x := range body.Items() {
-			s, err := t.Words(x, "content", "/content")
-			if err != nil {
-				return err
-			}
+			s := t.Words(x, "content", "/content")
 			t.Say(rollout.Message{Role: role, ToolCallID: x.Get("call_id").String(), Content: s})
 		}
 		return nil

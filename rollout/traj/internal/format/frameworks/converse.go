@@ -65,10 +65,7 @@ func soleMember(b format.Value) bool {
 }
 
 func addConverse(t *thread.Thread, v format.Value) error {
-	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
-	if err != nil {
-		return err
-	}
+	role := t.Speaker(v.Get("role").Word())
 	if s, ok := v.Get("content").Text(); ok { // not part of the API, but of libraries on top of it
 		t.Text(role, s)
 		return nil
@@ -86,15 +83,9 @@ func addConverse(t *thread.Thread, v format.Value) error {
 			}
 			switch key {
 			case "text":
-				s, err := t.Words(b, "text", "/content")
-				if err != nil {
-					return err
-				}
-				texts = append(texts, s)
+				texts = append(texts, t.Words(b, "text", "/content"))
 			case "toolUse":
-				if x.Get("name").Kind() != jsonscan.String {
-					return t.In.Want(x.Get("name"), t.At(), "/content/toolUse/name", "the name of a tool")
-				}
+				t.Need(x.Get("name"), jsonscan.String, "/content/toolUse/name", "the name of a tool")
 				m.ToolCalls = append(m.ToolCalls, t.Call(x.Get("toolUseId").String(), x.Get("name").Word(), x.Get("input")))
 			case "toolResult":
 				results++
@@ -108,18 +99,10 @@ func addConverse(t *thread.Thread, v format.Value) error {
 					t.In.NoteRedacted(len(t.Rollout.Messages))
 				}
 			case "guardContent": // text checked by a guardrail, shown unchanged
-				s, err := t.Words(x.Get("text"), "text", "/content/guardContent")
-				if err != nil {
-					return err
-				}
-				texts = append(texts, s)
+				texts = append(texts, t.Words(x.Get("text"), "text", "/content/guardContent"))
 			case "citationsContent":
 				for _, y := range t.Items(x, "content", "/content/citationsContent") {
-					s, err := t.Words(y, "text", "/content/citationsContent")
-					if err != nil {
-						return err
-					}
-					texts = append(texts, s)
+					texts = append(texts, t.Words(y, "text", "/content/citationsContent"))
 				}
 			case "cachePoint":
 			default:

@@ -142,11 +142,7 @@ func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) error {
 		kind := b.Get("type").Word()
 		switch kind {
 		case "text", "output_text":
-			s, err := t.Words(b, "text", "/content")
-			if err != nil {
-				return err
-			}
-			texts = append(texts, s)
+			texts = append(texts, t.Words(b, "text", "/content"))
 		case "thinking", "reasoning":
 			s, ok := format.Thinking(b.Get(kind))
 			if !ok {
@@ -161,10 +157,7 @@ func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) error {
 				return t.In.Want(b.Get(kind), t.At(), "/content/"+kind, "a text")
 			}
 		case "reasoning_content": // Bedrock
-			s, err := t.Words(b.Get("reasoning_content"), "text", "/content/reasoning_content")
-			if err != nil {
-				return err
-			}
+			s := t.Words(b.Get("reasoning_content"), "text", "/content/reasoning_content")
 			thoughts = append(thoughts, s)
 		case "redacted_thinking":
 			t.In.NoteRedacted(len(t.Rollout.Messages))

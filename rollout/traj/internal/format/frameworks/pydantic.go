@@ -38,10 +38,7 @@ func addPydantic(t *thread.Thread, v format.Value) error {
 		body := p.Get("content")
 		switch kind := p.Get("part_kind").Word(); kind {
 		case "system-prompt":
-			s, err := t.Words(p, "content", "/parts")
-			if err != nil {
-				return err
-			}
+			s := t.Words(p, "content", "/parts")
 			if !v.Get("instructions").IsNull() {
 				t.Lose("which of instructions and system prompt stands first depends on the version of the library")
 			}
@@ -53,9 +50,7 @@ func addPydantic(t *thread.Thread, v format.Value) error {
 				t.Say(m)
 				break
 			}
-			if body.Kind() != jsonscan.Array {
-				return t.In.Want(body, t.At(), "/parts/content", "a text or a list")
-			}
+			t.Need(body, jsonscan.Array, "/parts/content", "a text or a list")
 			var texts []string
 			for _, x := range body.Items() {
 				s, ok := x.Text()
@@ -104,11 +99,7 @@ func pydanticReply(t *thread.Thread, v format.Value) error {
 	for _, p := range t.Items(v, "parts", "") {
 		switch kind := p.Get("part_kind").Word(); kind {
 		case "text":
-			s, err := t.Words(p, "content", "/parts")
-			if err != nil {
-				return err
-			}
-			texts = append(texts, s)
+			texts = append(texts, t.Words(p, "content", "/parts"))
 		case "thinking":
 			if s := p.Get("content").String(); s != "" {
 				thoughts = append(thoughts, s)

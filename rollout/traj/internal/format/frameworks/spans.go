@@ -165,12 +165,12 @@ func (c *spanCall) read() error {
 			return err
 		}
 	}
-	if err := c.asked(t); err != nil {
+	if err := t.Checked(c.asked(t)); err != nil {
 		return err
 	}
 	format.MarkReplies(t.Rollout.Messages, rollout.SampledPrefilled)
 	at := len(t.Rollout.Messages)
-	if err := c.answered(t); err != nil {
+	if err := t.Checked(c.answered(t)); err != nil {
 		return err
 	}
 	if len(t.Rollout.Messages) != at+1 || t.Rollout.Messages[at].Role != rollout.RoleAssistant {
@@ -228,9 +228,7 @@ func (c *spanCall) asked(t *thread.Thread) error {
 		t.Text(rollout.RoleUser, s)
 		return nil
 	}
-	if c.input.Kind() != jsonscan.Array {
-		return c.in.Want(c.input, 0, "/input", "the messages of the request")
-	}
+	t.Need(c.input, jsonscan.Array, "/input", "the messages of the request")
 	for _, x := range c.input.Items() {
 		if err := addSpanMessage(t, x); err != nil {
 			return err
@@ -271,10 +269,7 @@ func addSpanMessage(t *thread.Thread, v format.Value) error {
 	if m := v.Get("message"); m.Kind() == jsonscan.Object && v.Get("role").IsNull() { // OpenInference
 		return addInference(t, m)
 	}
-	role, err := t.In.Speaker(v.Get("role").Word(), i, "/role")
-	if err != nil {
-		return err
-	}
+	role := t.Speaker(v.Get("role").Word())
 	if v.Get("parts").Kind() == jsonscan.Array {
 		return addSemantic(t, role, v.Get("parts"))
 	}
@@ -320,19 +315,14 @@ func addSemantic(t *thread.Thread, role rollout.Role, parts format.Value) error 
 	for _, p := range parts.Items() {
 		switch kind := p.Get("type").Word(); kind {
 		case "text", "reasoning":
-			s, err := t.Words(p, "content", "/parts")
-			if err != nil {
-				return err
-			}
+			s := t.Words(p, "content", "/parts")
 			if kind == "reasoning" {
 				m.Reasoning += s
 			} else {
 				m.Content, said = m.Content+s, true
 			}
 		case "tool_call":
-			if p.Get("name").Kind() != jsonscan.String {
-				return t.In.Want(p.Get("name"), t.At(), "/parts/name", "the name of a tool")
-			}
+			t.Need(p.Get("name"), jsonscan.String, "/parts/name", "the name of a tool")
 			m.ToolCalls = append(m.ToolCalls, t.BareCall(p.Get("id").String(), p.Get("name").Word(), p.Get("arguments")))
 		case "tool_call_response":
 			result := p.Get("response")
@@ -353,10 +343,7 @@ func addSemantic(t *thread.Thread, role rollout.Role, parts format.Value) error 
 
 // addInference adds a message of OpenInference.
 func addInference(t *thread.Thread, v format.Value) error {
-	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
-	if err != nil {
-		return err
-	}
+	role := t.Speaker(v.Get("role").Word())
 	m := rollout.Message{Role: role, Content: v.Get("content").String(), ToolCallID: v.Get("tool_call_id").String()}
 	calls := format.Elements(v.Get("tool_calls"))
 	var ordered []format.Value // the same calls, among the contents
@@ -365,10 +352,7 @@ func addInference(t *thread.Thread, v format.Value) error {
 		part := x.Get("message_content")
 		switch kind := part.Get("type").Word(); kind {
 		case "text", "reasoning":
-			s, err := t.Words(part, "text", "/contents")
-			if err != nil {
-				return err
-			}
+			s := t.Words(part, "text", "/contents")
 			if kind == "reasoning" {
 				m.Reasoning += s
 			} else {
@@ -391,9 +375,7 @@ func addInference(t *thread.Thread, v format.Value) error {
 	}
 	for _, x := range calls {
 		c := x.Get("tool_call")
-		if c.Path("function", "name").Kind() != jsonscan.String {
-			return t.In.Want(c.Path("function", "name"), t.At(), "/tool_calls/function/name", "the name of a tool")
-		}
+		t.Need(c.Path("function", "name"), jsonscan.String, "/tool_calls/function/name", "the name of a tool")
 		m.ToolCalls = append(m.ToolCalls, t.BareCall(c.Get("id").String(), c.Path("function", "name").Word(), c.Path("function", "arguments")))
 	}
 	if name := v.Get("function_call_name"); name.Kind() == jsonscan.String && len(m.ToolCalls) == 0 {

@@ -30,19 +30,12 @@ func isUIMessage(v format.Value) bool {
 }
 
 func addUIMessage(t *thread.Thread, v format.Value) error {
-	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
-	if err != nil {
-		return err
-	}
+	role := t.Speaker(v.Get("role").Word())
 	if role != rollout.RoleAssistant {
 		var texts []string
 		for _, p := range t.Items(v, "parts", "") {
 			if kind := p.Get("type").Word(); kind == "text" {
-				s, err := t.Words(p, "text", "/parts")
-				if err != nil {
-					return err
-				}
-				texts = append(texts, s)
+				texts = append(texts, t.Words(p, "text", "/parts"))
 			} else if !strings.HasPrefix(kind, "data-") { // not sent
 				return t.Unknown("/parts", kind)
 			}
@@ -63,11 +56,7 @@ func addUIMessage(t *thread.Thread, v format.Value) error {
 		case kind == "step-start":
 			s.Flush("")
 		case kind == "text" || kind == "reasoning":
-			text, err := t.Words(p, "text", "/parts")
-			if err != nil {
-				return err
-			}
-			s.Write(text, kind == "reasoning")
+			s.Write(t.Words(p, "text", "/parts"), kind == "reasoning")
 		case kind == "dynamic-tool" || strings.HasPrefix(kind, "tool-") && kind != "tool-invocation":
 			name := strings.TrimPrefix(kind, "tool-")
 			if kind == "dynamic-tool" {
@@ -82,9 +71,7 @@ func addUIMessage(t *thread.Thread, v format.Value) error {
 			if approved, said := p.Path("approval", "approved").Bool(); said && !approved {
 				s.Lost = "that a call was denied was shown in words that are not recorded"
 			}
-			if p.Get("toolCallId").Kind() != jsonscan.String {
-				return t.In.Want(p.Get("toolCallId"), t.At(), "/parts/toolCallId", "the id of a call")
-			}
+			t.Need(p.Get("toolCallId"), jsonscan.String, "/parts/toolCallId", "the id of a call")
 			s.Call(t.Call(p.Get("toolCallId").String(), name, input), result)
 		case kind == "tool-invocation": // version 4
 			x := p.Get("toolInvocation")
@@ -111,10 +98,7 @@ func isModelMessage(v format.Value) bool {
 }
 
 func addModelMessage(t *thread.Thread, v format.Value) error {
-	role, err := t.In.Speaker(v.Get("role").Word(), len(t.Rollout.Messages), "/role")
-	if err != nil {
-		return err
-	}
+	role := t.Speaker(v.Get("role").Word())
 	m := rollout.Message{Role: role}
 	if s, ok := v.Get("content").Text(); ok {
 		m.Content = s
@@ -129,17 +113,9 @@ func addModelMessage(t *thread.Thread, v format.Value) error {
 		}
 		switch kind := p.Get("type").Word(); kind {
 		case "text":
-			s, err := t.Words(p, "text", "/content")
-			if err != nil {
-				return err
-			}
-			texts, said = append(texts, s), true
+			texts, said = append(texts, t.Words(p, "text", "/content")), true
 		case "reasoning":
-			s, err := t.Words(p, "text", "/content")
-			if err != nil {
-				return err
-			}
-			m.Reasoning += s
+			m.Reasoning += t.Words(p, "text", "/content")
 		case "tool-approval-request", "tool-approval-response": // between the client and the user
 		case "redacted-reasoning":
 			t.In.NoteRedacted(len(t.Rollout.Messages))

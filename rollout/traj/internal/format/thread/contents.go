@@ -13,9 +13,7 @@ import (
 func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 	var texts, thoughts []string
 	said := false
-	if parts.Kind() != jsonscan.Array {
-		return t.In.Want(parts, t.At(), "/parts", "a list of parts")
-	}
+	t.Need(parts, jsonscan.Array, "/parts", "a list of parts")
 	for _, p := range parts.Items() {
 		known := false
 		for key, x := range p.Members() {
@@ -24,9 +22,7 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 				if x.IsNull() {
 					continue
 				}
-				if x.Kind() != jsonscan.String {
-					return t.In.Want(x, t.At(), "/parts/text", "a text")
-				}
+				t.Need(x, jsonscan.String, "/parts/text", "a text")
 				known = true
 				if p.Get("thought").True() {
 					thoughts = append(thoughts, x.String())
@@ -37,9 +33,7 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 				if x.IsNull() {
 					continue
 				}
-				if x.Get("name").Kind() != jsonscan.String {
-					return t.In.Want(x.Get("name"), t.At(), "/parts/"+key+"/name", "the name of a function")
-				}
+				t.Need(x.Get("name"), jsonscan.String, "/parts/"+key+"/name", "the name of a function")
 				known, said = true, true
 				for _, more := range []string{"partialArgs", "partial_args"} {
 					if !x.Get(more).IsNull() {

@@ -85,9 +85,10 @@ type folder struct {
 func (f *folder) Add(v format.Value) error { return f.t.OrLose(f.d.Add(f.t, v)) }
 func (f *folder) Finish() error            { return f.t.Emit(f.d.Session) }
 
-// OrLose returns err; if it is an error, later contexts are unknown.
+// OrLose returns err, or else the fault of the message; if there is one, later contexts are
+// unknown.
 func (t *Thread) OrLose(err error) error {
-	if err != nil {
+	if err = t.Checked(err); err != nil {
 		t.Lose("a message is not understood and was left out")
 	}
 	return err
@@ -126,7 +127,7 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 		d.Start(t, v)
 	}
 	for _, x := range body.Get(d.List).Items() {
-		if err := d.Add(t, x); err != nil {
+		if err := t.Checked(d.Add(t, x)); err != nil {
 			return err
 		}
 	}
@@ -164,11 +165,9 @@ func (d Dialect) reply(t *Thread, c Call) error {
 	n := len(t.Rollout.Messages)
 	format.MarkReplies(t.Rollout.Messages, rollout.SampledPrefilled)
 	clear(t.Ends)
-	if c.Reply.Kind() != jsonscan.Object {
-		return t.In.Want(c.Reply, t.At(), "/response", "the reply of the model")
-	}
+	t.Need(c.Reply, jsonscan.Object, "/response", "the reply of the model")
 	t.End(c.End)
-	if err := d.Add(t, c.Reply); err != nil {
+	if err := t.Checked(d.Add(t, c.Reply)); err != nil {
 		return err
 	}
 	if len(t.Rollout.Messages) != n+1 || t.Rollout.Messages[n].Role != rollout.RoleAssistant {
@@ -190,7 +189,8 @@ type Thread struct {
 	Cut     map[int]string // why replies are incomplete, by message
 	// Shown returns the text in which the client shows the response of a function.
 	Shown func(response format.Value) string
-	err   error // the first fault
+	wrong error // the first fault of the message that is being added
+	err   error // the first fault that refuses the rollout
 }
 
 // New returns an empty Thread.
@@ -203,6 +203,9 @@ func (t *Thread) At() rollout.Index { return rollout.At(len(t.Rollout.Messages))
 
 // Say adds a message.
 func (t *Thread) Say(m rollout.Message) {
+	if t.wrong != nil {
+		return
+	}
 	if m.Role == rollout.RoleAssistant && m.Sampled == rollout.SampledUnknown {
 		m.Sampled = rollout.SampledByPolicy
 		t.Unseen[len(t.Rollout.Messages)] = t.Lost != ""
@@ -237,13 +240,39 @@ func (t *Thread) Result(id string, v format.Value) {
 	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: format.PlainText(v), NoContent: v.IsNull()})
 }
 
-// Words returns the text of a part that must have one.
-func (t *Thread) Words(p format.Value, key, field string) (string, error) {
-	s, ok := p.Get(key).Text()
-	if !ok {
-		return "", t.In.Want(p.Get(key), t.At(), field+"/"+key, "a text")
+// Wrong keeps the first fault of the message that is being added: nothing of it is said
+// from here on.
+func (t *Thread) Wrong(err error) {
+	if t.wrong == nil {
+		t.wrong = err
 	}
-	return s, nil
+}
+
+// Checked returns err, or else the fault of the message that was added, and forgets it.
+func (t *Thread) Checked(err error) error {
+	t.Wrong(err)
+	err, t.wrong = t.wrong, nil
+	return err
+}
+
+// Need makes the message wrong if v is of another kind.
+func (t *Thread) Need(v format.Value, kind jsonscan.Kind, field, what string) {
+	if v.Kind() != kind {
+		t.Wrong(t.In.Want(v, t.At(), field, what))
+	}
+}
+
+// Words returns the text of a part that must have one.
+func (t *Thread) Words(p format.Value, key, field string) string {
+	t.Need(p.Get(key), jsonscan.String, field+"/"+key, "a text")
+	return p.Get(key).String()
+}
+
+// Speaker returns the role of a message's speaker.
+func (t *Thread) Speaker(word string) rollout.Role {
+	role, err := t.In.Speaker(word, len(t.Rollout.Messages), "/role")
+	t.Wrong(err)
+	return role
 }
 
 // Unknown returns the error for a part of unknown kind.
@@ -376,7 +405,7 @@ func (t *Thread) refuseEmpty() error {
 			t.fault(t.In.Fail(rollout.At(i), "/content", "the message has no content"))
 		}
 	}
-	return t.err
+	return t.Checked(t.err)
 }
 
 // EmitWith is Emit with contexts by message index; the others are the plain history.
@@ -429,7 +458,7 @@ func (t *Thread) BareCall(id, name string, arguments format.Value) rollout.ToolC
 
 // fault stores the first fault, which refuses the rollout.
 func (t *Thread) fault(err error) {
-	if t.err == nil {
+	if t.err == nil && t.wrong == nil {
 		t.err = err
 	}
 }
