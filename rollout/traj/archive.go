@@ -55,7 +55,7 @@ func (fr *fileReader) archive() error {
 			err = rollout.Errorf(rollout.KindFormat, rollout.Where{File: fr.Name + "!" + name}, "the sample is stored in chunks, expected one member").
 				WithFix("write the log as .json or .eval with whole samples")
 		case strings.HasSuffix(name, ".json"):
-			err = fr.member(a, i, func(v format.Value) error { return sample.Read(&fr.File, v) })
+			err = fr.member(a, i, func(v format.Value) error { return fr.Checked(sample.Read(&fr.File, v)) })
 		}
 		if err = fr.Failed(err); err != nil {
 			return err

@@ -18,6 +18,9 @@ import (
 func (fr *fileReader) Emit(r *rollout.Rollout) error {
 	rd, task := fr.r, fr.Task
 	fr.Task = [16]byte{}
+	if err := fr.Checked(nil); err != nil {
+		return err
+	}
 	if !fr.joined && !fr.imp.own && fr.imp.Name != "native" {
 		if err := native.CheckUnread(&fr.File, r); err != nil {
 			return err

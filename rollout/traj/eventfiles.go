@@ -128,7 +128,7 @@ func (rd *Reader) flushEvents() error {
 		fr.Where.File = x.reader.Name
 		v, err := fr.doc.Parse(x.text, jsonscan.Options{Depth: rd.opt.Limits.Depth, NonFinite: true})
 		if err == nil {
-			err = f.Add(v)
+			err = fr.Checked(f.Add(v))
 		}
 		if err != nil {
 			err = fr.locate(err)
@@ -139,10 +139,10 @@ func (rd *Reader) flushEvents() error {
 		}
 	}
 	fr.Where.File = fr.Name
-	if err := openhands.ReadBaseState(f); err != nil {
+	if err := fr.Checked(openhands.ReadBaseState(f)); err != nil {
 		return rd.failed(err)
 	}
-	if err := f.Finish(); err != nil {
+	if err := fr.Checked(f.Finish()); err != nil {
 		return rd.failed(fr.locate(err))
 	}
 	return nil

@@ -153,5 +153,5 @@ func (fr *fileReader) finish() error {
 	}
 	f := fr.fold
 	fr.fold = nil
-	return f.Finish()
+	return fr.Checked(f.Finish())
 }

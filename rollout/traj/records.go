@@ -46,7 +46,9 @@ func (fr *fileReader) parse(text []byte, v source.Value) (format.Value, error) {
 }
 
 // record passes a value to its importer.
-func (fr *fileReader) record(doc format.Value) error {
+func (fr *fileReader) record(doc format.Value) error { return fr.Checked(fr.pass(doc)) }
+
+func (fr *fileReader) pass(doc format.Value) error {
 	if fr.fold != nil {
 		return fr.fold.Add(doc)
 	}

@@ -27,6 +27,7 @@ type File struct {
 	Task     [16]byte
 	OfFile   Memory // state of importers for this file
 	OfReader Memory // state of importers for all files read
+	wrong    error
 }
 
 // Note adds a note to the next rollout emitted.
@@ -51,29 +52,47 @@ func (in *File) Want(v Value, message rollout.Index, field, what string) error {
 	return rollout.Errorf(rollout.KindFormat, w, "found %s, expected %s", v.Kind(), what).WithFix("mend the field, or name the format of the file if it is another")
 }
 
-// ListOrNull returns an error if v is neither null, absent nor a list.
-func (in *File) ListOrNull(v Value, message rollout.Index, field string) error {
-	if v.IsNull() || v.Kind() == jsonscan.Array {
-		return nil
+// Wrong keeps the first fault of the record or event that is being read: no rollout is
+// emitted before it was given by Checked.
+func (in *File) Wrong(err error) {
+	if in.wrong == nil {
+		in.wrong = err
 	}
-	return in.Want(v, message, field, "a list")
 }
 
-// ObjectOrNull returns an error if v is neither null, absent nor an object.
-func (in *File) ObjectOrNull(v Value, message rollout.Index, field string) error {
-	if v.IsNull() || v.Kind() == jsonscan.Object {
-		return nil
-	}
-	return in.Want(v, message, field, "an object")
+// Broken reports whether a fault is kept.
+func (in *File) Broken() bool { return in.wrong != nil }
+
+// Checked returns the fault that is kept, or else err, and forgets it.
+func (in *File) Checked(err error) error {
+	in.Wrong(err)
+	err, in.wrong = in.wrong, nil
+	return err
 }
 
-// WantList returns an error if v, the list that defines a format, is not a list.
-func (in *File) WantList(v Value, field string) error {
-	if v.Kind() == jsonscan.Array {
-		return nil
+// Need makes the record wrong if v is of another kind.
+func (in *File) Need(v Value, kind jsonscan.Kind, message rollout.Index, field, what string) {
+	if v.Kind() != kind {
+		in.Wrong(in.Want(v, message, field, what))
 	}
-	return in.Want(v, 0, field, "a list")
 }
+
+// ListOrNull makes the record wrong if v is neither null, absent nor a list.
+func (in *File) ListOrNull(v Value, message rollout.Index, field string) {
+	if !v.IsNull() {
+		in.Need(v, jsonscan.Array, message, field, "a list")
+	}
+}
+
+// ObjectOrNull makes the record wrong if v is neither null, absent nor an object.
+func (in *File) ObjectOrNull(v Value, message rollout.Index, field string) {
+	if !v.IsNull() {
+		in.Need(v, jsonscan.Object, message, field, "an object")
+	}
+}
+
+// WantList makes the record wrong if v, the list that defines a format, is not a list.
+func (in *File) WantList(v Value, field string) { in.Need(v, jsonscan.Array, 0, field, "a list") }
 
 // Text returns a string and adds a note if it has lone surrogates.
 func (in *File) Text(v Value, message rollout.Index, field string) string {

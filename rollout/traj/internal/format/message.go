@@ -133,7 +133,8 @@ func (in *File) toolCalls(m *rollout.Message, x Value, i int) (err error) {
 		}
 		m.ToolCalls = append(m.ToolCalls, call)
 	}
-	return in.ListOrNull(x, rollout.At(i), "/tool_calls")
+	in.ListOrNull(x, rollout.At(i), "/tool_calls")
+	return nil
 }
 
 // reasoning takes the reasoning from the first key that has a text; other texts are kept in

@@ -151,35 +151,24 @@ func (in *File) Outcome(v Value) rollout.Outcome {
 // chat_template_kwargs of the request; clients pass them in a body for parameters that the
 // API lacks. The native format's key, template_kwargs, is read as well; a record in which
 // the two differ is refused.
-func (in *File) TemplateKwargs(r *rollout.Rollout, params Value) error {
+func (in *File) TemplateKwargs(r *rollout.Rollout, params Value) {
 	const key = "chat_template_kwargs"
 	for _, from := range []Value{params, params.Get("extra_body"), params.Get("litellm_extra_body")} {
-		if err := in.variables(r, from, key); err != nil {
-			return err
-		}
+		in.variables(r, from, key)
 	}
-	return in.variables(r, params, "template_kwargs")
+	in.variables(r, params, "template_kwargs")
 }
 
 // variables adds the chat-template variables under key that r does not have yet.
-func (in *File) variables(r *rollout.Rollout, from Value, key string) error {
-	v := from.Get(key)
-	if v.IsNull() {
-		return nil
-	}
-	v, err := in.ParseInner(v, "/"+key)
-	if err != nil {
-		return err
-	}
-	if v.Kind() != jsonscan.Object {
-		return in.Want(v, 0, "/"+key, "an object")
-	}
+func (in *File) variables(r *rollout.Rollout, from Value, key string) {
+	v, err := in.ParseInner(from.Get(key), "/"+key)
+	in.Wrong(err)
+	in.ObjectOrNull(v, 0, "/"+key)
 	for name, x := range v.Members() {
 		if _, there := r.TemplateKwargs[name]; !there {
 			Keep(&r.TemplateKwargs, name, x)
 		}
 	}
-	return nil
 }
 
 // ContinuesPrefill marks a reply that continues the last message of the request: as

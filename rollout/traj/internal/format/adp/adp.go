@@ -18,9 +18,7 @@ func match(v format.Value, _ *format.File) bool {
 }
 
 func read(in *format.File, v format.Value) error {
-	if err := in.WantList(v.Get("content"), "/content"); err != nil {
-		return err
-	}
+	in.WantList(v.Get("content"), "/content")
 	r := &rollout.Rollout{ID: format.Identifier(v.Get("id")), Index: format.NoIndex}
 	for i, x := range v.Get("content").Items() {
 		m, err := message(in, x, i)

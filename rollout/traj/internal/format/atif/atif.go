@@ -27,9 +27,7 @@ func match(v format.Value, _ *format.File) bool {
 }
 
 func read(in *format.File, v format.Value) error {
-	if err := in.WantList(v.Get("steps"), "/steps"); err != nil {
-		return err
-	}
+	in.WantList(v.Get("steps"), "/steps")
 	return readTrajectory(in, v, "", 0)
 }
 
@@ -50,9 +48,7 @@ func readTrajectory(in *format.File, v format.Value, parent string, depth int) e
 		Tools:       format.Tools(agent.Get("tool_definitions")),
 		Temperature: format.Temperature(agent.Path("extra", "temperature")),
 	}
-	if err := in.TemplateKwargs(r, agent.Get("extra")); err != nil {
-		return err
-	}
+	in.TemplateKwargs(r, agent.Get("extra"))
 	a := trajectory{in: in, r: r}
 	for i, s := range v.Get("steps").Items() {
 		if err := a.step(i, s); err != nil {
@@ -128,9 +124,7 @@ func (a *trajectory) step(i int, s format.Value) error {
 		return err
 	}
 	m.Reasoning = s.Get("reasoning_content").String()
-	if err := a.in.ListOrNull(s.Get("tool_calls"), at, "/tool_calls"); err != nil {
-		return err
-	}
+	a.in.ListOrNull(s.Get("tool_calls"), at, "/tool_calls")
 	for k, c := range s.Get("tool_calls").Items() {
 		call, err := a.toolCall(c, k)
 		if err != nil {
@@ -159,9 +153,7 @@ func (a *trajectory) toolCall(v format.Value, k int) (rollout.ToolCall, error) {
 
 // observation adds one tool message per result.
 func (a *trajectory) observation(v format.Value, source string, copied bool) error {
-	if err := a.in.ListOrNull(v.Get("results"), rollout.At(len(a.r.Messages)-1), "/observation/results"); err != nil {
-		return err
-	}
+	a.in.ListOrNull(v.Get("results"), rollout.At(len(a.r.Messages)-1), "/observation/results")
 	for _, x := range v.Get("results").Items() {
 		i := len(a.r.Messages)
 		m := rollout.Message{Role: rollout.RoleTool, ToolCallID: x.Get("source_call_id").String()}

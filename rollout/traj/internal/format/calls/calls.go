@@ -169,9 +169,7 @@ func emit(in *format.File, r *rollout.Rollout, response format.Value) error {
 // reasoning effort, which engines pass on. Of agents' configurations, only the caller knows
 // whether they are sent.
 func requestKwargs(in *format.File, r *rollout.Rollout, request format.Value) error {
-	if err := in.TemplateKwargs(r, request); err != nil {
-		return err
-	}
+	in.TemplateKwargs(r, request)
 	const key = "reasoning_effort"
 	for _, v := range []format.Value{request.Get(key), request.Path("extra_body", key), request.Path("reasoning", "effort")} {
 		if _, there := r.TemplateKwargs[key]; !there && v.Kind() == jsonscan.String {

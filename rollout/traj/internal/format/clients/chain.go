@@ -89,7 +89,7 @@ func (c *chain) add(id, parent string, l *link, say func() error) error {
 		return err
 	}
 	l.parent, l.from = parent, len(c.t.Rollout.Messages)
-	err := c.t.Checked(say())
+	err := c.t.In.Checked(say())
 	if err != nil {
 		l.lost = "a message is not understood and was left out"
 		c.t.Rollout.Messages = c.t.Rollout.Messages[:l.from]

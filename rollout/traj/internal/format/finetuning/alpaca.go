@@ -106,9 +106,7 @@ func readAlpaca(in *format.File, v format.Value) error {
 	if _, err := systemPrompt(in, r, v); err != nil {
 		return err
 	}
-	if err := in.TemplateKwargs(r, v); err != nil {
-		return err
-	}
+	in.TemplateKwargs(r, v)
 	r.Outcome.Resolved = in.Resolved(v.Get("resolved"))
 	if err := media(in, r, v); err != nil {
 		return err

@@ -157,9 +157,7 @@ func chatError(r *rollout.Rollout, v format.Value) {
 // chatSettings reads the call settings beside the messages.
 func chatSettings(in *format.File, r *rollout.Rollout, v format.Value, blocks bool) error {
 	for _, settings := range []format.Value{v, v.Get("sampling_params"), v.Get("sampling_args")} {
-		if err := in.TemplateKwargs(r, settings); err != nil {
-			return err
-		}
+		in.TemplateKwargs(r, settings)
 		if t := format.Temperature(settings.Get("temperature")); r.Temperature == nil && t != nil && *t >= 0 {
 			r.Temperature = t
 		}

@@ -99,9 +99,7 @@ func readPromptCompletion(in *format.File, v format.Value) error {
 		return err
 	}
 	r.Tools = format.Tools(defs)
-	if err := in.TemplateKwargs(r, v); err != nil {
-		return err
-	}
+	in.TemplateKwargs(r, v)
 	opinion(in, r, v)
 	for _, key := range []string{"finish_reason", "stop_reason"} {
 		if why := v.Get(key).String(); slices.Contains(format.ReplyEnds, why) {

@@ -79,9 +79,7 @@ func readShareGPT(in *format.File, v format.Value) error {
 	if err != nil {
 		return err
 	}
-	if err := in.WantList(list, "/"+key); err != nil {
-		return err
-	}
+	in.WantList(list, "/"+key)
 	r := &rollout.Rollout{
 		ID:       format.FirstID(v, "id", "uuid"),
 		Instance: format.Identifier(v.Get("instance_id")),
@@ -102,9 +100,7 @@ func readShareGPT(in *format.File, v format.Value) error {
 	if err := media(in, r, v); err != nil {
 		return err
 	}
-	if err := in.TemplateKwargs(r, v); err != nil {
-		return err
-	}
+	in.TemplateKwargs(r, v)
 	for _, settings := range []format.Value{v, v.Get("sampling_params")} {
 		if t := format.Temperature(settings.Get("temperature")); r.Temperature == nil && t != nil && *t >= 0 {
 			r.Temperature = t

@@ -165,12 +165,12 @@ func (c *spanCall) read() error {
 			return err
 		}
 	}
-	if err := t.Checked(c.asked(t)); err != nil {
+	if err := t.In.Checked(c.asked(t)); err != nil {
 		return err
 	}
 	format.MarkReplies(t.Rollout.Messages, rollout.SampledPrefilled)
 	at := len(t.Rollout.Messages)
-	if err := t.Checked(c.answered(t)); err != nil {
+	if err := t.In.Checked(c.answered(t)); err != nil {
 		return err
 	}
 	if len(t.Rollout.Messages) != at+1 || t.Rollout.Messages[at].Role != rollout.RoleAssistant {

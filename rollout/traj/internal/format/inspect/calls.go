@@ -35,15 +35,11 @@ func (x *sampleRun) events(sample format.Value) error {
 		}
 	}
 	for _, pool := range []format.Value{sample.Get("message_pool"), sample.Path("events_data", "messages")} {
-		if err := x.in.ListOrNull(pool, 0, "/events_data/messages"); err != nil {
-			return err
-		}
+		x.in.ListOrNull(pool, 0, "/events_data/messages")
 		x.pool = append(x.pool, format.Elements(pool)...)
 	}
 	for _, key := range [][]string{{"events"}, {"transcript", "events"}} {
-		if err := x.in.ListOrNull(sample.Path(key...), 0, "/events"); err != nil {
-			return err
-		}
+		x.in.ListOrNull(sample.Path(key...), 0, "/events")
 	}
 	for e := range modelEvents(sample) {
 		if err := x.restore(e); err != nil {
@@ -71,9 +67,7 @@ func (x *sampleRun) turns(sample format.Value) error {
 	first, known := true, false // no event yet; an event of a turn was read
 	for e := range modelEvents(sample) {
 		call := rollout.Rollout{Tools: format.FunctionTools(x.refs.resolve(e.Get("tools"))), Temperature: format.Temperature(e.Path("config", "temperature"))}
-		if err := x.in.TemplateKwargs(&call, e.Get("config")); err != nil {
-			return err
-		}
+		x.in.TemplateKwargs(&call, e.Get("config"))
 		t, choice := x.turnOf(e)
 		// Events without a turn are calls of graders or other agents, or from a log that
 		// does not say whose they are.

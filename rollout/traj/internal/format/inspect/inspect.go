@@ -76,9 +76,7 @@ func readSample(in *format.File, v format.Value) error {
 		return err
 	}
 	x.loseErrors()
-	if err := in.ObjectOrNull(v.Get("scores"), 0, "/scores"); err != nil {
-		return err
-	}
+	in.ObjectOrNull(v.Get("scores"), 0, "/scores")
 	score := v.Get("score") // first version
 	for _, s := range v.Get("scores").Members() {
 		score = s

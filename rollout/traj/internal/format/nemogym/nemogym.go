@@ -76,7 +76,8 @@ func readCall(in *format.File, params, response format.Value) (*rollout.Rollout,
 	if len(r.Turns) == 1 { // with several calls, usage may be a sum
 		x.File.CheckUsage(&r.Turns[0], response)
 	}
-	return r, in.TemplateKwargs(r, params)
+	in.TemplateKwargs(r, params)
+	return r, nil
 }
 
 // lastTransition returns the list with the whole conversation if the output is a list of

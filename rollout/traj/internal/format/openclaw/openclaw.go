@@ -27,9 +27,7 @@ func read(in *format.File, v format.Value) error {
 		return err
 	}
 	format.MarkReplies(messages, rollout.SampledByPolicy)
-	if err := in.ObjectOrNull(info.Get("eval_result"), 0, "/info/eval_result"); err != nil {
-		return err
-	}
+	in.ObjectOrNull(info.Get("eval_result"), 0, "/info/eval_result")
 	r := &rollout.Rollout{
 		Instance:   format.Identifier(info.Get("instance_id")),
 		Index:      format.NoIndex,

@@ -225,9 +225,7 @@ func (x *eventRun) userAction(action string, v format.Value) (int, error) {
 // tools reads the definitions in the system action. A reopened conversation may have
 // others; the first ones are rendered.
 func (x *eventRun) tools(list format.Value, i int) error {
-	if err := x.in.ListOrNull(list, rollout.At(i), "/args/tools"); err != nil {
-		return err
-	}
+	x.in.ListOrNull(list, rollout.At(i), "/args/tools")
 	defs := format.FunctionTools(list)
 	switch {
 	case x.r.Tools == nil:
@@ -384,9 +382,7 @@ func readOpenHandsOutput(in *format.File, v format.Value) error {
 	if history.Kind() == jsonscan.Absent {
 		return in.Want(history, 0, "/history", "a list")
 	}
-	if err := in.ListOrNull(history, 0, "/history"); err != nil {
-		return err
-	}
+	in.ListOrNull(history, 0, "/history")
 	var x interface {
 		Add(v format.Value) error
 		hasEvents() bool
@@ -430,9 +426,7 @@ func readOpenHandsOutput(in *format.File, v format.Value) error {
 		llm = v.Path("metadata", "llm") // set by the agent SDK
 	}
 	r.Temperature = format.Temperature(llm.Get("temperature"))
-	if err := in.TemplateKwargs(r, llm); err != nil {
-		return err
-	}
+	in.TemplateKwargs(r, llm)
 	in.Leftover(r, v, "instance_id", "history", "error", "test_result", "git_patch", "success", "report", "instance", "instruction", "issue", "metadata")
 	format.KeepAny(&r.Metadata, "model", llm.Get("model"))
 	return in.Emit(r)

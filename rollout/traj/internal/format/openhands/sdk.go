@@ -26,9 +26,7 @@ func ReadBaseState(f format.Folder) error {
 	}
 	x.state(v.Get("execution_status").String())
 	x.r.Temperature = format.Temperature(v.Path("agent", "llm", "temperature"))
-	if err := x.in.TemplateKwargs(x.r, v.Path("agent", "llm")); err != nil {
-		return err
-	}
+	x.in.TemplateKwargs(x.r, v.Path("agent", "llm"))
 	format.KeepAny(&x.r.Metadata, "model", v.Path("agent", "llm", "model"))
 	return nil
 }
@@ -204,9 +202,7 @@ func (x *sdkRun) system(v format.Value) error {
 		return err
 	}
 	x.r.Messages = append(x.r.Messages, m)
-	if err := x.in.ObjectOrNull(v.Get("dynamic_context"), rollout.At(i), "/dynamic_context"); err != nil {
-		return err
-	}
+	x.in.ObjectOrNull(v.Get("dynamic_context"), rollout.At(i), "/dynamic_context")
 	if text := v.Path("dynamic_context", "text"); !text.IsNull() {
 		x.r.Messages[i].Content += x.in.Text(text, rollout.At(i), "/dynamic_context/text")
 	}
@@ -246,8 +242,8 @@ func (x *sdkRun) tools(list format.Value) []rollout.Tool {
 // extend appends texts from the agent's context to the last message.
 func (x *sdkRun) extend(list format.Value) error {
 	i := len(x.r.Messages) - 1
-	if err := x.in.ListOrNull(list, rollout.At(i), "/extended_content"); err != nil || list.Len() == 0 {
-		return err
+	if x.in.ListOrNull(list, rollout.At(i), "/extended_content"); list.Len() == 0 {
+		return nil
 	}
 	var more rollout.Message
 	if err := x.in.Content(&more, list, i); err != nil {

@@ -29,9 +29,7 @@ func readMini(in *format.File, v format.Value) error {
 		Turns:       []rollout.Turn{},
 	}}
 	r := x.r
-	if err := in.TemplateKwargs(r, info.Path("config", "model", "model_kwargs")); err != nil {
-		return err
-	}
+	in.TemplateKwargs(r, info.Path("config", "model", "model_kwargs"))
 	if v.Get("messages").Kind() != jsonscan.Array {
 		return in.Want(v.Get("messages"), 0, "/messages", "a list of messages")
 	}

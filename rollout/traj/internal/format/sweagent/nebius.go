@@ -21,9 +21,7 @@ func isNebius(v format.Value, _ *format.File) bool {
 }
 
 func readNebius(in *format.File, v format.Value) error {
-	if err := in.WantList(v.Get("trajectory"), "/trajectory"); err != nil {
-		return err
-	}
+	in.WantList(v.Get("trajectory"), "/trajectory")
 	r := &rollout.Rollout{
 		Instance:   format.Identifier(v.Get("instance_id")),
 		Index:      format.NoIndex,

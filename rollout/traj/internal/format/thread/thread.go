@@ -88,7 +88,7 @@ func (f *folder) Finish() error            { return f.t.Emit(f.d.Session) }
 // OrLose returns err, or else the fault of the message; if there is one, later contexts are
 // unknown.
 func (t *Thread) OrLose(err error) error {
-	if err = t.Checked(err); err != nil {
+	if err = t.In.Checked(err); err != nil {
 		t.Lose("a message is not understood and was left out")
 	}
 	return err
@@ -127,7 +127,7 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 		d.Start(t, v)
 	}
 	for _, x := range body.Get(d.List).Items() {
-		if err := t.Checked(d.Add(t, x)); err != nil {
+		if err := t.In.Checked(d.Add(t, x)); err != nil {
 			return err
 		}
 	}
@@ -145,9 +145,7 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 	}
 	r.Outcome = in.Outcome(v)
 	for _, settings := range []format.Value{body, body.Get("inferenceConfig"), body.Get("generationConfig"), body.Get("generation_config"), body.Get("config"), body.Get("sampling_params")} {
-		if err := in.TemplateKwargs(r, settings); err != nil {
-			return err
-		}
+		in.TemplateKwargs(r, settings)
 		if f := format.Temperature(settings.Get("temperature")); r.Temperature == nil {
 			r.Temperature = f
 		}
@@ -167,7 +165,7 @@ func (d Dialect) reply(t *Thread, c Call) error {
 	clear(t.Ends)
 	t.Need(c.Reply, jsonscan.Object, "/response", "the reply of the model")
 	t.End(c.End)
-	if err := t.Checked(d.Add(t, c.Reply)); err != nil {
+	if err := t.In.Checked(d.Add(t, c.Reply)); err != nil {
 		return err
 	}
 	if len(t.Rollout.Messages) != n+1 || t.Rollout.Messages[n].Role != rollout.RoleAssistant {
@@ -189,7 +187,6 @@ type Thread struct {
 	Cut     map[int]string // why replies are incomplete, by message
 	// Shown returns the text in which the client shows the response of a function.
 	Shown func(response format.Value) string
-	wrong error // the first fault of the message that is being added
 	err   error // the first fault that refuses the rollout
 }
 
@@ -203,7 +200,7 @@ func (t *Thread) At() rollout.Index { return rollout.At(len(t.Rollout.Messages))
 
 // Say adds a message.
 func (t *Thread) Say(m rollout.Message) {
-	if t.wrong != nil {
+	if t.In.Broken() {
 		return
 	}
 	if m.Role == rollout.RoleAssistant && m.Sampled == rollout.SampledUnknown {
@@ -240,26 +237,9 @@ func (t *Thread) Result(id string, v format.Value) {
 	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: format.PlainText(v), NoContent: v.IsNull()})
 }
 
-// Wrong keeps the first fault of the message that is being added: nothing of it is said
-// from here on.
-func (t *Thread) Wrong(err error) {
-	if t.wrong == nil {
-		t.wrong = err
-	}
-}
-
-// Checked returns err, or else the fault of the message that was added, and forgets it.
-func (t *Thread) Checked(err error) error {
-	t.Wrong(err)
-	err, t.wrong = t.wrong, nil
-	return err
-}
-
-// Need makes the message wrong if v is of another kind.
+// Need makes the message wrong if v is of another kind: nothing of it is said from here on.
 func (t *Thread) Need(v format.Value, kind jsonscan.Kind, field, what string) {
-	if v.Kind() != kind {
-		t.Wrong(t.In.Want(v, t.At(), field, what))
-	}
+	t.In.Need(v, kind, t.At(), field, what)
 }
 
 // Words returns the text of a part that must have one.
@@ -271,7 +251,7 @@ func (t *Thread) Words(p format.Value, key, field string) string {
 // Speaker returns the role of a message's speaker.
 func (t *Thread) Speaker(word string) rollout.Role {
 	role, err := t.In.Speaker(word, len(t.Rollout.Messages), "/role")
-	t.Wrong(err)
+	t.In.Wrong(err)
 	return role
 }
 
@@ -405,7 +385,7 @@ func (t *Thread) refuseEmpty() error {
 			t.fault(t.In.Fail(rollout.At(i), "/content", "the message has no content"))
 		}
 	}
-	return t.Checked(t.err)
+	return t.In.Checked(t.err)
 }
 
 // EmitWith is Emit with contexts by message index; the others are the plain history.
@@ -458,7 +438,7 @@ func (t *Thread) BareCall(id, name string, arguments format.Value) rollout.ToolC
 
 // fault stores the first fault, which refuses the rollout.
 func (t *Thread) fault(err error) {
-	if t.err == nil && t.wrong == nil {
+	if t.err == nil && !t.In.Broken() {
 		t.err = err
 	}
 }

@@ -22,9 +22,7 @@ func isRLLM(v format.Value, _ *format.File) bool {
 }
 
 func readRLLM(in *format.File, v format.Value) error {
-	if err := in.WantList(v.Get("trajectories"), "/trajectories"); err != nil {
-		return err
-	}
+	in.WantList(v.Get("trajectories"), "/trajectories")
 	id := v.Get("id").String()
 	task, number, _ := strings.Cut(id, ":")
 	for k, x := range v.Get("trajectories").Items() {
@@ -64,9 +62,7 @@ func readRLLM(in *format.File, v format.Value) error {
 // trajectory reads the steps, each a call: the conversation with its reply at the end.
 func trajectory(in *format.File, r *rollout.Rollout, v format.Value) error {
 	steps := v.Get("steps")
-	if err := in.WantList(steps, "/steps"); err != nil {
-		return err
-	}
+	in.WantList(steps, "/steps")
 	join := format.NewCallJoin(r)
 	for i, s := range steps.Items() {
 		t := rollout.Turn{Message: -1, Step: i, ID: s.Get("id").String(), FinishReason: s.Path("model_output", "finish_reason").String(), Version: format.Version(s.Get("weight_version"))}

@@ -121,9 +121,7 @@ func readResult(in *format.File, v format.Value) error {
 		r.Temperature = t
 	}
 	for _, settings := range []format.Value{v, v.Get("sampling_args")} {
-		if err := in.TemplateKwargs(r, settings); err != nil {
-			return err
-		}
+		in.TemplateKwargs(r, settings)
 	}
 	r.Outcome.Resolved = in.Resolved(v.Get("resolved"))
 	in.Leftover(r, v, "chat_template_kwargs", "template_kwargs", "resolved", "example_id", "problem_id", "sample_id", "env_name", "prompt", "completion", "reward", "tool_defs", "tools", "stop_condition", "trajectory", "task", "is_completed", "is_truncated", "error", "error_chain", "long_error_chain")
