@@ -321,6 +321,27 @@ func TestClineCuts(t *testing.T) {
 	}
 }
 
+// A message with a fault is left out of a session as a whole, whatever client wrote it.
+func TestFaultsLeaveMessagesOut(t *testing.T) {
+	for _, c := range []struct{ name, text, said string }{
+		{"task/api_conversation_history.json", `[{"role":"user","content":"q"},{"role":"oracle","content":"psst"},{"role":"assistant","content":"a"}]`, "user:q\nassistant:a"},
+		{"events.jsonl", lines(`{"type":"session.start","id":"1","timestamp":"t","data":{"sessionId":"s"}}`, `{"type":"system.message","id":"2","timestamp":"t","data":{"role":"system"}}`,
+			`{"type":"user.message","id":"3","timestamp":"t","data":{"content":"q","transformedContent":"q"}}`, `{"type":"assistant.message","id":"4","timestamp":"t","data":{"content":7}}`, `{"type":"assistant.message","id":"5","timestamp":"t","data":{"content":"a"}}`), "user:q\nassistant:a"},
+		{"x.json", `[{"type":"human","data":{"content":"q"}},{"type":"ai","data":{"content":[{"type":"text"}]}},{"type":"ai","data":{"content":[{"type":"text","text":"a"}]}}]`, "user:q\nassistant:a"},
+		{"s.jsonl", lines(`{"type":"message","id":"1","parentId":null,"timestamp":"t","message":{"role":"user","content":"q","timestamp":1}}`,
+			`{"type":"message","id":"2","parentId":"1","timestamp":"t","message":{"role":"assistant","content":[{"type":"text"}],"timestamp":2}}`,
+			`{"type":"message","id":"3","parentId":"2","timestamp":"t","message":{"role":"assistant","content":[{"type":"text","text":"a"}],"timestamp":3}}`), "user:q\nassistant:a"},
+		{"context.jsonl", lines(`{"role":"user","content":"q"}`, `{"role":"assistant","content":[{"type":"text"}]}`, `{"role":"assistant","content":"a"}`), "user:q\nassistant:a"},
+	} {
+		rollouts, report, err := read(t, c.name, c.text, traj.Options{})
+		require.NoError(t, err, c.name)
+		require.Len(t, rollouts, 1, c.name)
+		require.Equal(t, c.said, saidAll(rollouts[0]), c.name)
+		require.Equal(t, "?", contexts(rollouts[0]), c.name)
+		require.NotZero(t, report.Skipped, c.name)
+	}
+}
+
 // A message of an unknown speaker is left out as a whole.
 func TestConverseOfAnUnknownSpeaker(t *testing.T) {
 	rollouts, _, err := read(t, "x.json", `[{"role":"user","content":[{"text":"q"}]},{"role":"oracle","content":"psst"},{"role":"assistant","content":[{"text":"a"}]}]`, traj.Options{})

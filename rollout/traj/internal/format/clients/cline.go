@@ -42,7 +42,8 @@ func addCline(t *thread.Thread, v format.Value) error {
 		m.Sampled = rollout.SampledByPolicy
 		t.Unseen[len(t.Rollout.Messages)] = t.Lost != ""
 	}
-	return t.In.Blocks(t.Rollout, m, v.Get("content"))
+	t.Blocks(m, v.Get("content"))
+	return nil
 }
 
 // clineCut reports whether, according to ui_messages.json, the client left messages out of

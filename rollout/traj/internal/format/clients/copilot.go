@@ -82,6 +82,7 @@ func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
 		}
 		text := t.Words(data, "content", "/data")
 		switch all := t.Rollout.Messages; {
+		case t.In.Broken():
 		case len(all) > 0 && all[0].Role == role:
 			if all[0].Content != text {
 				t.Lose("the system prompt changes")

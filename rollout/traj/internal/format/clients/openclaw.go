@@ -173,7 +173,7 @@ func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 		m.Sampled = rollout.SampledScripted
 		delete(t.Cut, at)
 	}
-	t.Rollout.Messages = append(t.Rollout.Messages, m)
+	t.Say(m)
 	return nil
 }
 

@@ -96,10 +96,11 @@ func addLangChain(t *thread.Thread, v format.Value) error {
 	}
 	if text, ok := bareTexts(body); ok {
 		m.Content = text
-		t.Rollout.Messages = append(t.Rollout.Messages, m)
+		t.Say(m)
 		return nil
 	}
-	return t.In.Blocks(t.Rollout, m, body)
+	t.Blocks(m, body)
+	return nil
 }
 
 // langChainCalls reads the calls and the reasoning beside the content.
@@ -181,7 +182,7 @@ func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) error {
 	if thoughts != nil {
 		m.Reasoning = strings.Join(thoughts, "\n")
 	}
-	t.Rollout.Messages = append(t.Rollout.Messages, m)
+	t.Say(m)
 	return nil
 }
 

@@ -305,7 +305,8 @@ func addBlocks(t *thread.Thread, v format.Value, role rollout.Role, list format.
 		return err
 	}
 	m.Content, m.Parts = "", nil
-	return t.In.Blocks(t.Rollout, m, list)
+	t.Blocks(m, list)
+	return nil
 }
 
 // addSemantic adds a message with parts of OpenTelemetry's conventions.

@@ -210,6 +210,13 @@ func (t *Thread) Say(m rollout.Message) {
 	t.Rollout.Messages = append(t.Rollout.Messages, m)
 }
 
+// Blocks adds a message whose content is a text or blocks of the Messages API.
+func (t *Thread) Blocks(m rollout.Message, body format.Value) {
+	if !t.In.Broken() {
+		t.In.Wrong(t.In.Blocks(t.Rollout, m, body))
+	}
+}
+
 // SayTexts adds a message of several texts, which stay separate parts: the template decides
 // how to join them.
 func (t *Thread) SayTexts(m rollout.Message, texts []string) {
