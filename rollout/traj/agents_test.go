@@ -11,6 +11,7 @@ import (
 
 	"github.com/turnpack/turnpack/internal/kit"
 	"github.com/turnpack/turnpack/rollout"
+	"github.com/turnpack/turnpack/rollout/traj"
 )
 
 // claude returns a record of a Claude Code session.
@@ -112,6 +113,28 @@ func TestClaudeCodeSessions(t *testing.T) {
 	require.Equal(t, "s/k1", out[1].ID)
 	require.Equal(t, "user assistant", roles(out[1]))
 	require.Equal(t, `"s"`, string(out[1].Metadata["parent_session"]))
+}
+
+// A record whose blocks cannot be read takes nothing else of the session with it, and the
+// reply that it is a part of is never trained.
+func TestClaudeCodeDamagedReplies(t *testing.T) {
+	text := `{"type":"text","text":"a"}`
+	for name, c := range map[string]struct{ first, second, said, incomplete string }{
+		"the only record":      {reply("m1", text+`,7`, `"end_turn"`), claude("assistant", "a2", "a1", reply("m2", text, `"end_turn"`)), "user:q\nassistant:a\nassistant:a", "m1"},
+		"nothing of it":        {reply("m1", `7`, `"end_turn"`), claude("assistant", "a2", "a1", reply("m2", text, `"end_turn"`)), "user:q\nassistant:\nassistant:a", ""},
+		"the first of two":     {reply("m1", `7`, "null"), claude("assistant", "a2", "a1", reply("m1", use("c"), `"tool_use"`)), "user:q\nassistant: c=Bash({\"command\":\"ls\"})", "m1"},
+		"the second of two":    {reply("m1", text, "null"), claude("assistant", "a2", "a1", reply("m1", `"x"`, `"tool_use"`)), "user:q\nassistant:a", "m1"},
+		"a second without any": {reply("m1", text, "null"), claude("assistant", "a2", "a1", `"message":{"id":"m1","role":"assistant"}`), "user:q\nassistant:a", "m1"},
+	} {
+		out, report, err := read(t, "s.jsonl", lines(claude("user", "u1", "", said("user", `"q"`)), claude("assistant", "a1", "u1", c.first), c.second), traj.Options{})
+		require.NoError(t, err, name)
+		require.Len(t, out, 1, name)
+		require.Equal(t, uint64(1), uint64(report.Skipped), name)
+		require.Equal(t, c.said, saidAll(out[0]), name)
+		for i := range out[0].Turns {
+			require.Equal(t, out[0].Turns[i].ID == c.incomplete, out[0].Turns[i].Incomplete != "", name)
+		}
+	}
 }
 
 // A compaction may keep records, which follow its summary.

@@ -89,6 +89,10 @@ func (x *run) turns(t *thread) error {
 			turn.Incomplete = "the user interrupted the reply"
 			x.in.Note("incomplete", rollout.At(p.at), "the user interrupted the reply, so that its end was not sampled: it is context and never trained")
 		}
+		if p.broken {
+			turn.Incomplete = "a part of the reply could not be read"
+			x.in.Note("incomplete", rollout.At(p.at), "a part of the reply could not be read: it is context and never trained")
+		}
 		if turn.Context.Unknown = !known; known {
 			turn.Context.Parts = parts
 		} else if lost < 0 {

@@ -113,6 +113,7 @@ type reply struct {
 	why       rollout.Sampled
 	finish    string
 	interrupt bool
+	broken    bool // a part of it could not be read
 	seen      bool // its context has been determined, perhaps as lost
 	known     bool
 	saw       view
@@ -171,8 +172,11 @@ func (x *run) Add(v format.Value) error {
 	t.r.Notes = append(t.r.Notes, x.in.Notes...)
 	x.in.Notes = nil
 	if err != nil {
-		t.r.Messages = t.r.Messages[:rec.from]
-		rec.lost = true
+		if rec.lost = true; rec.reply == nil {
+			t.r.Messages = t.r.Messages[:rec.from]
+		} else {
+			rec.reply.broken = true
+		}
 	}
 	rec.to = max(rec.to, len(t.r.Messages))
 	if kind == "user" && slices.ContainsFunc(t.r.Messages[rec.from:rec.to], clears) {
@@ -259,13 +263,14 @@ func (x *run) assistant(v format.Value, t *thread, rec *record) error {
 		return x.in.Want(m, rollout.At(i), "/message", "an object")
 	}
 	body := m.Get("content")
+	id := cmp.Or(m.Get("id").String(), v.Get("requestId").String(), v.Get("uuid").String())
+	p := t.replies[id]
 	switch body.Kind() {
 	case jsonscan.String, jsonscan.Array:
 	default:
+		rec.reply = p
 		return x.in.Fail(rollout.At(i), "/message/content", "the reply has no content: %s", format.Shape(m))
 	}
-	id := cmp.Or(m.Get("id").String(), v.Get("requestId").String(), v.Get("uuid").String())
-	p := t.replies[id]
 	if p == nil || id == "" {
 		p = &reply{at: i, id: id, first: rec, why: rollout.SampledByPolicy}
 		if m.Get("model").Is("<synthetic>") {
