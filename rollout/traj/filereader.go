@@ -124,9 +124,9 @@ func (fr *fileReader) stream(in io.Reader) error {
 	}
 }
 
-// Failed handles the failure of one record; a nil err is returned unchanged.
+// Failed handles the failure of one record; if there is none, it returns nil.
 func (fr *fileReader) Failed(err error) error {
-	if err == nil || errors.Is(err, errIgnored) {
+	if err = fr.Checked(err); err == nil || errors.Is(err, errIgnored) {
 		return err
 	}
 	err = fr.locate(err)

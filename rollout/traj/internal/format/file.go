@@ -142,6 +142,13 @@ func (in *File) ParseInner(v Value, field string) (Value, error) {
 // neighbourBytes bounds a file read beside a trajectory.
 const neighbourBytes = 64 << 20
 
+// Inner is ParseInner; a text that is no JSON makes the record wrong.
+func (in *File) Inner(v Value, field string) Value {
+	out, err := in.ParseInner(v, field)
+	in.Wrong(err)
+	return out
+}
+
 // Neighbour returns the content of a file in the folder of the dump, nil if there is none.
 func (in *File) Neighbour(name string) ([]byte, error) {
 	if in.Path == "" || in.Path != in.Name {

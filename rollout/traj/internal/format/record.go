@@ -161,8 +161,7 @@ func (in *File) TemplateKwargs(r *rollout.Rollout, params Value) {
 
 // variables adds the chat-template variables under key that r does not have yet.
 func (in *File) variables(r *rollout.Rollout, from Value, key string) {
-	v, err := in.ParseInner(from.Get(key), "/"+key)
-	in.Wrong(err)
+	v := in.Inner(from.Get(key), "/"+key)
 	in.ObjectOrNull(v, 0, "/"+key)
 	for name, x := range v.Members() {
 		if _, there := r.TemplateKwargs[name]; !there {

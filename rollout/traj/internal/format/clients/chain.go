@@ -84,15 +84,15 @@ func (c *chain) show(l *link) {
 }
 
 // add adds a record with the given parent; say adds its messages.
-func (c *chain) add(id, parent string, l *link, say func() error) error {
+func (c *chain) add(id, parent string, l *link, say func()) error {
 	if err := c.showUpTo(parent); err != nil {
 		return err
 	}
 	l.parent, l.from = parent, len(c.t.Rollout.Messages)
-	err := c.t.In.Checked(say())
+	say()
+	err := c.t.TakeBack(l.from)
 	if err != nil {
 		l.lost = "a message is not understood and was left out"
-		c.t.Rollout.Messages = c.t.Rollout.Messages[:l.from]
 	}
 	l.to = len(c.t.Rollout.Messages)
 	for k := l.from; k < l.to; k++ {

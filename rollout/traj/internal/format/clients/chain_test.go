@@ -15,9 +15,8 @@ func TestTooManyBranches(t *testing.T) {
 	c := newChain(in)
 	parent := ""
 	add := func(id string, hidden bool) {
-		require.NoError(t, c.add(id, parent, &link{hidden: hidden}, func() error {
+		require.NoError(t, c.add(id, parent, &link{hidden: hidden}, func() {
 			c.t.Say(rollout.Message{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy})
-			return nil
 		}))
 		parent = id
 	}

@@ -32,7 +32,7 @@ func cline() []format.Importer {
 	}}}
 }
 
-func addCline(t *thread.Thread, v format.Value) error {
+func addCline(t *thread.Thread, v format.Value) {
 	role := t.Speaker(v.Get("role").Word())
 	if v.Get("isSummary").True() || v.Get("condenseParent").Kind() == jsonscan.String || v.Get("truncationParent").Kind() == jsonscan.String {
 		t.Lose("the conversation was condensed")
@@ -43,7 +43,6 @@ func addCline(t *thread.Thread, v format.Value) error {
 		t.Unseen[len(t.Rollout.Messages)] = t.Lost != ""
 	}
 	t.Blocks(m, v.Get("content"))
-	return nil
 }
 
 // clineCut reports whether, according to ui_messages.json, the client left messages out of
@@ -100,17 +99,15 @@ func clineSession(in *format.File, v format.Value) error {
 		t.Lose("the session was compacted")
 	}
 	for _, x := range list {
-		if err := t.add(x); err != nil {
-			return err
-		}
+		t.add(x)
 	}
 	in.Leftover(t.Rollout, v, "messages", "system_prompt", "sessionId")
 	return t.Emit(true)
 }
 
-func (t *clineThread) add(v format.Value) error {
+func (t *clineThread) add(v format.Value) {
 	if v.Path("metadata", "displayOnly").True() {
-		return nil
+		return
 	}
 	role := t.Speaker(v.Get("role").Word())
 	m, before := rollout.Message{Role: role}, len(t.Rollout.Messages)
@@ -139,11 +136,11 @@ func (t *clineThread) add(v format.Value) error {
 		case "tool_result":
 			t.result(b)
 		default:
-			return t.Unknown("/content", kind)
+			t.Unknown("/content", kind)
 		}
 	}
 	if role == rollout.RoleUser && len(t.Rollout.Messages) > before && m.Parts == nil {
-		return nil // nothing but results
+		return // nothing but results
 	}
 	if t.Unanswered() {
 		t.Lose("a call without a result was shown with one that the client wrote")
@@ -162,7 +159,6 @@ func (t *clineThread) add(v format.Value) error {
 	if role == rollout.RoleAssistant && len(m.Content) > clineReply {
 		t.Lose("a long reply may have been cut where it was shown")
 	}
-	return nil
 }
 
 // result adds the result of a call.

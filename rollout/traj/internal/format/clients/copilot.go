@@ -60,15 +60,16 @@ func (s *copilotSession) of(v format.Value) *thread.Thread {
 
 func (s *copilotSession) Add(v format.Value) error {
 	t := s.of(v)
-	err := t.OrLose(s.add(t, v))
+	s.add(t, v)
+	err := t.OrLose()
 	t.Rollout.Notes, t.In.Notes = append(t.Rollout.Notes, t.In.Notes...), nil
 	return err
 }
 
-func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
+func (s *copilotSession) add(t *thread.Thread, v format.Value) {
 	data := v.Get("data")
 	if data.Kind() != jsonscan.Object && !v.Get("type").Is("result") {
-		return t.In.Want(data, t.At(), "/data", "an object")
+		t.In.Wrong(t.In.Want(data, t.At(), "/data", "an object"))
 	}
 	switch kind := v.Get("type").Word(); kind {
 	case "session.start", "session.resume":
@@ -96,7 +97,7 @@ func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
 		text := t.Words(data, "content", "/data")
 		for _, a := range data.Get("attachments").Items() {
 			if k := a.Get("type"); k.Is("blob") || strings.HasPrefix(a.Get("mimeType").String(), "image/") {
-				return t.Unknown("/data/attachments", "image")
+				t.Unknown("/data/attachments", "image")
 			}
 		}
 		if sent := data.Get("transformedContent"); sent.Kind() == jsonscan.String {
@@ -106,9 +107,9 @@ func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
 		}
 		t.Text(rollout.RoleUser, text)
 	case "assistant.message":
-		return s.reply(t, data)
+		s.reply(t, data)
 	case "tool.execution_complete":
-		return s.result(t, data)
+		s.result(t, data)
 	case "session.truncation", "session.compaction_complete", "session.snapshot_rewind", "session.context_cleared", "session.handoff":
 		if ok, said := data.Get("success").Bool(); !said || ok {
 			t.Lose("the history was cut, cleared or compacted")
@@ -128,10 +129,9 @@ func (s *copilotSession) add(t *thread.Thread, v format.Value) error {
 			t.Lose("an event is not understood")
 		}
 	}
-	return nil
 }
 
-func (s *copilotSession) reply(t *thread.Thread, data format.Value) error {
+func (s *copilotSession) reply(t *thread.Thread, data format.Value) {
 	m := rollout.Message{Role: rollout.RoleAssistant, Reasoning: data.Get("reasoningText").String()}
 	if body := data.Get("content"); body.Kind() != jsonscan.Null {
 		m.Content = t.Words(data, "content", "/data")
@@ -148,14 +148,13 @@ func (s *copilotSession) reply(t *thread.Thread, data format.Value) error {
 		t.In.NoteRedacted(len(t.Rollout.Messages))
 	}
 	t.Say(m)
-	return nil
 }
 
-func (s *copilotSession) result(t *thread.Thread, data format.Value) error {
+func (s *copilotSession) result(t *thread.Thread, data format.Value) {
 	id := data.Get("toolCallId").String()
 	if data.Get("isUserRequested").True() {
 		t.Lose("a tool that the user called was shown in words that are not recorded")
-		return nil
+		return
 	}
 	if !s.open[t][id] && s.open[s.t][id] {
 		t = s.t
@@ -165,7 +164,8 @@ func (s *copilotSession) result(t *thread.Thread, data format.Value) error {
 	var ok bool
 	if m.Content, ok = data.Path("result", "content").Text(); !ok {
 		if m.Content, ok = data.Path("error", "message").Text(); !ok {
-			return t.In.Want(data.Get("result"), t.At(), "/data/result", "the content of a result or an error")
+			t.In.Wrong(t.In.Want(data.Get("result"), t.At(), "/data/result", "the content of a result or an error"))
+			return
 		}
 		t.Lose("an error was shown in words that are not recorded")
 	}
@@ -185,7 +185,6 @@ func (s *copilotSession) result(t *thread.Thread, data format.Value) error {
 		}
 	}
 	t.Rollout.Messages = slices.Insert(all, at, m)
-	return nil
 }
 
 func (s *copilotSession) Finish() error {

@@ -27,15 +27,13 @@ func readCopilotChat(in *format.File, v format.Value) error {
 			in.Note("rewound", t.At(), "a request that was taken back is left out")
 			continue
 		}
-		if err := copilotRequest(t, x); err != nil {
-			return err
-		}
+		copilotRequest(t, x)
 	}
 	in.Leftover(t.Rollout, v, "requests", "sessionId", "reward", "resolved")
 	return t.Emit(true)
 }
 
-func copilotRequest(t *thread.Thread, x format.Value) error {
+func copilotRequest(t *thread.Thread, x format.Value) {
 	meta := x.Path("result", "metadata")
 	said, exact := renderedText(meta.Get("renderedUserMessage"))
 	if !exact {
@@ -46,7 +44,7 @@ func copilotRequest(t *thread.Thread, x format.Value) error {
 		}
 		s, ok := text.Text()
 		if !ok {
-			return t.In.Want(text, t.At(), "/requests/message", "the text of a request")
+			t.In.Wrong(t.In.Want(text, t.At(), "/requests/message", "the text of a request"))
 		}
 		said = s
 	}
@@ -55,9 +53,7 @@ func copilotRequest(t *thread.Thread, x format.Value) error {
 	failed := x.Path("result", "errorDetails").Kind() == jsonscan.Object
 	rounds := format.Elements(meta.Get("toolCallRounds"))
 	for i, round := range rounds {
-		if err := copilotRound(t, round, meta.Get("toolCallResults"), (stopped || failed) && i == len(rounds)-1); err != nil {
-			return err
-		}
+		copilotRound(t, round, meta.Get("toolCallResults"), (stopped || failed) && i == len(rounds)-1)
 	}
 	if len(rounds) == 0 {
 		copilotShown(t, x.Get("response"), stopped || failed)
@@ -68,11 +64,10 @@ func copilotRequest(t *thread.Thread, x format.Value) error {
 	if meta.Get("summary").Kind() == jsonscan.Object || meta.Get("summaries").Len() > 0 {
 		t.Lose("the history was summarized")
 	}
-	return nil
 }
 
 // copilotRound adds a reply with its calls, and their results.
-func copilotRound(t *thread.Thread, round, results format.Value, cut bool) error {
+func copilotRound(t *thread.Thread, round, results format.Value, cut bool) {
 	if round.Get("summary").Kind() == jsonscan.String || round.Get("compaction").Kind() == jsonscan.Object {
 		t.Lose("the history was summarized")
 	}
@@ -109,7 +104,6 @@ func copilotRound(t *thread.Thread, round, results format.Value, cut bool) error
 	if round.Get("hookContext").Kind() == jsonscan.String {
 		t.Lose("a hook told the model something")
 	}
-	return nil
 }
 
 // renderedText returns the text of rendered parts (type 1); exact is false if there are

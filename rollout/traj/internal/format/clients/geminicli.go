@@ -109,32 +109,28 @@ func (s *geminiSession) Finish() error {
 		}
 		var d jsonscan.Doc
 		v, err := d.Parse(s.byID[id], jsonscan.Options{NonFinite: true})
-		if err == nil {
-			err = s.message(v)
-		}
 		if err != nil {
 			return err
 		}
+		s.message(v)
 	}
-	if err := s.answer(); err != nil {
-		return err
-	}
+	s.answer()
 	return s.t.Emit(true)
 }
 
 // message adds a record. Notices of the client are not shown to the model and are skipped.
-func (s *geminiSession) message(v format.Value) error {
+func (s *geminiSession) message(v format.Value) {
 	t, body, kind := s.t, v.Get("content"), v.Get("type").Word()
 	m := rollout.Message{Role: rollout.RoleUser}
 	switch kind {
 	case "info", "error", "warning":
 		if has(body, "inlineData") || has(body, "fileData") { // sent after a result
-			return t.Unknown("/content", "inlineData")
+			t.Unknown("/content", "inlineData")
 		}
-		return nil
+		return
 	case "user", "gemini":
 	default:
-		return t.Unknown("/type", kind)
+		t.Unknown("/type", kind)
 	}
 	sent := kind == "user" && has(body, "functionResponse") // since 2026, beside the reply's record
 	if sent {
@@ -143,11 +139,10 @@ func (s *geminiSession) message(v format.Value) error {
 		t.Lose("a reply that was interrupted was shown in words that the session does not hold")
 	}
 	s.answered = sent
-	if err := s.answer(); err != nil {
-		return err
-	}
+	s.answer()
 	if kind == "user" {
-		return listed(t, m, body)
+		listed(t, m, body)
+		return
 	}
 	m.Role = rollout.RoleAssistant
 	if !has(body, "functionCall") {
@@ -162,7 +157,7 @@ func (s *geminiSession) message(v format.Value) error {
 		t.In.NoteRedacted(len(t.Rollout.Messages))
 	}
 	s.results = v.Get("toolCalls")
-	return listed(t, m, body)
+	listed(t, m, body)
 }
 
 // has reports whether a content holds a part of a kind.
@@ -171,25 +166,22 @@ func has(body format.Value, kind string) bool {
 }
 
 // answer adds the results in the record of the last reply.
-func (s *geminiSession) answer() error {
+func (s *geminiSession) answer() {
 	calls := s.results
 	s.results = format.Value{}
 	for _, c := range calls.Items() {
 		if x := c.Get("result"); !x.IsNull() {
-			if err := thread.ContentParts(s.t, rollout.Message{Role: rollout.RoleUser}, x); err != nil {
-				return err
-			}
+			thread.ContentParts(s.t, rollout.Message{Role: rollout.RoleUser}, x)
 		}
 	}
-	return nil
 }
 
 // listed adds a message whose content is a text or a list of parts.
-func listed(t *thread.Thread, m rollout.Message, body format.Value) error {
+func listed(t *thread.Thread, m rollout.Message, body format.Value) {
 	if s, ok := body.Text(); ok {
 		m.Content = s
 		t.Say(m)
-		return nil
+		return
 	}
-	return thread.ContentParts(t, m, body)
+	thread.ContentParts(t, m, body)
 }

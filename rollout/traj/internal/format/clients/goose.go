@@ -39,10 +39,10 @@ func gooseStart(t *thread.Thread, v format.Value) {
 	}
 }
 
-func addGoose(t *thread.Thread, v format.Value) error {
+func addGoose(t *thread.Thread, v format.Value) {
 	if v.Get("working_dir").Kind() == jsonscan.String { // the header line
 		t.Rollout.ID = format.FirstID(v, "id")
-		return nil
+		return
 	}
 	role := t.Speaker(v.Get("role").Word())
 	if visible, said := v.Path("metadata", "agentVisible").Bool(); said && !visible {
@@ -68,22 +68,20 @@ func addGoose(t *thread.Thread, v format.Value) error {
 		case "toolRequest", "frontendToolRequest":
 			x := c.Path("toolCall", "value")
 			if x.Kind() != jsonscan.Object {
-				return t.In.Fail(t.At(), "/content/toolCall", "the call could not be read by goose (%s), so that what was sampled is not recorded", c.Path("toolCall", "error").String())
+				t.In.Wrong(t.In.Fail(t.At(), "/content/toolCall", "the call could not be read by goose (%s), so that what was sampled is not recorded", c.Path("toolCall", "error").String()))
 			}
 			m.ToolCalls = append(m.ToolCalls, t.BareCall(c.Get("id").String(), x.Get("name").Word(), x.Get("arguments")))
 		case "toolResponse":
-			if err := gooseResult(t, c, v.Get("metadata")); err != nil {
-				return err
-			}
+			gooseResult(t, c, v.Get("metadata"))
 		case "toolConfirmationRequest", "actionRequired", "systemNotification": // shown to the user
 		case "summarizationRequested", "contextLengthExceeded", "conversationCompacted":
 			t.Lose("the session was compacted")
 		default:
-			return t.Unknown("/content", kind)
+			t.Unknown("/content", kind)
 		}
 	}
-	if !said && m.ToolCalls == nil && m.Reasoning == "" {
-		return nil
+	if t.In.Broken() || !said && m.ToolCalls == nil && m.Reasoning == "" {
+		return
 	}
 	m.Content = strings.Join(texts, "\n")
 	goesOn := role == rollout.RoleAssistant && gooseGoesOn(t, m, v)
@@ -96,7 +94,6 @@ func addGoose(t *thread.Thread, v format.Value) error {
 	if !goesOn {
 		t.Say(m)
 	}
-	return nil
 }
 
 // gooseTrims takes the space from the end of the last reply, as goose does when it sends it
@@ -147,12 +144,12 @@ func gooseGoesOn(t *thread.Thread, m rollout.Message, v format.Value) bool {
 	return true
 }
 
-func gooseResult(t *thread.Thread, c, metadata format.Value) error {
+func gooseResult(t *thread.Thread, c, metadata format.Value) {
 	v, id := c.Path("toolResult", "value"), c.Get("id").String()
 	if why, ok := c.Path("toolResult", "error").Text(); ok {
 		t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: why})
 		t.Lose("an error of a tool was shown in words that are not recorded")
-		return nil
+		return
 	}
 	if list := v.Get("content"); list.Kind() == jsonscan.Array {
 		v = list
@@ -161,7 +158,7 @@ func gooseResult(t *thread.Thread, c, metadata format.Value) error {
 	var texts []string
 	for _, x := range v.Items() {
 		if !x.Get("type").Is("text") {
-			return t.Unknown("/content/toolResult", x.Get("type").String())
+			t.Unknown("/content/toolResult", x.Get("type").String())
 		}
 		if gooseHides(x) {
 			continue
@@ -172,5 +169,4 @@ func gooseResult(t *thread.Thread, c, metadata format.Value) error {
 		texts = append(texts, "(empty result)")
 	}
 	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id, Content: strings.Join(texts, " ")})
-	return nil
 }

@@ -34,13 +34,12 @@ func readHermes(in *format.File, v format.Value) error {
 	list := t.Items(v, "conversations", "")
 	for i, x := range list {
 		text := t.Words(x, "value", "/conversations")
-		var err error
 		if slices.ContainsFunc([]string{"[CONTEXT COMPACTION", "[CONTEXT SUMMARY]"}, func(mark string) bool { return strings.Contains(text[:min(len(text), 64)], mark) }) {
 			t.Lose("the history was compacted")
 		}
 		switch from := x.Get("from").Word(); {
 		case from == "system" && i == 0:
-			err = hermesTools(t, text)
+			hermesTools(t, text)
 		case from == "human":
 			if r.Instance != "" && in.Task == [16]byte{} {
 				in.Task = format.TaskOf(r.Instance, x.Get("value"))
@@ -48,14 +47,11 @@ func readHermes(in *format.File, v format.Value) error {
 			t.Text(rollout.RoleUser, text)
 		case from == "gpt":
 			called := i+1 < len(list) && list[i+1].Get("from").Is("tool")
-			err = hermesReply(t, text, called)
+			hermesReply(t, text, called)
 		case from == "tool":
-			err = hermesResults(t, text)
+			hermesResults(t, text)
 		default:
-			err = t.Unknown("/conversations/from", from)
-		}
-		if err != nil {
-			return err
+			t.Unknown("/conversations/from", from)
 		}
 	}
 	r.Status = rollout.StatusAborted
@@ -68,31 +64,27 @@ func readHermes(in *format.File, v format.Value) error {
 	return t.Emit(false)
 }
 
-func hermesTools(t *thread.Thread, text string) error {
+func hermesTools(t *thread.Thread, text string) {
 	_, rest, _ := strings.Cut(text, "<tools>\n") // the first occurrence only mentions the tag
 	defs, _, ok := strings.Cut(rest, "\n</tools>")
 	if !ok {
-		return nil
+		return
 	}
-	list, err := inTags(t, defs)
-	if err != nil {
-		return err
-	}
-	return t.Tools(list)
+	t.Tools(inTags(t, defs))
 }
 
 // inTags parses the JSON between tags.
-func inTags(t *thread.Thread, text string) (format.Value, error) {
+func inTags(t *thread.Thread, text string) format.Value {
 	v, err := t.In.Parse([]byte(text))
 	if err != nil {
-		return v, t.In.Fail(t.At(), "/conversations/value", "found %.40q between tags, expected JSON: %s", text, err)
+		t.In.Wrong(t.In.Fail(t.At(), "/conversations/value", "found %.40q between tags, expected JSON: %s", text, err))
 	}
-	return v, nil
+	return v
 }
 
 // hermesReply splits a reply into thoughts, text and calls. If no results follow, text that
 // looks like a call is plain text.
-func hermesReply(t *thread.Thread, text string, called bool) error {
+func hermesReply(t *thread.Thread, text string, called bool) {
 	m := rollout.Message{Role: rollout.RoleAssistant}
 	if rest, ok := strings.CutPrefix(text, "<think>\n"); ok {
 		if thoughts, said, ok := strings.Cut(rest, "</think>"); ok {
@@ -104,32 +96,26 @@ func hermesReply(t *thread.Thread, text string, called bool) error {
 		if at < 0 {
 			break
 		}
-		c, err := inTags(t, strings.TrimSuffix(text[at+len("<tool_call>\n"):], "\n</tool_call>"))
-		if err != nil {
-			return err
-		}
+		c := inTags(t, strings.TrimSuffix(text[at+len("<tool_call>\n"):], "\n</tool_call>"))
 		m.ToolCalls = append(m.ToolCalls, t.Call("", c.Get("name").String(), c.Get("arguments")))
 		text = strings.TrimSuffix(text[:at], "\n")
 	}
 	slices.Reverse(m.ToolCalls)
 	m.Content = text
 	t.Say(m)
-	return nil
 }
 
 // hermesResults adds the results of the previous reply's calls and sets the ids of the
 // calls.
-func hermesResults(t *thread.Thread, text string) error {
+func hermesResults(t *thread.Thread, text string) {
 	reply := len(t.Rollout.Messages) - 1
 	for k := 0; text != ""; k++ {
 		one, rest, ok := strings.Cut(strings.TrimPrefix(text, "<tool_response>\n"), "\n</tool_response>")
 		if !ok {
-			return t.In.Fail(t.At(), "/conversations/value", "found %.40q, expected results in tags", text)
+			t.In.Wrong(t.In.Fail(t.At(), "/conversations/value", "found %.40q, expected results in tags", text))
+			return
 		}
-		v, err := inTags(t, one)
-		if err != nil {
-			return err
-		}
+		v := inTags(t, one)
 		id := v.Get("tool_call_id").String()
 		if reply >= 0 && k < len(t.Rollout.Messages[reply].ToolCalls) {
 			t.Rollout.Messages[reply].ToolCalls[k].ID = id
@@ -137,5 +123,4 @@ func hermesResults(t *thread.Thread, text string) error {
 		t.Result(id, v.Get("content"))
 		text = strings.TrimPrefix(rest, "\n")
 	}
-	return nil
 }

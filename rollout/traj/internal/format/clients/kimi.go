@@ -42,21 +42,24 @@ type kimiContext struct {
 // next mark, were kept.
 const kimiSummary = "<system>Previous context has been compacted"
 
-func (k *kimiContext) Add(v format.Value) error { return k.t.OrLose(k.add(v)) }
+func (k *kimiContext) Add(v format.Value) error {
+	k.add(v)
+	return k.t.OrLose()
+}
 
-func (k *kimiContext) add(v format.Value) error {
+func (k *kimiContext) add(v format.Value) {
 	t := k.t
 	role := v.Get("role").Word()
 	switch role {
 	case "_checkpoint", "_usage":
 		k.kept = false
-		return nil
+		return
 	case "_system_prompt":
 		t.Text(rollout.RoleSystem, t.Words(v, "content", ""))
-		return nil
+		return
 	}
 	if strings.HasPrefix(role, "_") {
-		return t.Unknown("/role", role)
+		t.Unknown("/role", role)
 	}
 	r := t.Speaker(role)
 	m := rollout.Message{Role: r, Name: v.Get("name").String(), ToolCallID: v.Get("tool_call_id").String()}
@@ -64,7 +67,7 @@ func (k *kimiContext) add(v format.Value) error {
 	if s, ok := body.Text(); ok {
 		m.Content = s
 	} else if body.Kind() != jsonscan.Null && body.Kind() != jsonscan.Array {
-		return t.In.Want(body, t.At(), "/content", "a text or a list of parts")
+		t.In.Wrong(t.In.Want(body, t.At(), "/content", "a text or a list of parts"))
 	}
 	var texts []string
 	for _, p := range body.Items() {
@@ -74,7 +77,7 @@ func (k *kimiContext) add(v format.Value) error {
 		case "think":
 			key = "think"
 		default:
-			return t.Unknown("/content", kind)
+			t.Unknown("/content", kind)
 		}
 		s := t.Words(p, key, "/content")
 		if key == "think" {
@@ -95,6 +98,9 @@ func (k *kimiContext) add(v format.Value) error {
 		t.Need(f.Get("name"), jsonscan.String, "/tool_calls/function/name", "the name of a tool")
 		m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), f.Get("name").Word(), f.Get("arguments")))
 	}
+	if t.In.Broken() {
+		return
+	}
 	if k.kept = k.kept || r == rollout.RoleUser && strings.HasPrefix(m.Content, kimiSummary); k.kept && r == rollout.RoleAssistant {
 		m.Sampled = rollout.SampledCopied
 	}
@@ -104,10 +110,9 @@ func (k *kimiContext) add(v format.Value) error {
 	// Newer versions send adjacent user messages as one.
 	if n := len(t.Rollout.Messages) - 1; r == rollout.RoleUser && n >= 0 && t.Rollout.Messages[n].Role == r && !kimiNotice(t.Rollout.Messages[n]) && !kimiNotice(m) {
 		format.AddText(&t.Rollout.Messages[n], m.Content)
-		return nil
+		return
 	}
 	t.Say(m)
-	return nil
 }
 
 func kimiNotice(m rollout.Message) bool { return strings.HasPrefix(m.Content, "<notification ") }

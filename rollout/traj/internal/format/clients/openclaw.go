@@ -55,26 +55,25 @@ func (s *openClawSession) Add(v format.Value) error {
 		parent = s.leaf
 	}
 	l := &link{}
-	return s.add(id, parent, l, func() error {
+	return s.add(id, parent, l, func() {
 		switch kind {
 		case "message":
-			return s.message(v.Get("message"), l)
+			s.message(v.Get("message"), l)
 		case "custom_message": // written by an extension in place of the user
-			return openClawContent(t, rollout.Message{Role: rollout.RoleUser}, v.Get("content"))
+			openClawContent(t, rollout.Message{Role: rollout.RoleUser}, v.Get("content"))
 		case "compaction":
 			l.lost = "the session was compacted, and the words around the summary are the client's"
 		case "branch_summary":
 			l.lost = "a branch was summarized in words that the session does not hold"
 		default:
 			if !slices.Contains(openClawAsides, kind) {
-				return t.Unknown("/type", kind)
+				t.Unknown("/type", kind)
 			}
 		}
-		return nil
 	})
 }
 
-func (s *openClawSession) message(m format.Value, l *link) error {
+func (s *openClawSession) message(m format.Value, l *link) {
 	t := s.t
 	if m.Get("__openclaw").Kind() == jsonscan.Object {
 		l.lost = "OpenClaw of 2026 sends more than its sessions hold: the time, what runs, and a context of its own"
@@ -84,23 +83,21 @@ func (s *openClawSession) message(m format.Value, l *link) error {
 		if s.unanswered() {
 			l.lost = "a call without a result was shown with one that the client wrote"
 		}
-		return openClawContent(t, rollout.Message{Role: rollout.RoleUser}, m.Get("content"))
+		openClawContent(t, rollout.Message{Role: rollout.RoleUser}, m.Get("content"))
 	case "toolResult":
-		return openClawContent(t, rollout.Message{Role: rollout.RoleTool, ToolCallID: m.Get("toolCallId").String()}, m.Get("content"))
+		openClawContent(t, rollout.Message{Role: rollout.RoleTool, ToolCallID: m.Get("toolCallId").String()}, m.Get("content"))
 	case "assistant":
-		return openClawReply(t, m, l)
+		openClawReply(t, m, l)
 	case "bashExecution":
 		if !m.Get("excludeFromContext").True() {
 			l.lost = "a command of the user was shown in words that the session does not hold"
 		}
-		return nil
 	case "custom", "hookMessage":
-		return openClawContent(t, rollout.Message{Role: rollout.RoleUser}, m.Get("content"))
+		openClawContent(t, rollout.Message{Role: rollout.RoleUser}, m.Get("content"))
 	case "branchSummary", "compactionSummary":
 		l.lost = "a summary was shown in words that the session does not hold"
-		return nil
 	default:
-		return t.Unknown("/message/role", role)
+		t.Unknown("/message/role", role)
 	}
 }
 
@@ -133,7 +130,7 @@ func sent(v format.Value) float64 {
 const unsentSince = 1772323200000
 
 // openClawReply adds a reply. A reply that failed before any content was not sent later.
-func openClawReply(t *thread.Thread, v format.Value, l *link) error {
+func openClawReply(t *thread.Thread, v format.Value, l *link) {
 	m := rollout.Message{Role: rollout.RoleAssistant, Sampled: rollout.SampledByPolicy}
 	var thoughts []string
 	for _, b := range t.Items(v, "content", "/message") {
@@ -149,7 +146,7 @@ func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 		case "toolCall":
 			m.ToolCalls = append(m.ToolCalls, t.Call(b.Get("id").String(), b.Get("name").Word(), b.Get("arguments")))
 		default:
-			return t.Unknown("/message/content", kind)
+			t.Unknown("/message/content", kind)
 		}
 	}
 	m.Reasoning = strings.Join(thoughts, "\n")
@@ -157,7 +154,7 @@ func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 	switch why := v.Get("stopReason").Word(); why {
 	case "error", "aborted":
 		if m.Content == "" && m.Reasoning == "" && m.ToolCalls == nil {
-			return nil
+			return
 		}
 		// Earlier versions sent the part received of such a reply to some providers.
 		if l.hidden = sent(v) >= unsentSince; !l.hidden {
@@ -174,21 +171,20 @@ func openClawReply(t *thread.Thread, v format.Value, l *link) error {
 		delete(t.Cut, at)
 	}
 	t.Say(m)
-	return nil
 }
 
 // openClawContent adds a message whose content is text.
-func openClawContent(t *thread.Thread, m rollout.Message, body format.Value) error {
+func openClawContent(t *thread.Thread, m rollout.Message, body format.Value) {
 	if s, ok := body.Text(); ok {
 		m.Content = s
 		t.Say(m)
-		return nil
+		return
 	}
 	t.Need(body, jsonscan.Array, "/message/content", "a text or a list of blocks")
 	var texts []string
 	for _, b := range body.Items() {
 		if !b.Get("type").Is("text") {
-			return t.Unknown("/message/content", b.Get("type").Word())
+			t.Unknown("/message/content", b.Get("type").Word())
 		}
 		texts = append(texts, t.Words(b, "text", "/message/content"))
 	}
@@ -196,7 +192,6 @@ func openClawContent(t *thread.Thread, m rollout.Message, body format.Value) err
 		texts = []string{strings.Join(texts, "\n")}
 	}
 	t.SayTexts(m, texts)
-	return nil
 }
 
 func (s *openClawSession) Finish() error { return s.finish() }

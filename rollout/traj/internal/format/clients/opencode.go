@@ -27,20 +27,16 @@ func readOpenCode(in *format.File, v format.Value) error {
 	t := thread.New(in)
 	t.Rollout.ID = v.Path("info", "id").String()
 	for _, x := range v.Get("messages").Items() {
-		var err error
 		if x.Path("info", "role").Is("assistant") {
-			err = openCodeReply(t, x)
+			openCodeReply(t, x)
 		} else {
-			err = openCodePrompt(t, x)
-		}
-		if err != nil {
-			return err
+			openCodePrompt(t, x)
 		}
 	}
 	return t.Emit(true)
 }
 
-func openCodePrompt(t *thread.Thread, v format.Value) error {
+func openCodePrompt(t *thread.Thread, v format.Value) {
 	var texts []string
 	for _, p := range t.Items(v, "parts", "") {
 		switch kind := p.Get("type").Word(); kind {
@@ -51,7 +47,7 @@ func openCodePrompt(t *thread.Thread, v format.Value) error {
 			}
 		case "file": // parts of their own show texts and folders
 			if mime := p.Get("mime"); !mime.Is("text/plain") && !mime.Is("application/x-directory") {
-				return t.Unknown("/parts/mime", mime.String())
+				t.Unknown("/parts/mime", mime.String())
 			}
 		case "compaction":
 			t.Lose("the session was compacted")
@@ -59,16 +55,15 @@ func openCodePrompt(t *thread.Thread, v format.Value) error {
 		case "subtask":
 			t.Lose("a task was given to another agent")
 		default:
-			return t.Unknown("/parts", kind)
+			t.Unknown("/parts", kind)
 		}
 	}
 	if texts != nil {
 		t.SayTexts(rollout.Message{Role: rollout.RoleUser}, texts)
 	}
-	return nil
 }
 
-func openCodeReply(t *thread.Thread, v format.Value) error {
+func openCodeReply(t *thread.Thread, v format.Value) {
 	if v.Path("info", "summary").True() {
 		t.Lose("the session was compacted")
 	}
@@ -76,7 +71,7 @@ func openCodeReply(t *thread.Thread, v format.Value) error {
 	failed := v.Path("info", "error").Kind() == jsonscan.Object
 	for _, p := range t.Items(v, "parts", "") {
 		if p.Path("metadata", "providerExecuted").True() {
-			return t.Unknown("/parts/metadata/providerExecuted", p.Get("type").Word())
+			t.Unknown("/parts/metadata/providerExecuted", p.Get("type").Word())
 		}
 		switch kind := p.Get("type").Word(); kind {
 		case "step-start":
@@ -91,7 +86,7 @@ func openCodeReply(t *thread.Thread, v format.Value) error {
 			switch status := state.Get("status").Word(); status {
 			case "completed":
 				for _, a := range state.Get("attachments").Items() {
-					return t.Unknown("/parts/state/attachments", a.Get("mime").Word())
+					t.Unknown("/parts/state/attachments", a.Get("mime").Word())
 				}
 			case "error":
 				result = state.Get("error")
@@ -102,7 +97,7 @@ func openCodeReply(t *thread.Thread, v format.Value) error {
 				result = format.Value{}
 				s.Lost = "a call without a result was shown with one that the client wrote"
 			default:
-				return t.Unknown("/parts/state/status", status)
+				t.Unknown("/parts/state/status", status)
 			}
 			if state.Path("time", "compacted").Kind() == jsonscan.Number {
 				t.Lose("old results of tools were cleared")
@@ -113,7 +108,7 @@ func openCodeReply(t *thread.Thread, v format.Value) error {
 		case "compaction":
 			t.Lose("the session was compacted")
 		default:
-			return t.Unknown("/parts", kind)
+			t.Unknown("/parts", kind)
 		}
 	}
 	if failed { // a failed reply is not sent again, a stopped one is
@@ -125,5 +120,4 @@ func openCodeReply(t *thread.Thread, v format.Value) error {
 		}
 	}
 	s.Flush("")
-	return nil
 }

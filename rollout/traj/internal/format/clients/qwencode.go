@@ -61,23 +61,23 @@ func (s *qwenSession) Add(v format.Value) error {
 	t := s.t
 	t.Rollout.ID = cmp.Or(t.Rollout.ID, v.Get("sessionId").String())
 	l := &link{}
-	return s.add(v.Get("uuid").String(), v.Get("parentUuid").String(), l, func() error {
+	return s.add(v.Get("uuid").String(), v.Get("parentUuid").String(), l, func() {
 		switch kind := v.Get("type").Word(); kind {
 		case "user", "assistant", "tool_result":
 			if v.Get("message").IsNull() {
-				return nil // only usage
+				return // only usage
 			}
-			return s.content(v.Get("message"), rollout.SampledByPolicy)
+			s.content(v.Get("message"), rollout.SampledByPolicy)
 		case "system":
-			return s.system(v, l)
+			s.system(v, l)
 		default:
-			return t.Unknown("/type", kind)
+			t.Unknown("/type", kind)
 		}
 	})
 }
 
 // content adds a content. A reply with nothing but thoughts stays as it was written.
-func (s *qwenSession) content(v format.Value, why rollout.Sampled) error {
+func (s *qwenSession) content(v format.Value, why rollout.Sampled) {
 	t, m := s.t, rollout.Message{Role: rollout.RoleUser}
 	t.Need(v.Get("parts"), jsonscan.Array, "/message/parts", "a list of parts")
 	switch role := v.Get("role").Word(); role {
@@ -85,12 +85,12 @@ func (s *qwenSession) content(v format.Value, why rollout.Sampled) error {
 		m.Role, m.Sampled = rollout.RoleAssistant, why
 	case "user", "tool", "function":
 	default:
-		return t.Unknown("/message/role", role)
+		t.Unknown("/message/role", role)
 	}
-	return thread.ContentParts(t, m, v.Get("parts"))
+	thread.ContentParts(t, m, v.Get("parts"))
 }
 
-func (s *qwenSession) system(v format.Value, l *link) error {
+func (s *qwenSession) system(v format.Value, l *link) {
 	t, payload := s.t, v.Get("systemPayload")
 	switch kind := v.Get("subtype").Word(); kind {
 	case "chat_compression", "agent_bootstrap":
@@ -98,28 +98,24 @@ func (s *qwenSession) system(v format.Value, l *link) error {
 		if kind == "agent_bootstrap" {
 			list = payload.Get("history")
 			if s := payload.Get("systemInstruction"); !s.IsNull() {
-				if err := t.Prompt(s); err != nil {
-					return err
-				}
+				t.Prompt(s)
 			}
 		}
 		if list.Kind() != jsonscan.Array {
 			l.lost = "the history was compressed, and what was left is not recorded"
-			return nil
+			return
 		}
 		l.resets = true
 		for _, x := range list.Items() {
-			if err := s.content(x, rollout.SampledCopied); err != nil {
-				return err
-			}
+			s.content(x, rollout.SampledCopied)
 		}
-		return nil
+		return
 	default:
 		if !slices.Contains(qwenAsides, kind) && !strings.HasPrefix(kind, "managed_session_") {
 			l.lost = "a record of kind " + kind + " is not understood"
 			t.In.Note("event_unknown", t.At(), "a record of kind %q is not understood", kind)
 		}
-		return nil
+		return
 	}
 }
 

@@ -27,11 +27,9 @@ func readTrae(in *format.File, v format.Value) error {
 	t.Rollout.Outcome = in.Outcome(v)
 	for i, x := range v.Get("llm_interactions").Items() {
 		input := x.Get("input_messages")
-		t.Need(input, jsonscan.Array, "/llm_interactions/"+strconv.Itoa(i)+"/input_messages", "the messages of a call")
+		in.Need(input, jsonscan.Array, 0, "/llm_interactions/"+strconv.Itoa(i)+"/input_messages", "the messages of a call")
 		for _, m := range input.Items() {
-			if err := addTrae(t, m, v.Get("provider").Word()); err != nil {
-				return err
-			}
+			addTrae(t, m, v.Get("provider").Word())
 		}
 		reply := x.Get("response")
 		t.Need(reply, jsonscan.Object, "/llm_interactions/"+strconv.Itoa(i)+"/response", "the reply of a call")
@@ -55,10 +53,10 @@ func readTrae(in *format.File, v format.Value) error {
 
 // addTrae adds a message that was sent. The text around an error is that of Trae Agent's
 // client of the provider.
-func addTrae(t *thread.Thread, v format.Value, provider string) error {
+func addTrae(t *thread.Thread, v format.Value, provider string) {
 	if x := v.Get("tool_result"); x.Kind() == jsonscan.Object {
 		if x.Get("result").Kind() == jsonscan.Absent || x.Get("error").Kind() == jsonscan.Absent {
-			return t.In.Want(x.Get("result"), t.At(), "/tool_result", "a result and an error, one of which may be null")
+			t.In.Wrong(t.In.Want(x.Get("result"), t.At(), "/tool_result", "a result and an error, one of which may be null"))
 		}
 		said := x.Get("result").String()
 		if s := x.Get("error").String(); s != "" && provider == "openai" {
@@ -70,7 +68,7 @@ func addTrae(t *thread.Thread, v format.Value, provider string) error {
 			said = "Tool execution failed without providing error details."
 		}
 		t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: cmp.Or(x.Get("call_id").String(), x.Get("id").String()), Content: said})
-		return nil
+		return
 	}
 	role := t.Speaker(v.Get("role").Word())
 	m := rollout.Message{Role: role}
@@ -79,5 +77,4 @@ func addTrae(t *thread.Thread, v format.Value, provider string) error {
 	}
 	m.Content = t.Words(v, "content", "")
 	t.Say(m)
-	return nil
 }

@@ -41,10 +41,7 @@ func isChat(v format.Value, _ *format.File) bool {
 // readChat reads messages, tools, ids and outcome under all names in use.
 func readChat(in *format.File, v format.Value) error {
 	list, key := chatList(v)
-	list, err := in.ParseInner(list, "/"+key)
-	if err != nil {
-		return err
-	}
+	list = in.Inner(list, "/"+key)
 	blocks := format.HoldsBlocks(list)
 	messages, at, err := chatOrBlocks(in, list, "/"+key, blocks)
 	if err != nil {

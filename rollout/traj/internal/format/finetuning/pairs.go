@@ -94,10 +94,7 @@ func readPromptCompletion(in *format.File, v format.Value) error {
 	if first := r.Turns[0].Message; first == n && n > 0 {
 		in.ContinuesPrefill(&r.Turns[0], r.Messages[n-1].Role == rollout.RoleAssistant)
 	}
-	defs, err := in.ParseInner(v.Get("tools"), "/tools")
-	if err != nil {
-		return err
-	}
+	defs := in.Inner(v.Get("tools"), "/tools")
 	r.Tools = format.Tools(defs)
 	in.TemplateKwargs(r, v)
 	opinion(in, r, v)

@@ -75,10 +75,7 @@ func readShareGPT(in *format.File, v format.Value) error {
 	if key == "conversation" && list.IsNull() {
 		key = "conversations"
 	}
-	list, err := in.ParseInner(list, "/"+key)
-	if err != nil {
-		return err
-	}
+	list = in.Inner(list, "/"+key)
 	in.WantList(list, "/"+key)
 	r := &rollout.Rollout{
 		ID:       format.FirstID(v, "id", "uuid"),

@@ -19,9 +19,7 @@ func adk() []format.Importer {
 		s := newADKSession(in)
 		s.t.Rollout.ID = v.Get("id").String()
 		for _, x := range v.Get("events").Items() {
-			if err := s.add(x); err != nil {
-				return err
-			}
+			s.add(x)
 		}
 		s.t.Rollout.Outcome = in.Outcome(v)
 		in.Leftover(s.t.Rollout, v, "id", "events", "state", "reward", "resolved")
@@ -48,29 +46,35 @@ func newADKSession(in *format.File) *adkSession {
 	return s
 }
 
-func (s *adkSession) Add(v format.Value) error { return s.t.OrLose(s.add(v)) }
-func (s *adkSession) Finish() error            { return s.t.Emit(true) }
+func (s *adkSession) Add(v format.Value) error {
+	s.add(v)
+	return s.t.OrLose()
+}
+
+func (s *adkSession) Finish() error { return s.t.Emit(true) }
 
 // add adds the content of an event. If there are several agents, the first is the policy:
 // it sees the others' replies in a wording of ADK.
-func (s *adkSession) add(v format.Value) error {
+func (s *adkSession) add(v format.Value) {
 	t, author := s.t, v.Get("author").Word()
 	if !isADKEvent(v, nil) {
-		return t.In.Fail(t.At(), "", "found %s, expected an event of a session", format.Shape(v))
+		t.In.Wrong(t.In.Fail(t.At(), "", "found %s, expected an event of a session", format.Shape(v)))
+		return
 	}
 	content := v.Get("content")
 	if v.Get("partial").True() || content.IsNull() {
 		if actions := v.Get("actions"); actions.Get("compaction").Kind() == jsonscan.Object || actions.Get("rewindBeforeInvocationId").Kind() == jsonscan.String || actions.Get("rewind_before_invocation_id").Kind() == jsonscan.String {
 			t.Lose("the history was compacted or taken back")
 		}
-		return nil // a partial text that a later event repeats whole, or a state change
+		return // a partial text that a later event repeats whole, or a state change
 	}
 	parts := content.Get("parts")
 	t.Need(parts, jsonscan.Array, "/content/parts", "a list of parts")
 	m := rollout.Message{Role: rollout.RoleUser}
 	if content.Get("role").Is("model") {
 		if author == "user" {
-			return t.In.Fail(t.At(), "/author", "a content of the model was said by the user")
+			t.In.Wrong(t.In.Fail(t.At(), "/author", "a content of the model was said by the user"))
+			return
 		}
 		if s.agent == "" {
 			s.agent = author
@@ -86,12 +90,12 @@ func (s *adkSession) add(v format.Value) error {
 		}
 		t.End(strings.ToLower(cmp.Or(v.Get("finishReason").String(), v.Get("finish_reason").String())))
 	} else if role := content.Get("role").Word(); role != "user" && role != "function" && role != "tool" {
-		return t.Unknown("/content/role", role)
+		t.Unknown("/content/role", role)
 	} else if author != "user" && author != s.agent && s.agent != "" {
 		t.Lose("another agent speaks, and how it was shown is not recorded")
 	}
 	if v.Get("errorCode").Kind() == jsonscan.String || v.Get("error_code").Kind() == jsonscan.String {
 		t.Lose("a reply ended in an error")
 	}
-	return thread.ContentParts(t, m, parts)
+	thread.ContentParts(t, m, parts)
 }

@@ -50,9 +50,7 @@ func readAutoGenAgent(in *format.File, name string, v format.Value) error {
 		return nil
 	}
 	for _, x := range list.Items() {
-		if err := addAutoGen(t, x); err != nil {
-			return err
-		}
+		addAutoGen(t, x)
 	}
 	if name != "" {
 		t.Rollout.ID = name
@@ -61,11 +59,11 @@ func readAutoGenAgent(in *format.File, name string, v format.Value) error {
 	return t.Emit(true) // system messages belong to the agent and are not in its context
 }
 
-func addAutoGen(t *thread.Thread, v format.Value) error {
+func addAutoGen(t *thread.Thread, v format.Value) {
 	kind, body := v.Get("type").Word(), v.Get("content")
 	role, ok := autoGenKinds[kind]
 	if !ok {
-		return t.Unknown("/type", kind)
+		t.Unknown("/type", kind)
 	}
 	m := rollout.Message{Role: role}
 	if s := v.Get("source").String(); role == rollout.RoleUser && s != "user" {
@@ -74,7 +72,7 @@ func addAutoGen(t *thread.Thread, v format.Value) error {
 	if s, ok := body.Text(); ok && role != rollout.RoleTool {
 		m.Content = s
 	} else if body.Kind() != jsonscan.Array {
-		return t.In.Want(body, t.At(), "/content", "a text or a list")
+		t.In.Wrong(t.In.Want(body, t.At(), "/content", "a text or a list"))
 	}
 	switch role {
 	case rollout.RoleTool:
@@ -82,11 +80,11 @@ func addAutoGen(t *thread.Thread, v format.Value) error {
 			s := t.Words(x, "content", "/content")
 			t.Say(rollout.Message{Role: role, ToolCallID: x.Get("call_id").String(), Content: s})
 		}
-		return nil
+		return
 	case rollout.RoleAssistant:
 		for _, c := range body.Items() {
 			if c.Get("name").Kind() != jsonscan.String {
-				return t.Unknown("/content", format.Shape(c))
+				t.Unknown("/content", format.Shape(c))
 			}
 			m.ToolCalls = append(m.ToolCalls, t.Call(c.Get("id").String(), c.Get("name").Word(), c.Get("arguments")))
 		}
@@ -102,11 +100,10 @@ func addAutoGen(t *thread.Thread, v format.Value) error {
 		for _, x := range body.Items() {
 			s, ok := x.Text()
 			if !ok {
-				return t.Unknown("/content", "image")
+				t.Unknown("/content", "image")
 			}
 			m.Content += s
 		}
 	}
 	t.Say(m)
-	return nil
 }

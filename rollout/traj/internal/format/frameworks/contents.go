@@ -46,13 +46,13 @@ func isContent(v format.Value) bool {
 	return p.Get("type").Kind() == jsonscan.Absent && p.Get("part_kind").Kind() == jsonscan.Absent && (v.Get("parts").Len() > 0 || !role.IsNull())
 }
 
-func addContent(t *thread.Thread, v format.Value) error {
+func addContent(t *thread.Thread, v format.Value) {
 	if v.Get("role").IsNull() && len(t.Rollout.Messages) > 0 && t.Rollout.Messages[len(t.Rollout.Messages)-1].Role != rollout.RoleSystem {
-		return t.In.Want(v.Get("role"), t.At(), "/role", "who speaks: only the first content may leave it out")
+		t.In.Wrong(t.In.Want(v.Get("role"), t.At(), "/role", "who speaks: only the first content may leave it out"))
 	}
 	m := rollout.Message{Role: rollout.RoleUser}
 	if v.Get("role").Is("model") {
 		m.Role = rollout.RoleAssistant
 	}
-	return thread.ContentParts(t, m, v.Get("parts"))
+	thread.ContentParts(t, m, v.Get("parts"))
 }

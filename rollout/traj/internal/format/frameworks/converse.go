@@ -64,18 +64,18 @@ func soleMember(b format.Value) bool {
 	return n == 1
 }
 
-func addConverse(t *thread.Thread, v format.Value) error {
+func addConverse(t *thread.Thread, v format.Value) {
 	role := t.Speaker(v.Get("role").Word())
 	if s, ok := v.Get("content").Text(); ok { // not part of the API, but of libraries on top of it
 		t.Text(role, s)
-		return nil
+		return
 	}
 	m := rollout.Message{Role: role}
 	var texts, thoughts []string
 	results := 0
 	for _, b := range t.Items(v, "content", "") {
 		if !soleMember(b) {
-			return t.Unknown("/content", format.Shape(b))
+			t.Unknown("/content", format.Shape(b))
 		}
 		for key, x := range b.Members() {
 			if x.IsNull() {
@@ -89,9 +89,7 @@ func addConverse(t *thread.Thread, v format.Value) error {
 				m.ToolCalls = append(m.ToolCalls, t.Call(x.Get("toolUseId").String(), x.Get("name").Word(), x.Get("input")))
 			case "toolResult":
 				results++
-				if err := converseResult(t, x); err != nil {
-					return err
-				}
+				converseResult(t, x)
 			case "reasoningContent":
 				if s, ok := x.Path("reasoningText", "text").Text(); ok {
 					thoughts = append(thoughts, s)
@@ -106,7 +104,7 @@ func addConverse(t *thread.Thread, v format.Value) error {
 				}
 			case "cachePoint":
 			default:
-				return t.Unknown("/content/"+key, key)
+				t.Unknown("/content/"+key, key)
 			}
 		}
 	}
@@ -114,10 +112,9 @@ func addConverse(t *thread.Thread, v format.Value) error {
 	if results == 0 || texts != nil {
 		t.Say(m)
 	}
-	return nil
 }
 
-func converseResult(t *thread.Thread, v format.Value) error {
+func converseResult(t *thread.Thread, v format.Value) {
 	var texts []string
 	for _, b := range t.Items(v, "content", "") {
 		switch s, ok := b.Get("text").Text(); {
@@ -126,9 +123,8 @@ func converseResult(t *thread.Thread, v format.Value) error {
 		case b.Get("json").Kind() != jsonscan.Absent:
 			texts = append(texts, string(b.Get("json").Raw()))
 		default:
-			return t.Unknown("/content/toolResult", format.Shape(b))
+			t.Unknown("/content/toolResult", format.Shape(b))
 		}
 	}
 	t.Say(rollout.Message{Role: rollout.RoleTool, ToolCallID: v.Get("toolUseId").String(), Content: strings.Join(texts, "\n")})
-	return nil
 }

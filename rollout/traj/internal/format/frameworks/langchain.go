@@ -58,20 +58,17 @@ func isLangChain(v format.Value) bool {
 	return v.Get("role").Kind() == jsonscan.Absent && (v.Get("additional_kwargs").Kind() == jsonscan.Object || strings.ToLower(kind) == kind)
 }
 
-func addLangChain(t *thread.Thread, v format.Value) error {
+func addLangChain(t *thread.Thread, v format.Value) {
 	kind, x, ok := langChainParts(v)
 	if !ok {
-		return t.Unknown("/type", kind)
+		t.Unknown("/type", kind)
 	}
 	role := langChainRoles[kind]
 	if role == "" {
 		if !strings.HasPrefix(strings.ToLower(kind), "chat") {
-			return t.Unknown("/type", kind)
+			t.Unknown("/type", kind)
 		}
-		var err error
-		if role, err = t.In.Speaker(x.Get("role").Word(), len(t.Rollout.Messages), "/role"); err != nil {
-			return err
-		}
+		role = t.Speaker(x.Get("role").Word())
 	}
 	m := rollout.Message{Role: role, ToolCallID: x.Get("tool_call_id").String()}
 	if s := x.Get("name").String(); s != "" && role != rollout.RoleTool {
@@ -90,17 +87,17 @@ func addLangChain(t *thread.Thread, v format.Value) error {
 		t.End(reason)
 		t.Unseen[len(t.Rollout.Messages)] = t.Lost != ""
 		if body.Kind() == jsonscan.Array {
-			return langChainReply(t, m, x)
+			langChainReply(t, m, x)
+			return
 		}
 		langChainCalls(t, &m, x)
 	}
 	if text, ok := bareTexts(body); ok {
 		m.Content = text
 		t.Say(m)
-		return nil
+		return
 	}
 	t.Blocks(m, body)
-	return nil
 }
 
 // langChainCalls reads the calls and the reasoning beside the content.
@@ -131,7 +128,7 @@ func langChainCalls(t *thread.Thread, m *rollout.Message, x format.Value) {
 
 // langChainReply adds a reply whose content is a list: texts, and blocks written by
 // providers or by LangChain. The blocks repeat the calls.
-func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) error {
+func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) {
 	langChainCalls(t, &m, x)
 	beside := len(m.ToolCalls) > 0
 	var texts, thoughts []string
@@ -155,7 +152,7 @@ func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) error {
 			case kind == "reasoning" && b.Get("reasoning").IsNull():
 				t.In.NoteRedacted(len(t.Rollout.Messages))
 			default:
-				return t.In.Want(b.Get(kind), t.At(), "/content/"+kind, "a text")
+				t.In.Wrong(t.In.Want(b.Get(kind), t.At(), "/content/"+kind, "a text"))
 			}
 		case "reasoning_content": // Bedrock
 			s := t.Words(b.Get("reasoning_content"), "text", "/content/reasoning_content")
@@ -175,7 +172,7 @@ func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) error {
 			}
 			m.ToolCalls = append(m.ToolCalls, t.Call(id.String(), b.Get("name").Word(), arguments))
 		default:
-			return t.Unknown("/content", kind)
+			t.Unknown("/content", kind)
 		}
 	}
 	m.Content = strings.Join(texts, "")
@@ -183,7 +180,6 @@ func langChainReply(t *thread.Thread, m rollout.Message, x format.Value) error {
 		m.Reasoning = strings.Join(thoughts, "\n")
 	}
 	t.Say(m)
-	return nil
 }
 
 // bareTexts joins a list of nothing but strings.

@@ -22,9 +22,10 @@ func isPydantic(v format.Value) bool {
 	return v.Get("parts").Len() == 0 || v.Get("parts").First().Get("part_kind").Kind() == jsonscan.String
 }
 
-func addPydantic(t *thread.Thread, v format.Value) error {
+func addPydantic(t *thread.Thread, v format.Value) {
 	if v.Get("kind").Is("response") {
-		return pydanticReply(t, v)
+		pydanticReply(t, v)
+		return
 	}
 	if s := v.Get("instructions").String(); s != "" {
 		switch {
@@ -61,7 +62,7 @@ func addPydantic(t *thread.Thread, v format.Value) error {
 					continue
 				}
 				if !ok {
-					return t.Unknown("/parts/content", x.Get("kind").String())
+					t.Unknown("/parts/content", x.Get("kind").String())
 				}
 				texts = append(texts, s)
 			}
@@ -71,7 +72,7 @@ func addPydantic(t *thread.Thread, v format.Value) error {
 		case "tool-return":
 			for _, x := range format.Elements(body) {
 				if k := x.Get("kind"); x.Kind() == jsonscan.Object && k.Kind() == jsonscan.String && (k.Is("binary") || k.Is("uploaded-file") || strings.HasSuffix(k.String(), "-url")) {
-					return t.Unknown("/parts/content", k.String())
+					t.Unknown("/parts/content", k.String())
 				}
 			}
 			t.Result(p.Get("tool_call_id").String(), body)
@@ -87,13 +88,12 @@ func addPydantic(t *thread.Thread, v format.Value) error {
 			}
 			t.Lose("a prompt to try again was shown in words that are not recorded")
 		default:
-			return t.Unknown("/parts", kind)
+			t.Unknown("/parts", kind)
 		}
 	}
-	return nil
 }
 
-func pydanticReply(t *thread.Thread, v format.Value) error {
+func pydanticReply(t *thread.Thread, v format.Value) {
 	m := rollout.Message{Role: rollout.RoleAssistant}
 	var texts, thoughts []string
 	for _, p := range t.Items(v, "parts", "") {
@@ -109,7 +109,7 @@ func pydanticReply(t *thread.Thread, v format.Value) error {
 		case "tool-call":
 			m.ToolCalls = append(m.ToolCalls, t.Call(p.Get("tool_call_id").String(), p.Get("tool_name").Word(), p.Get("args")))
 		default:
-			return t.Unknown("/parts", kind)
+			t.Unknown("/parts", kind)
 		}
 	}
 	m.Content, m.Reasoning = strings.Join(texts, "\n\n"), strings.Join(thoughts, "\n")
@@ -118,5 +118,4 @@ func pydanticReply(t *thread.Thread, v format.Value) error {
 		t.Cut[len(t.Rollout.Messages)] = "the reply is " + state.String()
 	}
 	t.Say(m)
-	return nil
 }

@@ -128,9 +128,7 @@ func readLangfuse(in *format.File, v format.Value) error {
 		return nil
 	}
 	c := spanCall{in: in, id: format.FirstID(v, "id"), input: v.Get("input"), output: v.Get("output"), params: v.Get("modelParameters")}
-	if err := c.parse(&c.input); err != nil {
-		return err
-	}
+	c.parse(&c.input)
 	c.prompt = c.input.Get("system")
 	if list := c.input.Get("messages"); list.Kind() == jsonscan.Array {
 		c.tools, c.input = c.input.Get("tools"), list
@@ -150,28 +148,23 @@ type spanCall struct {
 }
 
 // parse replaces a text that looks like JSON by what it holds.
-func (c *spanCall) parse(x *format.Value) (err error) {
+func (c *spanCall) parse(x *format.Value) {
 	if s, ok := x.Text(); ok && (strings.HasPrefix(s, "[") || strings.HasPrefix(s, "{")) {
-		*x, err = c.in.ParseInner(*x, "/attributes")
+		*x = c.in.Inner(*x, "/attributes")
 	}
-	return err
 }
 
 func (c *spanCall) read() error {
 	t := thread.New(c.in)
 	t.Rollout.ID = c.id
 	for _, x := range []*format.Value{&c.input, &c.output, &c.system, &c.params} {
-		if err := c.parse(x); err != nil {
-			return err
-		}
+		c.parse(x)
 	}
-	if err := t.In.Checked(c.asked(t)); err != nil {
-		return err
-	}
+	c.asked(t)
 	format.MarkReplies(t.Rollout.Messages, rollout.SampledPrefilled)
 	at := len(t.Rollout.Messages)
-	if err := t.In.Checked(c.answered(t)); err != nil {
-		return err
+	if c.answered(t); c.in.Broken() {
+		return nil
 	}
 	if len(t.Rollout.Messages) != at+1 || t.Rollout.Messages[at].Role != rollout.RoleAssistant {
 		return c.in.Fail(rollout.At(at), "/output", "the call has %d replies, expected one", len(t.Rollout.Messages)-at)
@@ -185,21 +178,13 @@ func (c *spanCall) read() error {
 	if c.tools.IsNull() {
 		c.tools = c.params.Get("tools")
 	}
-	if err := t.Tools(c.tools); err != nil {
-		return err
-	}
+	t.Tools(c.tools)
 	for _, x := range c.functions.Items() {
-		schema, err := c.in.ParseInner(x.Get("parameters"), "/attributes/llm.request.functions")
-		if err != nil {
-			return err
-		}
+		schema := c.in.Inner(x.Get("parameters"), "/attributes/llm.request.functions")
 		t.Define(x.Get("name"), x.Get("description"), schema)
 	}
 	for _, x := range c.inference.Items() {
-		schema, err := c.in.ParseInner(x.Path("tool", "json_schema"), "/attributes/llm.tools")
-		if err != nil {
-			return err
-		}
+		schema := c.in.Inner(x.Path("tool", "json_schema"), "/attributes/llm.tools")
 		if schema.Kind() == jsonscan.Object {
 			t.Rollout.Tools = append(t.Rollout.Tools, rollout.Tool(schema.Clone()))
 		}
@@ -211,40 +196,35 @@ func (c *spanCall) read() error {
 }
 
 // asked adds the messages of the request.
-func (c *spanCall) asked(t *thread.Thread) error {
+func (c *spanCall) asked(t *thread.Thread) {
 	for _, x := range c.system.Items() {
 		s, ok := x.Get("content").Text()
 		if !ok {
-			return t.Unknown("/system_instructions", x.Get("type").String())
+			t.Unknown("/system_instructions", x.Get("type").String())
 		}
 		t.Text(rollout.RoleSystem, s)
 	}
 	if !c.prompt.IsNull() {
-		if err := t.Prompt(c.prompt); err != nil {
-			return err
-		}
+		t.Prompt(c.prompt)
 	}
 	if s, ok := c.input.Text(); ok {
 		t.Text(rollout.RoleUser, s)
-		return nil
+		return
 	}
-	t.Need(c.input, jsonscan.Array, "/input", "the messages of the request")
+	c.in.Need(c.input, jsonscan.Array, 0, "/input", "the messages of the request")
 	for _, x := range c.input.Items() {
-		if err := addSpanMessage(t, x); err != nil {
-			return err
-		}
+		addSpanMessage(t, x)
 	}
-	return nil
 }
 
 // answered adds the reply: a message, a list with one message, a completion, or a text.
-func (c *spanCall) answered(t *thread.Thread) error {
+func (c *spanCall) answered(t *thread.Thread) {
 	x := c.output
 	if x.Kind() == jsonscan.Array && x.Len() == 1 {
 		x = x.First()
 	}
 	if x.IsNull() || x.Kind() == jsonscan.Array {
-		return c.in.Fail(t.At(), "/output", "the call has %d replies, expected one", x.Len())
+		t.In.Wrong(c.in.Fail(t.At(), "/output", "the call has %d replies, expected one", x.Len()))
 	}
 	if choice := format.FirstChoice(x); choice.Get("message").Kind() == jsonscan.Object {
 		t.End(choice.Get("finish_reason").String())
@@ -254,63 +234,62 @@ func (c *spanCall) answered(t *thread.Thread) error {
 	}
 	if s, ok := x.Text(); ok {
 		t.Text(rollout.RoleAssistant, s)
-		return nil
+		return
 	}
 	t.End(x.Get("finish_reason").String())
-	return addSpanMessage(t, x)
+	addSpanMessage(t, x)
 }
 
 // addSpanMessage adds a message in one of the forms used in traces.
-func addSpanMessage(t *thread.Thread, v format.Value) error {
-	i := len(t.Rollout.Messages)
+func addSpanMessage(t *thread.Thread, v format.Value) {
 	if _, _, ok := langChainParts(v); ok && isLangChain(v) {
-		return addLangChain(t, v)
+		addLangChain(t, v)
+		return
 	}
 	if m := v.Get("message"); m.Kind() == jsonscan.Object && v.Get("role").IsNull() { // OpenInference
-		return addInference(t, m)
+		addInference(t, m)
+		return
 	}
 	role := t.Speaker(v.Get("role").Word())
 	if v.Get("parts").Kind() == jsonscan.Array {
-		return addSemantic(t, role, v.Get("parts"))
+		addSemantic(t, role, v.Get("parts"))
+		return
 	}
 	body := v.Get("content")
 	if s, ok := body.Text(); ok && strings.HasPrefix(s, `[{"type"`) { // attributes cannot hold lists, so this one is a string
 		if list, err := t.In.ParseInner(body, "/content"); err == nil {
-			return addBlocks(t, v, role, list)
+			addBlocks(t, v, role, list)
+			return
 		}
 	}
 	for _, b := range body.Items() {
 		if k := b.Get("type"); k.Is("tool_use") || k.Is("tool_result") || k.Is("thinking") {
-			return addBlocks(t, v, role, body)
+			addBlocks(t, v, role, body)
+			return
 		}
 	}
 	if v.Get("invalid_tool_calls").Len() > 0 {
-		return t.Unknown("/invalid_tool_calls", "invalid_tool_calls")
+		t.Unknown("/invalid_tool_calls", "invalid_tool_calls")
 	}
-	m, err := t.In.ChatMessage(v, i)
+	m, err := t.In.ChatMessage(v, len(t.Rollout.Messages))
+	t.In.Wrong(err)
 	if s := v.Path("additional_kwargs", "reasoning_content").String(); m.Reasoning == "" {
 		m.Reasoning = s
 	}
-	if err == nil {
-		t.Rollout.Messages = append(t.Rollout.Messages, m)
-	}
-	return err
+	t.Say(m)
 }
 
 // addBlocks adds a message whose content is a list of blocks; calls and reasoning may be
 // beside the content.
-func addBlocks(t *thread.Thread, v format.Value, role rollout.Role, list format.Value) error {
+func addBlocks(t *thread.Thread, v format.Value, role rollout.Role, list format.Value) {
 	m, err := t.In.Message(v, len(t.Rollout.Messages), role, list)
-	if err != nil {
-		return err
-	}
+	t.In.Wrong(err)
 	m.Content, m.Parts = "", nil
 	t.Blocks(m, list)
-	return nil
 }
 
 // addSemantic adds a message with parts of OpenTelemetry's conventions.
-func addSemantic(t *thread.Thread, role rollout.Role, parts format.Value) error {
+func addSemantic(t *thread.Thread, role rollout.Role, parts format.Value) {
 	m := rollout.Message{Role: role}
 	said := role != rollout.RoleTool
 	for _, p := range parts.Items() {
@@ -333,17 +312,16 @@ func addSemantic(t *thread.Thread, role rollout.Role, parts format.Value) error 
 			t.Result(p.Get("id").String(), result)
 			said = said && role != rollout.RoleUser
 		default:
-			return t.Unknown("/parts", kind)
+			t.Unknown("/parts", kind)
 		}
 	}
 	if said {
 		t.Say(m)
 	}
-	return nil
 }
 
 // addInference adds a message of OpenInference.
-func addInference(t *thread.Thread, v format.Value) error {
+func addInference(t *thread.Thread, v format.Value) {
 	role := t.Speaker(v.Get("role").Word())
 	m := rollout.Message{Role: role, Content: v.Get("content").String(), ToolCallID: v.Get("tool_call_id").String()}
 	calls := format.Elements(v.Get("tool_calls"))
@@ -362,14 +340,14 @@ func addInference(t *thread.Thread, v format.Value) error {
 		case "tool_use":
 			ordered = append(ordered, x)
 		default:
-			return t.Unknown("/contents", kind)
+			t.Unknown("/contents", kind)
 		}
 	}
 	if m.Content == "" {
 		m.Content = texts
 	}
 	if v.Get("content").Kind() == jsonscan.Absent && v.Get("contents").Kind() == jsonscan.Absent && len(calls) == 0 && v.Get("function_call_name").Kind() == jsonscan.Absent {
-		return t.In.Fail(t.At(), "/message", "the message says nothing: %s", format.Shape(v))
+		t.In.Wrong(t.In.Fail(t.At(), "/message", "the message says nothing: %s", format.Shape(v)))
 	}
 	if len(calls) == 0 {
 		calls = ordered
@@ -383,5 +361,4 @@ func addInference(t *thread.Thread, v format.Value) error {
 		m.ToolCalls = []rollout.ToolCall{t.BareCall("", name.Word(), v.Get("function_call_arguments_json"))}
 	}
 	t.Say(m)
-	return nil
 }

@@ -29,7 +29,7 @@ func isUIMessage(v format.Value) bool {
 	return p.Get("type").Kind() == jsonscan.String
 }
 
-func addUIMessage(t *thread.Thread, v format.Value) error {
+func addUIMessage(t *thread.Thread, v format.Value) {
 	role := t.Speaker(v.Get("role").Word())
 	if role != rollout.RoleAssistant {
 		var texts []string
@@ -37,11 +37,11 @@ func addUIMessage(t *thread.Thread, v format.Value) error {
 			if kind := p.Get("type").Word(); kind == "text" {
 				texts = append(texts, t.Words(p, "text", "/parts"))
 			} else if !strings.HasPrefix(kind, "data-") { // not sent
-				return t.Unknown("/parts", kind)
+				t.Unknown("/parts", kind)
 			}
 		}
 		t.SayTexts(rollout.Message{Role: role}, texts)
-		return nil
+		return
 	}
 	s := thread.NewSteps(t)
 	for _, p := range t.Items(v, "parts", "") {
@@ -50,7 +50,7 @@ func addUIMessage(t *thread.Thread, v format.Value) error {
 			s.Cut = "the reply was not whole when it was kept"
 		}
 		if p.Get("providerExecuted").True() {
-			return t.Unknown("/parts/providerExecuted", kind)
+			t.Unknown("/parts/providerExecuted", kind)
 		}
 		switch {
 		case kind == "step-start":
@@ -78,11 +78,10 @@ func addUIMessage(t *thread.Thread, v format.Value) error {
 			s.Call(t.Call(x.Get("toolCallId").String(), x.Get("toolName").Word(), x.Get("args")), x.Get("result"))
 		case strings.HasPrefix(kind, "data-") || strings.HasPrefix(kind, "source"): // shown to the user
 		default:
-			return t.Unknown("/parts", kind)
+			t.Unknown("/parts", kind)
 		}
 	}
 	s.Flush("")
-	return nil
 }
 
 // modelParts are types of parts that occur only in messages of the SDK.
@@ -97,19 +96,19 @@ func isModelMessage(v format.Value) bool {
 	return false
 }
 
-func addModelMessage(t *thread.Thread, v format.Value) error {
+func addModelMessage(t *thread.Thread, v format.Value) {
 	role := t.Speaker(v.Get("role").Word())
 	m := rollout.Message{Role: role}
 	if s, ok := v.Get("content").Text(); ok {
 		m.Content = s
 		t.Say(m)
-		return nil
+		return
 	}
 	said := role != rollout.RoleTool
 	var texts []string
 	for _, p := range t.Items(v, "content", "") {
 		if p.Get("providerExecuted").True() {
-			return t.Unknown("/content/providerExecuted", p.Get("type").Word())
+			t.Unknown("/content/providerExecuted", p.Get("type").Word())
 		}
 		switch kind := p.Get("type").Word(); kind {
 		case "text":
@@ -126,11 +125,9 @@ func addModelMessage(t *thread.Thread, v format.Value) error {
 			}
 			m.ToolCalls = append(m.ToolCalls, t.Call(p.Get("toolCallId").String(), p.Get("toolName").Word(), input))
 		case "tool-result":
-			if err := modelResult(t, p); err != nil {
-				return err
-			}
+			modelResult(t, p)
 		default:
-			return t.Unknown("/content", kind)
+			t.Unknown("/content", kind)
 		}
 	}
 	switch {
@@ -140,14 +137,13 @@ func addModelMessage(t *thread.Thread, v format.Value) error {
 		m.Content = strings.Join(texts, "")
 		t.Say(m)
 	}
-	return nil
 }
 
-func modelResult(t *thread.Thread, p format.Value) error {
+func modelResult(t *thread.Thread, p format.Value) {
 	id, out := p.Get("toolCallId").String(), p.Get("output")
 	if out.Kind() == jsonscan.Absent {
 		t.Result(id, p.Get("result")) // version 4
-		return nil
+		return
 	}
 	switch kind := out.Get("type").Word(); kind {
 	case "text", "json", "error-text", "error-json":
@@ -156,7 +152,7 @@ func modelResult(t *thread.Thread, p format.Value) error {
 		var texts []string
 		for _, x := range out.Get("value").Items() {
 			if !x.Get("type").Is("text") {
-				return t.Unknown("/content/output", x.Get("type").String())
+				t.Unknown("/content/output", x.Get("type").String())
 			}
 			texts = append(texts, x.Get("text").String())
 		}
@@ -165,7 +161,6 @@ func modelResult(t *thread.Thread, p format.Value) error {
 		t.Result(id, out.Get("reason"))
 		t.Lose("that a call was denied was shown in words that are not recorded")
 	default:
-		return t.Unknown("/content/output", kind)
+		t.Unknown("/content/output", kind)
 	}
-	return nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // ContentParts adds a message of parts, after the results among them.
-func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
+func ContentParts(t *Thread, m rollout.Message, parts format.Value) {
 	var texts, thoughts []string
 	said := false
 	t.Need(parts, jsonscan.Array, "/parts", "a list of parts")
@@ -37,7 +37,7 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 				known, said = true, true
 				for _, more := range []string{"partialArgs", "partial_args"} {
 					if !x.Get(more).IsNull() {
-						return t.Unknown("/parts/"+key+"/"+more, more)
+						t.Unknown("/parts/"+key+"/"+more, more)
 					}
 				}
 				m.ToolCalls = append(m.ToolCalls, t.BareCall(x.Get("id").String(), x.Get("name").Word(), x.Get("args")))
@@ -47,7 +47,7 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 				}
 				known = true
 				if x.Get("parts").Len() > 0 { // images and files
-					return t.Unknown("/parts/"+key+"/parts", "parts")
+					t.Unknown("/parts/"+key+"/parts", "parts")
 				}
 				id, v := cmp.Or(x.Get("id").String(), x.Get("name").String()), x.Get("response")
 				if v.Kind() != jsonscan.Object {
@@ -58,19 +58,18 @@ func ContentParts(t *Thread, m rollout.Message, parts format.Value) error {
 			case "thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata", "partMetadata", "part_metadata", "mediaResolution", "media_resolution":
 			default:
 				if !x.IsNull() {
-					return t.Unknown("/parts/"+key, key)
+					t.Unknown("/parts/"+key, key)
 				}
 			}
 		}
 		if !known && p.Get("thoughtSignature").Kind() == jsonscan.Absent && p.Get("thought_signature").Kind() == jsonscan.Absent {
-			return t.Unknown("/parts", format.Shape(p))
+			t.Unknown("/parts", format.Shape(p))
 		}
 	}
 	m.Content, m.Reasoning = strings.Join(texts, ""), strings.Join(thoughts, "")
 	if said || m.Reasoning != "" || m.Role == rollout.RoleAssistant {
 		t.Say(m)
 	}
-	return nil
 }
 
 // onlyOutput returns a text that is the only output, else the JSON text.

@@ -15,7 +15,7 @@ type Dialect struct {
 	// Is reports whether v is a message of the dialect.
 	Is func(v format.Value) bool
 	// Add adds the content of one message.
-	Add func(t *Thread, v format.Value) error
+	Add func(t *Thread, v format.Value)
 	// List is the key of the messages in a record.
 	List string
 	// Session says that the client has its own system prompt and tools, and does not record
@@ -82,14 +82,36 @@ type folder struct {
 	t *Thread
 }
 
-func (f *folder) Add(v format.Value) error { return f.t.OrLose(f.d.Add(f.t, v)) }
-func (f *folder) Finish() error            { return f.t.Emit(f.d.Session) }
+func (f *folder) Add(v format.Value) error {
+	f.d.Add(f.t, v)
+	return f.t.OrLose()
+}
 
-// OrLose returns err, or else the fault of the message; if there is one, later contexts are
-// unknown.
-func (t *Thread) OrLose(err error) error {
-	if err = t.In.Checked(err); err != nil {
+func (f *folder) Finish() error { return f.t.Emit(f.d.Session) }
+
+// OrLose returns the fault of the message; if there is one, later contexts are unknown.
+func (t *Thread) OrLose() error {
+	err := t.In.Checked(nil)
+	if err != nil {
+		t.forget()
 		t.Lose("a message is not understood and was left out")
+	}
+	return err
+}
+
+// forget drops what was noted of the next message, which is not said.
+func (t *Thread) forget() {
+	at := len(t.Rollout.Messages)
+	delete(t.Cut, at)
+	delete(t.Ends, at)
+}
+
+// TakeBack returns the fault of the messages since from, which it drops if there is one.
+func (t *Thread) TakeBack(from int) error {
+	err := t.In.Checked(nil)
+	if err != nil {
+		t.Rollout.Messages = t.Rollout.Messages[:from]
+		t.forget()
 	}
 	return err
 }
@@ -118,18 +140,14 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 				}
 				continue
 			}
-			if err := t.Prompt(x); err != nil {
-				return err
-			}
+			t.Prompt(x)
 		}
 	}
 	if d.Start != nil {
 		d.Start(t, v)
 	}
 	for _, x := range body.Get(d.List).Items() {
-		if err := t.In.Checked(d.Add(t, x)); err != nil {
-			return err
-		}
+		d.Add(t, x)
 	}
 	if call.Request.Kind() != jsonscan.Absent && !call.Plain {
 		if err := d.reply(t, call); err != nil {
@@ -138,9 +156,7 @@ func (d Dialect) read(in *format.File, v format.Value) error {
 	}
 	for _, defs := range []format.Value{body.Get("tools"), body.Path("toolConfig", "tools"), body.Path("config", "tools"), v.Get("tools"), body.Get("functions")} {
 		if len(r.Tools) == 0 {
-			if err := t.Tools(defs); err != nil {
-				return err
-			}
+			t.Tools(defs)
 		}
 	}
 	r.Outcome = in.Outcome(v)
@@ -165,8 +181,9 @@ func (d Dialect) reply(t *Thread, c Call) error {
 	clear(t.Ends)
 	t.Need(c.Reply, jsonscan.Object, "/response", "the reply of the model")
 	t.End(c.End)
-	if err := t.In.Checked(d.Add(t, c.Reply)); err != nil {
-		return err
+	d.Add(t, c.Reply)
+	if t.In.Broken() {
+		return nil
 	}
 	if len(t.Rollout.Messages) != n+1 || t.Rollout.Messages[n].Role != rollout.RoleAssistant {
 		return t.In.Fail(rollout.At(n), "/response", "what was replied is no message of the model")
@@ -262,14 +279,14 @@ func (t *Thread) Speaker(word string) rollout.Role {
 	return role
 }
 
-// Unknown returns the error for a part of unknown kind.
-func (t *Thread) Unknown(field, kind string) error {
-	return t.In.Fail(t.At(), field, "a part of kind %q is not understood", kind)
+// Unknown makes the message wrong for a part of unknown kind.
+func (t *Thread) Unknown(field, kind string) {
+	t.In.Wrong(t.In.Fail(t.At(), field, "a part of kind %q is not understood", kind))
 }
 
 // Lose marks the contexts of all following turns as unknown.
 func (t *Thread) Lose(why string) {
-	if t.Lost == "" {
+	if t.Lost == "" && !t.In.Broken() {
 		t.Lost = why
 		t.In.Note("context_lost", t.At(), "%s: what later turns saw is not known", why)
 	}
@@ -285,7 +302,7 @@ func (t *Thread) Unanswered() bool {
 }
 
 // Prompt adds the system prompt: a text, a list of texts, or a content's parts.
-func (t *Thread) Prompt(v format.Value) error {
+func (t *Thread) Prompt(v format.Value) {
 	var texts []string
 	if parts := v.Get("parts"); parts.Kind() == jsonscan.Array {
 		v = parts
@@ -303,35 +320,27 @@ func (t *Thread) Prompt(v format.Value) error {
 				s, ok = x.Path("guardContent", "text", "text").Text()
 			}
 			if !ok && x.Get("cachePoint").Kind() != jsonscan.Object {
-				return t.In.Want(x, t.At(), "/system", "a text")
+				t.In.Wrong(t.In.Want(x, t.At(), "/system", "a text"))
 			}
 			texts = append(texts, s)
 		}
 	default:
-		return t.In.Want(v, t.At(), "/system", "a text or a list of texts")
+		t.In.Wrong(t.In.Want(v, t.At(), "/system", "a text or a list of texts"))
 	}
 	if s := strings.Join(texts, ""); s != "" {
 		t.Text(rollout.RoleSystem, s)
 	}
-	return nil
 }
 
 // Tools reads tool definitions in the forms of the APIs.
-func (t *Thread) Tools(defs format.Value) error {
-	defs, err := t.In.ParseInner(defs, "/tools")
-	if err != nil {
-		return err
+func (t *Thread) Tools(defs format.Value) {
+	for _, x := range t.In.Inner(defs, "/tools").Items() {
+		t.tool(x)
 	}
-	for _, x := range defs.Items() {
-		if err := t.tool(x); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // tool adds a definition, or all functions of a Gemini tool.
-func (t *Thread) tool(x format.Value) error {
+func (t *Thread) tool(x format.Value) {
 	functions, inner := firstOf(x, "functionDeclarations", "function_declarations"), false
 	for _, key := range []string{"name", "function", "type"} {
 		inner = inner || x.Get(key).Kind() != jsonscan.Absent
@@ -348,9 +357,8 @@ func (t *Thread) tool(x format.Value) error {
 		t.Rollout.Tools = append(t.Rollout.Tools, format.FunctionTool(x))
 	case x.Get("cachePoint").Kind() == jsonscan.Object:
 	default:
-		return t.In.Fail(0, "/tools", "a tool of kind %s is not understood", format.Shape(x))
+		t.In.Wrong(t.In.Fail(0, "/tools", "a tool of kind %s is not understood", format.Shape(x)))
 	}
-	return nil
 }
 
 // firstOf returns the first of the members that is not null.
