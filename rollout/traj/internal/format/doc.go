@@ -13,10 +13,7 @@
 //	func match(v format.Value, _ *format.File) bool { return v.Get("x_version").Kind() == jsonscan.Number }
 //
 //	func read(in *format.File, v format.Value) error {
-//		messages, err := in.ChatMessages(v.Get("messages"), "/messages")
-//		if err != nil {
-//			return err
-//		}
+//		messages := in.ChatMessages(v.Get("messages"), "/messages")
 //		format.MarkReplies(messages, rollout.SampledByPolicy)
 //		r := &rollout.Rollout{Messages: messages, Turns: format.TurnsOf(messages), Index: format.NoIndex}
 //		in.Leftover(r, v, "messages") // small keys that no field took become metadata

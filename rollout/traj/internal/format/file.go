@@ -30,9 +30,11 @@ type File struct {
 	wrong    error
 }
 
-// Note adds a note to the next rollout emitted.
+// Note adds a note to the next rollout emitted, but nothing more on a record with a fault.
 func (in *File) Note(code string, message rollout.Index, format string, args ...any) {
-	in.Notes = append(in.Notes, rollout.Note{Code: code, Message: message, Text: fmt.Sprintf(format, args...)})
+	if !in.Broken() {
+		in.Notes = append(in.Notes, rollout.Note{Code: code, Message: message, Text: fmt.Sprintf(format, args...)})
+	}
 }
 
 // Joins reports whether the record is a call that is joined with others to one run.

@@ -271,19 +271,15 @@ func (in *File) toolCall(v Value, i, k int) (rollout.ToolCall, error) {
 }
 
 // ChatMessages reads a list of messages.
-func (in *File) ChatMessages(v Value, field string) ([]rollout.Message, error) {
-	if v.Kind() != jsonscan.Array {
-		return nil, in.Want(v, 0, field, "a list of messages")
-	}
+func (in *File) ChatMessages(v Value, field string) []rollout.Message {
+	in.Need(v, jsonscan.Array, 0, field, "a list of messages")
 	out := make([]rollout.Message, 0, v.Len()+1) // a reply may follow
 	for i, x := range v.Items() {
 		m, err := in.ChatMessage(x, i)
-		if err != nil {
-			return nil, err
-		}
+		in.Wrong(err)
 		out = AppendMessage(out, m, x.Get("role").Word())
 	}
-	return out, nil
+	return out
 }
 
 func textPart(s string) rollout.Part {

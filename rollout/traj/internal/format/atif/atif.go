@@ -120,17 +120,11 @@ func (a *trajectory) step(i int, s format.Value) error {
 	default:
 		return a.in.Fail(at, "/source", "step %d has source %q, expected system, user or agent", i, source)
 	}
-	if err := a.in.Content(&m, s.Get("message"), len(a.r.Messages)); err != nil {
-		return err
-	}
+	a.in.Wrong(a.in.Content(&m, s.Get("message"), len(a.r.Messages)))
 	m.Reasoning = s.Get("reasoning_content").String()
 	a.in.ListOrNull(s.Get("tool_calls"), at, "/tool_calls")
 	for k, c := range s.Get("tool_calls").Items() {
-		call, err := a.toolCall(c, k)
-		if err != nil {
-			return err
-		}
-		m.ToolCalls = append(m.ToolCalls, call)
+		m.ToolCalls = append(m.ToolCalls, a.toolCall(c, k))
 	}
 	if m.Sampled == rollout.SampledByPolicy {
 		t := rollout.Turn{Message: len(a.r.Messages), Step: len(a.r.Turns), Context: rollout.Context{Unknown: a.reset}}
@@ -142,13 +136,13 @@ func (a *trajectory) step(i int, s format.Value) error {
 	return a.observation(s.Get("observation"), source, copied)
 }
 
-func (a *trajectory) toolCall(v format.Value, k int) (rollout.ToolCall, error) {
+func (a *trajectory) toolCall(v format.Value, k int) rollout.ToolCall {
 	c := rollout.ToolCall{ID: v.Get("tool_call_id").String(), Name: v.Get("function_name").String()}
 	if c.Name == "" {
-		return c, a.in.Fail(rollout.At(len(a.r.Messages)), "/tool_calls/function_name", "tool call %d has no function name", k)
+		a.in.Wrong(a.in.Fail(rollout.At(len(a.r.Messages)), "/tool_calls/function_name", "tool call %d has no function name", k))
 	}
 	format.SetArguments(&c, v.Get("arguments"))
-	return c, nil
+	return c
 }
 
 // observation adds one tool message per result.
@@ -157,9 +151,7 @@ func (a *trajectory) observation(v format.Value, source string, copied bool) err
 	for _, x := range v.Get("results").Items() {
 		i := len(a.r.Messages)
 		m := rollout.Message{Role: rollout.RoleTool, ToolCallID: x.Get("source_call_id").String()}
-		if err := a.in.Content(&m, x.Get("content"), i); err != nil {
-			return err
-		}
+		a.in.Wrong(a.in.Content(&m, x.Get("content"), i))
 		a.r.Messages = append(a.r.Messages, m)
 		refs := x.Get("subagent_trajectory_ref")
 		if refs.IsNull() {

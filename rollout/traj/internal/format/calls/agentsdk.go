@@ -105,10 +105,7 @@ func readAgentsSpan(in *format.File, v format.Value) error {
 	} else if !kind.Is("generation") {
 		return nil
 	}
-	messages, err := in.ChatMessages(data.Get("input"), "/span_data/input")
-	if err != nil {
-		return err
-	}
+	messages := in.ChatMessages(data.Get("input"), "/span_data/input")
 	format.MarkReplies(messages, rollout.SampledPrefilled)
 	i := len(messages)
 	replies := format.Elements(data.Get("output"))
@@ -116,15 +113,14 @@ func readAgentsSpan(in *format.File, v format.Value) error {
 		return in.Fail(rollout.At(i), "/span_data/output", "found %d replies, expected one", len(replies))
 	}
 	var m rollout.Message
+	var err error
 	if items := replies[0].Get("output"); items.Kind() == jsonscan.Array { // a streamed call
 		m, err = in.ResponseMessage(items, i)
 		m.Role = rollout.RoleAssistant
 	} else {
 		m, err = in.ChatMessage(replies[0], i)
 	}
-	if err != nil {
-		return err
-	}
+	in.Wrong(err)
 	if format.Silent(&m) {
 		return in.Fail(rollout.At(i), "/span_data/output", "the reply says nothing: %s", format.Shape(replies[0]))
 	}
@@ -132,9 +128,7 @@ func readAgentsSpan(in *format.File, v format.Value) error {
 	settings := data.Get("model_config")
 	r := &rollout.Rollout{ID: v.Get("id").String(), Index: format.NoIndex, Messages: append(messages, m), Temperature: format.Temperature(settings.Get("temperature")),
 		Turns: []rollout.Turn{{ID: v.Get("id").String(), Message: i, Sampling: format.SamplingOf(settings)}}}
-	if err := requestKwargs(in, r, settings); err != nil {
-		return err
-	}
+	requestKwargs(in, r, settings)
 	format.KeepAny(&r.Metadata, "model", data.Get("model"))
 	in.Note("tools_not_recorded", 0, "a span of the Agents SDK does not hold the definitions of tools")
 	in.NoteParts(r)

@@ -79,10 +79,7 @@ func readOpenAIWire(in *format.File, v format.Value) error {
 // nearly always the first, and its outcome does not apply to the others. id is the record's
 // id if it differs from the response's.
 func readCompletion(in *format.File, id string, list, defs, params, response format.Value) error {
-	messages, err := in.ChatMessages(list, "/messages")
-	if err != nil {
-		return err
-	}
+	messages := in.ChatMessages(list, "/messages")
 	format.MarkReplies(messages, rollout.SampledPrefilled)
 	n := response.Get("choices").Len()
 	if n > 1 && in.Joins() {
@@ -129,9 +126,7 @@ func readChoice(in *format.File, c *completion, choice format.Value, k int) (*ro
 	if c.defs.IsNull() {
 		r.Tools = format.FunctionTools(c.params.Get("functions")) // the older name of tools
 	}
-	if err := requestKwargs(in, r, c.params); err != nil {
-		return nil, err
-	}
+	requestKwargs(in, r, c.params)
 	m, err := in.ChatMessage(choice.Get("message"), i)
 	if err != nil {
 		return nil, err
@@ -168,7 +163,7 @@ func emit(in *format.File, r *rollout.Rollout, response format.Value) error {
 // requestKwargs copies the template variables of a request as it was sent, with the
 // reasoning effort, which engines pass on. Of agents' configurations, only the caller knows
 // whether they are sent.
-func requestKwargs(in *format.File, r *rollout.Rollout, request format.Value) error {
+func requestKwargs(in *format.File, r *rollout.Rollout, request format.Value) {
 	in.TemplateKwargs(r, request)
 	const key = "reasoning_effort"
 	for _, v := range []format.Value{request.Get(key), request.Path("extra_body", key), request.Path("reasoning", "effort")} {
@@ -176,7 +171,6 @@ func requestKwargs(in *format.File, r *rollout.Rollout, request format.Value) er
 			format.Keep(&r.TemplateKwargs, key, v)
 		}
 	}
-	return nil
 }
 
 // readResponses makes a rollout of one call of the Responses API: all items of its output
@@ -184,9 +178,7 @@ func requestKwargs(in *format.File, r *rollout.Rollout, request format.Value) er
 func readResponses(in *format.File, id string, params, settings, response format.Value) error {
 	r := &rollout.Rollout{ID: cmp.Or(id, format.Identifier(response.Get("id"))), Index: format.NoIndex, Tools: format.FunctionTools(params.Get("tools")), Temperature: format.Temperature(settings.Get("temperature"))}
 	x := format.Items{File: in, Rollout: r, Sampled: rollout.SampledPrefilled}
-	if err := requestKwargs(in, r, settings); err != nil {
-		return err
-	}
+	requestKwargs(in, r, settings)
 	if err := x.AddRequest(params); err != nil {
 		return err
 	}
@@ -219,25 +211,19 @@ func readAnthropic(in *format.File, v format.Value) error {
 // readMessages makes a rollout of one call of the Messages API.
 func readMessages(in *format.File, id string, q, a format.Value) error {
 	r := &rollout.Rollout{ID: cmp.Or(id, format.Identifier(a.Get("id"))), Index: format.NoIndex, Tools: format.FunctionTools(q.Get("tools")), Temperature: format.Temperature(q.Get("temperature"))}
-	if err := requestKwargs(in, r, q); err != nil {
-		return err
-	}
+	requestKwargs(in, r, q)
 	r.Messages = make([]rollout.Message, 0, q.Get("messages").Len()+2)
 	if s := q.Get("system"); !s.IsNull() {
 		m := rollout.Message{Role: rollout.RoleSystem}
-		if err := in.Content(&m, s, 0); err != nil {
-			return err
-		}
+		in.Wrong(in.Content(&m, s, 0))
 		r.Messages = append(r.Messages, m)
 	}
 	for _, x := range q.Get("messages").Items() {
-		if err := addMessage(in, r, x); err != nil {
-			return err
-		}
+		addMessage(in, r, x)
 	}
 	format.MarkReplies(r.Messages, rollout.SampledPrefilled)
-	if err := addMessage(in, r, a); err != nil {
-		return err
+	if addMessage(in, r, a); in.Broken() {
+		return nil
 	}
 	i := len(r.Messages) - 1
 	r.Messages[i].Sampled = rollout.SampledByPolicy
@@ -255,10 +241,10 @@ func readMessages(in *format.File, id string, q, a format.Value) error {
 // addMessage adds one message of the Messages API: tool results first, one tool message
 // each, then the rest of the user's content; thinking becomes reasoning, tool_use a call
 // whose arguments are an object.
-func addMessage(in *format.File, r *rollout.Rollout, v format.Value) error {
+func addMessage(in *format.File, r *rollout.Rollout, v format.Value) {
 	m := rollout.Message{Role: rollout.Role(v.Get("role").Word())}
 	if m.Role == "" {
-		return in.Fail(rollout.At(len(r.Messages)), "/role", "the message has no role")
+		in.Wrong(in.Fail(rollout.At(len(r.Messages)), "/role", "the message has no role"))
 	}
-	return in.Blocks(r, m, v.Get("content"))
+	in.Wrong(in.Blocks(r, m, v.Get("content")))
 }

@@ -70,6 +70,7 @@ func (s *copilotSession) add(t *thread.Thread, v format.Value) {
 	data := v.Get("data")
 	if data.Kind() != jsonscan.Object && !v.Get("type").Is("result") {
 		t.In.Wrong(t.In.Want(data, t.At(), "/data", "an object"))
+		return
 	}
 	switch kind := v.Get("type").Word(); kind {
 	case "session.start", "session.resume":

@@ -108,9 +108,7 @@ func readAlpaca(in *format.File, v format.Value) error {
 	}
 	in.TemplateKwargs(r, v)
 	r.Outcome.Resolved = in.Resolved(v.Get("resolved"))
-	if err := media(in, r, v); err != nil {
-		return err
-	}
+	media(in, r, v)
 	in.Note("demonstrations", 0, "the answers of an instruction set were written by somebody, not sampled by the policy: they are not trained unless they are marked as sampled")
 	in.Leftover(r, v, append(slices.Clone(systemKeys), "id", pair[0], pair[1], "input", "history", "reward", "resolved", "chat_template_kwargs", "template_kwargs")...)
 	return in.Emit(r)

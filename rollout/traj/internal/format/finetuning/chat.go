@@ -65,9 +65,7 @@ func readChat(in *format.File, v format.Value) error {
 			at[i]++
 		}
 	}
-	if err := media(in, r, v); err != nil {
-		return err
-	}
+	media(in, r, v)
 	if r.Turns = format.TurnsOf(r.Messages); len(r.Turns) == 0 {
 		for _, key := range replyKeys {
 			if x := v.Get(key); x.Kind() == jsonscan.String && !x.Is("") || x.Len() > 0 {
@@ -82,9 +80,7 @@ func readChat(in *format.File, v format.Value) error {
 	}
 	captureMessages(in, r, list, at)
 	chatOutcome(in, r, v)
-	if err := chatSettings(in, r, v, blocks); err != nil {
-		return err
-	}
+	chatSettings(in, r, v, blocks)
 	in.Leftover(r, v, append(slices.Concat(systemKeys, opinionKeys, toolKeys), key, "model_patch", "traj_id", "id", "instance_id", "reward", "resolved", "patch", "exit_status", "chat_template_kwargs", "template_kwargs")...)
 	for _, key := range []string{"engine", "model"} { // they name the model that the prompts were for
 		x := v.Path("metadata", key)
@@ -152,7 +148,7 @@ func chatError(r *rollout.Rollout, v format.Value) {
 }
 
 // chatSettings reads the call settings beside the messages.
-func chatSettings(in *format.File, r *rollout.Rollout, v format.Value, blocks bool) error {
+func chatSettings(in *format.File, r *rollout.Rollout, v format.Value, blocks bool) {
 	for _, settings := range []format.Value{v, v.Get("sampling_params"), v.Get("sampling_args")} {
 		in.TemplateKwargs(r, settings)
 		if t := format.Temperature(settings.Get("temperature")); r.Temperature == nil && t != nil && *t >= 0 {
@@ -173,7 +169,6 @@ func chatSettings(in *format.File, r *rollout.Rollout, v format.Value, blocks bo
 			r.Tools = format.Tools(defs)
 		}
 	}
-	return nil
 }
 
 // toolKeys are keys of tool definitions.

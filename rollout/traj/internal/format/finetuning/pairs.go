@@ -82,9 +82,7 @@ func readPromptCompletion(in *format.File, v format.Value) error {
 	}
 	format.MarkReplies(completion, rollout.SampledByPolicy)
 	r.Messages = append(r.Messages, completion...)
-	if err := media(in, r, v); err != nil {
-		return err
-	}
+	media(in, r, v)
 	if r.Turns = format.TurnsOf(r.Messages); len(r.Turns) == 0 {
 		return in.Fail(rollout.At(n), "/completion", "the completion holds no reply of an assistant")
 	}

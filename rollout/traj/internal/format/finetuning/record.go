@@ -94,7 +94,7 @@ var mediaKeys = []struct{ key, mark string }{
 
 // media refuses a record with images, videos or sounds in a column beside the messages: the
 // text alone is not what the model saw.
-func media(in *format.File, r *rollout.Rollout, v format.Value) error {
+func media(in *format.File, r *rollout.Rollout, v format.Value) {
 	for _, c := range mediaKeys {
 		x := v.Get(c.key)
 		held := 0
@@ -108,12 +108,11 @@ func media(in *format.File, r *rollout.Rollout, v format.Value) error {
 		}
 		for i := range r.Messages {
 			if strings.Contains(r.Messages[i].Content, c.mark) {
-				return in.Fail(rollout.At(i), "/"+c.key, "the column %q holds what %s stands for, which is no text", c.key, c.mark)
+				in.Wrong(in.Fail(rollout.At(i), "/"+c.key, "the column %q holds what %s stands for, which is no text", c.key, c.mark))
 			}
 		}
 		if x.Kind() == jsonscan.Array && strings.HasSuffix(c.key, "s") {
-			return in.Fail(0, "/"+c.key, "the column %q holds %d items that the model saw and that are no text", c.key, held)
+			in.Wrong(in.Fail(0, "/"+c.key, "the column %q holds %d items that the model saw and that are no text", c.key, held))
 		}
 	}
-	return nil
 }

@@ -94,9 +94,7 @@ func readShareGPT(in *format.File, v format.Value) error {
 	if _, err := systemPrompt(in, r, v); err != nil {
 		return err
 	}
-	if err := media(in, r, v); err != nil {
-		return err
-	}
+	media(in, r, v)
 	in.TemplateKwargs(r, v)
 	for _, settings := range []format.Value{v, v.Get("sampling_params")} {
 		if t := format.Temperature(settings.Get("temperature")); r.Temperature == nil && t != nil && *t >= 0 {

@@ -22,10 +22,7 @@ func match(v format.Value, _ *format.File) bool {
 
 func read(in *format.File, v format.Value) error {
 	info := v.Get("info")
-	messages, err := in.ChatMessages(v.Get("messages"), "/messages")
-	if err != nil {
-		return err
-	}
+	messages := in.ChatMessages(v.Get("messages"), "/messages")
 	format.MarkReplies(messages, rollout.SampledByPolicy)
 	in.ObjectOrNull(info.Get("eval_result"), 0, "/info/eval_result")
 	r := &rollout.Rollout{

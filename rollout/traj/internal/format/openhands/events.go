@@ -192,8 +192,8 @@ func (x *eventRun) event(v format.Value) (message int, err error) {
 		return outside, nil
 	case "system":
 		x.view.rooted = i == 0
-		if err := x.tools(field(v, "tools"), i); err != nil {
-			return i, err
+		if x.tools(field(v, "tools"), i); x.in.Broken() {
+			return i, nil
 		}
 		return i, x.text(rollout.RoleSystem, field(v, "content"))
 	case "message":
@@ -224,7 +224,7 @@ func (x *eventRun) userAction(action string, v format.Value) (int, error) {
 
 // tools reads the definitions in the system action. A reopened conversation may have
 // others; the first ones are rendered.
-func (x *eventRun) tools(list format.Value, i int) error {
+func (x *eventRun) tools(list format.Value, i int) {
 	x.in.ListOrNull(list, rollout.At(i), "/args/tools")
 	defs := format.FunctionTools(list)
 	switch {
@@ -234,7 +234,6 @@ func (x *eventRun) tools(list format.Value, i int) error {
 		x.view.branched = true // contexts from here on cannot be rendered
 		x.in.Note("tools_differ", rollout.At(i), "a later system message comes with other tools than the first: what the model saw from here on cannot be rendered")
 	}
-	return nil
 }
 
 // field returns an argument of an action; old files have arguments on the event itself.

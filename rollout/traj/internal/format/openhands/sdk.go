@@ -174,7 +174,7 @@ func (x *sdkRun) event(v format.Value) (message int, err error) {
 		x.view.condense(v)
 		x.view.noteCondensed(x.in)
 	case "TokenEvent":
-		return outside, x.tokens(v)
+		x.tokens(v)
 	case "ConversationErrorEvent":
 		x.failed(v)
 	case "ConversationStateUpdateEvent":
@@ -255,16 +255,10 @@ func (x *sdkRun) extend(list format.Value) error {
 
 // tokens adds token ids to the latest turn; they are recorded after its actions and
 // results.
-func (x *sdkRun) tokens(v format.Value) error {
-	if len(x.r.Turns) == 0 {
-		return nil
+func (x *sdkRun) tokens(v format.Value) {
+	if n := len(x.r.Turns) - 1; n >= 0 && x.r.Turns[n].Output == nil {
+		x.in.Capture(&x.r.Turns[n], v, x.r.Turns[n].Message)
 	}
-	t := &x.r.Turns[len(x.r.Turns)-1]
-	if t.Output != nil {
-		return nil
-	}
-	x.in.Capture(t, v, t.Message)
-	return nil
 }
 
 // sdkReasoning returns the readable reasoning of an action or message, under the keys of

@@ -16,10 +16,7 @@ func isTauBench(v format.Value, _ *format.File) bool {
 }
 
 func readTauBench(in *format.File, v format.Value) error {
-	messages, err := in.ChatMessages(v.Get("traj"), "/traj")
-	if err != nil {
-		return err
-	}
+	messages := in.ChatMessages(v.Get("traj"), "/traj")
 	format.MarkReplies(messages, rollout.SampledByPolicy)
 	task := format.Identifier(v.Get("task_id"))
 	r := &rollout.Rollout{

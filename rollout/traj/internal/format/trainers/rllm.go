@@ -66,12 +66,9 @@ func trajectory(in *format.File, r *rollout.Rollout, v format.Value) error {
 	join := format.NewCallJoin(r)
 	for i, s := range steps.Items() {
 		t := rollout.Turn{Message: -1, Step: i, ID: s.Get("id").String(), FinishReason: s.Path("model_output", "finish_reason").String(), Version: format.Version(s.Get("weight_version"))}
-		messages, err := in.ChatMessages(s.Get("chat_completions"), "/steps/chat_completions")
-		if s.Get("chat_completions").IsNull() || err == nil && len(messages) == 0 {
-			messages, err = nil, nil
-		}
-		if err != nil {
-			return err
+		var messages []rollout.Message
+		if list := s.Get("chat_completions"); !list.IsNull() && (list.Kind() != jsonscan.Array || list.Len() > 0) {
+			messages = in.ChatMessages(list, "/steps/chat_completions")
 		}
 		format.MarkReplies(messages, rollout.SampledPrefilled)
 		if n := len(messages); n > 0 {

@@ -167,9 +167,7 @@ func readSkyRL(in *format.File, v format.Value) error {
 		r.Failure = &rollout.Failure{Reason: "masked_by_framework"}
 		in.Note("masked_by_framework", 0, "no token of the sequence counts in the loss: the framework filtered it, or it fills the batch")
 	}
-	if err := s.turns(in, r); err != nil {
-		return err
-	}
+	s.turns(in, r)
 	for i := range r.Turns {
 		if !trained {
 			r.Turns[i].Incomplete = "the framework masked the sequence, so which of its tokens were sampled is not recorded"

@@ -52,12 +52,8 @@ func readSlime(in *format.File, v format.Value) error {
 	} else {
 		r.Group = s.group()
 	}
-	if err := s.turns(in, r); err != nil {
-		return err
-	}
-	if err := slimeMessages(in, r, v); err != nil {
-		return err
-	}
+	s.turns(in, r)
+	slimeMessages(in, r, v)
 	slimeOutcome(in, r, v)
 	in.Leftover(r, v, "tokens", "response", "response_length", "loss_mask", "rollout_log_probs", "prompt", "reward", "status", "group_index", "weight_versions", "apply_chat_template_kwargs",
 		"rollout_top_p_token_ids", "rollout_top_p_token_offsets", "rollout_routed_experts", "teacher_log_probs", "spec_info", "prefix_cache_info", "non_generation_time")
@@ -68,15 +64,12 @@ func readSlime(in *format.File, v format.Value) error {
 
 // slimeMessages sets the messages of a sample if the prompt has messages and one reply
 // followed; a prompt that is text was rendered by a template.
-func slimeMessages(in *format.File, r *rollout.Rollout, v format.Value) error {
+func slimeMessages(in *format.File, r *rollout.Rollout, v format.Value) {
 	prompt := v.Get("prompt")
 	if prompt.Kind() != jsonscan.Array || prompt.Len() == 0 || len(r.Turns) != 1 {
-		return nil
+		return
 	}
-	messages, err := in.ChatMessages(prompt, "/prompt")
-	if err != nil {
-		return err
-	}
+	messages := in.ChatMessages(prompt, "/prompt")
 	format.MarkReplies(messages, rollout.SampledPrefilled)
 	r.Turns[0].Message = len(messages)
 	r.Messages = append(messages, rollout.Message{Role: rollout.RoleAssistant, Content: v.Get("response").String(), Sampled: rollout.SampledByPolicy})
@@ -88,10 +81,7 @@ func slimeMessages(in *format.File, r *rollout.Rollout, v format.Value) error {
 		}
 		format.Keep(&r.TemplateKwargs, name, x)
 	}
-	if defs, err = in.ParseInner(defs, "/metadata/tools"); err == nil {
-		r.Tools = format.FunctionTools(defs)
-	}
-	return err
+	r.Tools = format.FunctionTools(in.Inner(defs, "/metadata/tools"))
 }
 
 func slimeOutcome(in *format.File, r *rollout.Rollout, v format.Value) {

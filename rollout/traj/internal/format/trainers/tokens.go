@@ -22,7 +22,7 @@ type sequence struct {
 }
 
 // turns makes a turn of each run of sampled tokens.
-func (s *sequence) turns(in *format.File, r *rollout.Rollout) error {
+func (s *sequence) turns(in *format.File, r *rollout.Rollout) {
 	r.Turns = []rollout.Turn{}
 	for i := 0; i < len(s.ids); {
 		if !s.sampled[i] {
@@ -45,9 +45,8 @@ func (s *sequence) turns(in *format.File, r *rollout.Rollout) error {
 		r.Turns = append(r.Turns, t)
 	}
 	if len(r.Turns) == 0 {
-		return in.Fail(0, "/mask", "no token of the sequence was sampled")
+		in.Wrong(in.Fail(0, "/mask", "no token of the sequence was sampled"))
 	}
-	return nil
 }
 
 // group returns a name for the prompt of a sequence, equal for all sequences of a group.
@@ -137,9 +136,7 @@ func readNeMoRL(in *format.File, v format.Value) error {
 		r.Failure, r.Status = &rollout.Failure{Reason: "masked_by_framework"}, rollout.StatusFailed
 		in.Note("masked_by_framework", 0, "the framework dropped this sample (sample_loss_mask)")
 	}
-	if err := s.turns(in, r); err != nil {
-		return err
-	}
+	s.turns(in, r)
 	in.Leftover(r, v, "token_ids", "token_loss_mask", "generation_logprobs", "rewards", "prev_logprobs", "advantages", "content", "sample_loss_mask")
 	return in.Emit(r)
 }
@@ -188,9 +185,7 @@ func readPrimeRL(in *format.File, v format.Value) error {
 		return err
 	}
 	r := &rollout.Rollout{Index: format.NoIndex, Group: s.group()}
-	if err := s.turns(in, r); err != nil {
-		return err
-	}
+	s.turns(in, r)
 	in.Note("reward_not_recorded", 0, "an export of tokens has advantages and no rewards")
 	for _, key := range []string{"step", "rank", "env_name", "micro_step"} {
 		format.KeepAny(&r.Metadata, key, v.Get(key))
@@ -237,31 +232,24 @@ func readSequence(in *format.File, ids, mask, logprobs, messages, score format.V
 		return err
 	}
 	r := &rollout.Rollout{Index: index, Group: group, Outcome: rollout.Outcome{Reward: in.Reward(score)}}
-	if err := s.turns(in, r); err != nil {
-		return err
-	}
-	if err := withMessages(in, r, messages); err != nil {
-		return err
-	}
+	s.turns(in, r)
+	withMessages(in, r, messages)
 	in.NoteParts(r)
 	return in.Emit(r)
 }
 
 // withMessages assigns messages to the turns if there is a reply for each.
-func withMessages(in *format.File, r *rollout.Rollout, list format.Value) error {
+func withMessages(in *format.File, r *rollout.Rollout, list format.Value) {
 	if list.IsNull() || list.Len() == 0 {
-		return nil
+		return
 	}
-	messages, err := in.ChatMessages(list, "/messages")
-	if err != nil {
-		return err
-	}
+	messages := in.ChatMessages(list, "/messages")
 	format.MarkReplies(messages, rollout.SampledByPolicy)
 	replies := format.TurnsOf(messages)
 	first := len(replies) - len(r.Turns) // earlier replies were part of the prompt
 	if first < 0 {
 		in.Note("messages_left_out", 0, "%d messages of an assistant are recorded for %d runs of sampled tokens; the tokens count, and the messages were left in the dump", len(replies), len(r.Turns))
-		return nil
+		return
 	}
 	for i := range replies {
 		if k := replies[i].Message; i < first {
@@ -271,5 +259,4 @@ func withMessages(in *format.File, r *rollout.Rollout, list format.Value) error 
 		}
 	}
 	r.Messages = messages
-	return nil
 }

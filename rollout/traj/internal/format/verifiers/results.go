@@ -161,7 +161,7 @@ func list(in *format.File, v format.Value, key string, role rollout.Role) ([]rol
 	if x.IsNull() {
 		return nil, nil
 	}
-	return in.ChatMessages(x, "/"+key)
+	return in.ChatMessages(x, "/"+key), nil
 }
 
 // twoLists reads a prompt and everything after it.
