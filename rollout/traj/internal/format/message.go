@@ -133,7 +133,9 @@ func (in *File) toolCalls(m *rollout.Message, x Value, i int) (err error) {
 		}
 		m.ToolCalls = append(m.ToolCalls, call)
 	}
-	in.ListOrNull(x, rollout.At(i), "/tool_calls")
+	if !x.IsNull() && x.Kind() != jsonscan.Array {
+		return in.Want(x, rollout.At(i), "/tool_calls", "a list")
+	}
 	return nil
 }
 

@@ -162,47 +162,38 @@ func IsItem(v Value) bool {
 }
 
 // Add adds the next item.
-func (x *Items) Add(item Value) error {
+func (x *Items) Add(item Value) {
 	i := len(x.Rollout.Messages)
-	if item.Kind() != jsonscan.Object {
-		return x.File.Want(item, rollout.At(i), "/output", "an item object")
+	if x.File.Need(item, jsonscan.Object, rollout.At(i), "/output", "an item object"); x.File.Broken() {
+		return
 	}
 	kind := item.Get("type").String()
 	role := item.Get("role").String()
 	rank := 0
 	switch {
 	case kind == "function_call_output" || kind == "custom_tool_call_output":
-		x.Open = false
-		m := rollout.Message{Role: rollout.RoleTool, ToolCallID: item.Get("call_id").String()}
-		if item.Get("output").Kind() == jsonscan.Absent {
-			return x.File.Want(item.Get("output"), rollout.At(i), "/output", "the output of a call")
+		id, output := item.Get("call_id"), item.Get("output")
+		if output.Kind() == jsonscan.Absent {
+			x.File.Wrong(x.File.Want(output, rollout.At(i), "/output", "the output of a call"))
 		}
-		if m.ToolCallID == "" {
-			return x.File.Want(item.Get("call_id"), rollout.At(i), "/call_id", "the id of the call")
+		if id.String() == "" {
+			x.File.Wrong(x.File.Want(id, rollout.At(i), "/call_id", "the id of the call"))
 		}
-		if err := x.File.Content(&m, item.Get("output"), i); err != nil {
-			return err
-		}
-		x.Rollout.Messages = append(x.Rollout.Messages, m)
-		return nil
+		x.say(rollout.Message{Role: rollout.RoleTool, ToolCallID: id.String()}, output)
+		return
 	case kind == "reasoning":
 	case isCall(kind):
 		rank = 2
 	case role == "assistant":
 		rank = 1
 	case role != "" && (kind == "message" || kind == ""):
-		x.Open = false
-		m := rollout.Message{Role: rollout.Role(role)}
-		if err := x.File.Content(&m, item.Get("content"), i); err != nil {
-			return err
-		}
-		x.Rollout.Messages = append(x.Rollout.Messages, m)
-		return nil
+		x.say(rollout.Message{Role: rollout.Role(role)}, item.Get("content"))
+		return
 	default:
 		x.Open = x.Open && !strings.HasSuffix(kind, "_output") // results end a turn
 		x.File.Note("item_unknown", rollout.At(i), "an item of type %q was left in the dump", kind)
 		x.Left, x.Kind = x.Left+1, kind
-		return nil
+		return
 	}
 	tok := tokensOf(item, 0)
 	if !x.Open || rank < x.rank || rank == 1 && x.rank == 1 || tok.Present && x.tokens {
@@ -210,11 +201,9 @@ func (x *Items) Add(item Value) error {
 	}
 	x.rank = rank
 	last := len(x.Rollout.Messages) - 1
-	known, err := x.File.AddItem(&x.Rollout.Messages[last], item, last)
-	if err != nil {
-		return err
-	}
-	if !known {
+	if known, err := x.File.AddItem(&x.Rollout.Messages[last], item, last); err != nil {
+		x.File.Wrong(err)
+	} else if !known {
 		x.File.Note("item_unknown", rollout.At(last), "an item of type %q was left in the dump", kind)
 		x.Left, x.Kind = x.Left+1, kind
 	}
@@ -222,7 +211,15 @@ func (x *Items) Add(item Value) error {
 		x.tokens = true
 		x.File.takeTokens(&x.Rollout.Turns[len(x.Rollout.Turns)-1], tok, last)
 	}
-	return nil
+}
+
+// say adds a message that is no reply.
+func (x *Items) say(m rollout.Message, body Value) {
+	x.Open = false
+	x.File.Wrong(x.File.Content(&m, body, len(x.Rollout.Messages)))
+	if !x.File.Broken() {
+		x.Rollout.Messages = append(x.Rollout.Messages, m)
+	}
 }
 
 func (x *Items) begin() {
@@ -236,7 +233,7 @@ func (x *Items) begin() {
 }
 
 // AddRequest adds the request: instructions, and input as a text or as items.
-func (x *Items) AddRequest(params Value) error {
+func (x *Items) AddRequest(params Value) {
 	if s, ok := params.Get("instructions").Text(); ok && s != "" {
 		x.Rollout.Messages = append(x.Rollout.Messages, rollout.Message{Role: rollout.RoleSystem, Content: s})
 	}
@@ -245,13 +242,10 @@ func (x *Items) AddRequest(params Value) error {
 		x.Rollout.Messages = append(x.Rollout.Messages, rollout.Message{Role: rollout.RoleUser, Content: x.File.Text(input, rollout.At(len(x.Rollout.Messages)), "/input")})
 	case jsonscan.Array:
 		for _, item := range input.Items() {
-			if err := x.Add(item); err != nil {
-				return err
-			}
+			x.Add(item)
 		}
 	case jsonscan.Null, jsonscan.Absent:
 	default:
-		return x.File.Want(input, 0, "/input", "a string or a list of items")
+		x.File.Wrong(x.File.Want(input, 0, "/input", "a string or a list of items"))
 	}
-	return nil
 }

@@ -25,9 +25,7 @@ func readRunState(in *format.File, v format.Value) error {
 		r.Messages = append(r.Messages, rollout.Message{Role: rollout.RoleUser, Content: given.String()})
 	case jsonscan.Array:
 		for _, item := range given.Items() {
-			if err := x.Add(item); err != nil {
-				return err
-			}
+			x.Add(item)
 		}
 	default:
 		return in.Want(given, 0, "/original_input", "a text or a list of items")
@@ -37,9 +35,7 @@ func readRunState(in *format.File, v format.Value) error {
 		items = v.Get("generated_items")
 	}
 	lost := items.Len() != v.Get("generated_items").Len() || v.Get("nested_history_owned_session_item_refs").Len() > 0
-	if err := runItems(&x, items); err != nil {
-		return err
-	}
+	runItems(&x, items)
 	if x.Left > 0 {
 		return in.Fail(0, "/generated_items", "%d items of kinds that are not understood (the last is %q)", x.Left, x.Kind)
 	}
@@ -57,20 +53,17 @@ func readRunState(in *format.File, v format.Value) error {
 }
 
 // runItems adds the items of a run. If there are several agents, the first is the policy.
-func runItems(x *format.Items, items format.Value) error {
+func runItems(x *format.Items, items format.Value) {
 	first := ""
 	for _, item := range items.Items() {
 		kind, raw := item.Get("type").Word(), item.Get("raw_item")
 		if kind == "tool_approval_item" { // a pending call, which is already in the list
 			continue
 		}
-		if raw.Kind() != jsonscan.Object {
-			return x.File.Want(raw, rollout.At(len(x.Rollout.Messages)), "/generated_items/raw_item", "an item of the Responses API")
-		}
-		agent, named := item.Path("agent", "name").Text()
-		if !named {
-			return x.File.Want(item.Path("agent", "name"), rollout.At(len(x.Rollout.Messages)), "/generated_items/agent/name", "the agent whose item it is")
-		}
+		x.File.Need(raw, jsonscan.Object, rollout.At(len(x.Rollout.Messages)), "/generated_items/raw_item", "an item of the Responses API")
+		name := item.Path("agent", "name")
+		x.File.Need(name, jsonscan.String, rollout.At(len(x.Rollout.Messages)), "/generated_items/agent/name", "the agent whose item it is")
+		agent := name.String()
 		first = cmp.Or(first, agent)
 		who := rollout.SampledByPolicy
 		if agent != first {
@@ -81,11 +74,8 @@ func runItems(x *format.Items, items format.Value) error {
 		}
 		x.Open = x.Open && who == x.Sampled
 		x.Sampled = who
-		if err := x.Add(raw); err != nil {
-			return err
-		}
+		x.Add(raw)
 	}
-	return nil
 }
 
 // AgentsSpan reads spans exported by the Agents SDK. Spans of type generation are calls of

@@ -179,9 +179,7 @@ func readResponses(in *format.File, id string, params, settings, response format
 	r := &rollout.Rollout{ID: cmp.Or(id, format.Identifier(response.Get("id"))), Index: format.NoIndex, Tools: format.FunctionTools(params.Get("tools")), Temperature: format.Temperature(settings.Get("temperature"))}
 	x := format.Items{File: in, Rollout: r, Sampled: rollout.SampledPrefilled}
 	requestKwargs(in, r, settings)
-	if err := x.AddRequest(params); err != nil {
-		return err
-	}
+	x.AddRequest(params)
 	i := len(r.Messages)
 	if id := params.Get("previous_response_id").String(); id != "" {
 		in.Note("continues_response", rollout.At(i), "the call goes on from response %s, whose messages are not in this record", id)

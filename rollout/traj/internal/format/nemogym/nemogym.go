@@ -44,9 +44,7 @@ func read(in *format.File, v format.Value) error {
 func readCall(in *format.File, params, response format.Value) (*rollout.Rollout, error) {
 	r := &rollout.Rollout{Index: format.NoIndex, Turns: []rollout.Turn{}}
 	x := &format.Items{File: in, Rollout: r, Sampled: rollout.SampledPrefilled}
-	if err := x.AddRequest(params); err != nil {
-		return nil, err
-	}
+	x.AddRequest(params)
 	switch output := response.Get("output"); output.Kind() {
 	case jsonscan.Array:
 	case jsonscan.Null, jsonscan.Absent:
@@ -61,9 +59,7 @@ func readCall(in *format.File, params, response format.Value) (*rollout.Rollout,
 	given := len(r.Messages)
 	x.Open, x.Sampled = false, rollout.SampledByPolicy
 	for _, item := range output.Items() {
-		if err := x.Add(item); err != nil {
-			return nil, err
-		}
+		x.Add(item)
 	}
 	repeatedPrompt(in, r, given)
 	// The response of a run has the end of its last call.

@@ -67,7 +67,8 @@ func (f *miniList) add(v format.Value) error {
 		f.items = &format.Items{File: f.in, Rollout: r, Sampled: rollout.SampledByPolicy}
 	}
 	if f.items != nil {
-		return f.items.Add(v)
+		f.items.Add(v)
+		return f.in.Checked(nil)
 	}
 	m, err := f.in.ChatMessage(v, len(f.messages))
 	if err != nil {
