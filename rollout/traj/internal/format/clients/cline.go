@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf16"
 
 	"github.com/turnpack/turnpack/internal/jsonscan"
@@ -131,7 +130,7 @@ func (t *clineThread) add(v format.Value) {
 			t.In.NoteRedacted(len(t.Rollout.Messages))
 		case "tool_use":
 			c := t.Call(b.Get("id").String(), b.Get("name").Word(), b.Get("input"))
-			c.Arguments = string(clineJSON(nil, b.Get("input"), math.MaxInt))
+			c.Arguments = string(clineJSON(b.Get("input"), math.MaxInt))
 			m.ToolCalls = append(m.ToolCalls, c)
 		case "tool_result":
 			t.result(b)
@@ -168,7 +167,7 @@ func (t *clineThread) result(b format.Value) {
 		t.Lose("what the version of the client shows of a long result is not known")
 	}
 	if m.Content = clineCutText(v.String(), clineResult); v.Kind() != jsonscan.String {
-		m.Content = string(clineJSON(nil, v, clineResult))
+		m.Content = string(clineJSON(v, clineResult))
 	}
 	kind := v.First().Get("type")
 	if v.Kind() != jsonscan.String && (v.Kind() != jsonscan.Array || kind.Is("text") || bytes.Contains(v.Raw(), []byte(`"mediaType"`))) {
@@ -181,7 +180,7 @@ func (t *clineThread) result(b format.Value) {
 			if k := strings.LastIndexByte(path, ':'); k > 0 && strings.Trim(path[k+1:], "-0123456789EOF") == "" {
 				path = path[:k] // a range of lines
 			}
-			t.reads(path, len(clineJSON(nil, x, clineResult)))
+			t.reads(path, len(clineJSON(x, clineResult)))
 		}
 	}
 }
@@ -202,27 +201,19 @@ var clineTags = [][2]*regexp.Regexp{
 
 // clineInput returns what a user said as it is sent.
 func clineInput(s string) string {
-	s = clineTrim(s)
+	s = strings.TrimSpace(s)
 	for _, tag := range clineTags {
 		bare := tag[0].ReplaceAllString(s, "$1")
 		if bare == s {
 			bare = tag[1].ReplaceAllString(s, "")
 		}
-		s = clineTrim(bare)
+		s = strings.TrimSpace(bare)
 	}
 	return s
 }
 
-// clineTrim is trim of JavaScript.
-func clineTrim(s string) string {
-	return strings.TrimFunc(s, func(r rune) bool { return r == '\uFEFF' || unicode.IsSpace(r) && r != '\u0085' })
-}
-
 // clineCutText takes the middle out of a text of more than so many UTF-16 units.
 func clineCutText(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
 	units := utf16.Encode([]rune(s))
 	if len(units) <= limit {
 		return s
@@ -234,38 +225,25 @@ func clineCutText(s string, limit int) string {
 	return string(utf16.Decode(units[:keep])) + words + string(utf16.Decode(units[len(units)-keep:]))
 }
 
-// clineJSON appends v as JSON.stringify writes it, its texts cut.
-func clineJSON(b []byte, v format.Value, limit int) []byte {
-	text := func(s string) {
-		b = append(jsonscan.AppendEscaped(append(b, '"'), s), '"')
-	}
-	n := 0
-	comma := func() {
-		if n++; n > 1 {
-			b = append(b, ',')
-		}
-	}
+// clineJSON returns v as JSON.stringify writes it, its texts cut.
+func clineJSON(v format.Value, limit int) []byte {
 	switch v.Kind() {
 	case jsonscan.Object:
-		b = append(b, '{')
+		var o format.Object
 		for key, x := range v.Members() {
-			comma()
-			text(key)
-			b = clineJSON(append(b, ':'), x, limit)
+			o.Raw(key, clineJSON(x, limit))
 		}
-		return append(b, '}')
+		return o.End()
 	case jsonscan.Array:
-		b = append(b, '[')
+		var list [][]byte
 		for _, x := range v.Items() {
-			comma()
-			b = clineJSON(b, x, limit)
+			list = append(list, clineJSON(x, limit))
 		}
-		return append(b, ']')
+		return format.Array(list)
 	case jsonscan.String:
 		if s := v.String(); v.LoneSurrogate() || len(s) > limit {
-			text(clineCutText(s, limit))
-			return b
+			return append(jsonscan.AppendEscaped([]byte{'"'}, clineCutText(s, limit)), '"')
 		}
 	}
-	return append(b, v.Raw()...)
+	return v.Raw()
 }

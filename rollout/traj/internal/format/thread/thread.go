@@ -91,27 +91,21 @@ func (f *folder) Finish() error { return f.t.Emit(f.d.Session) }
 
 // OrLose returns the fault of the message; if there is one, later contexts are unknown.
 func (t *Thread) OrLose() error {
-	err := t.In.Checked(nil)
+	err := t.TakeBack(len(t.Rollout.Messages))
 	if err != nil {
-		t.forget()
 		t.Lose("a message is not understood and was left out")
 	}
 	return err
 }
 
-// forget drops what was noted of the next message, which is not said.
-func (t *Thread) forget() {
-	at := len(t.Rollout.Messages)
-	delete(t.Cut, at)
-	delete(t.Ends, at)
-}
-
-// TakeBack returns the fault of the messages since from, which it drops if there is one.
+// TakeBack returns the fault of the messages since from; if there is one, it drops them, and
+// what was noted of the one that is not said.
 func (t *Thread) TakeBack(from int) error {
 	err := t.In.Checked(nil)
 	if err != nil {
 		t.Rollout.Messages = t.Rollout.Messages[:from]
-		t.forget()
+		delete(t.Cut, from)
+		delete(t.Ends, from)
 	}
 	return err
 }

@@ -39,14 +39,14 @@ func isSample(v format.Value) bool {
 }
 
 // member returns a list or an object, which samples hold as JSON text, "" if empty.
-func member(in *format.File, v format.Value, key string) (format.Value, error) {
+func member(in *format.File, v format.Value, key string) format.Value {
 	x := v.Get(key)
 	if s, ok := x.Text(); !ok || !isSample(v) {
-		return x, nil
+		return x
 	} else if s == "" {
-		return format.Value{}, nil
+		return format.Value{}
 	}
-	return in.ParseInner(x, "/"+key)
+	return in.Inner(x, "/"+key)
 }
 
 // example returns the task of a record. Ids of results before September 2025 assume that
@@ -64,10 +64,7 @@ func example(v format.Value) string {
 }
 
 func readResult(in *format.File, v format.Value) error {
-	info, err := member(in, v, "info")
-	if err != nil {
-		return err
-	}
+	info := member(in, v, "info")
 	if episode := info.Get("native_wrapper"); episode.Kind() == jsonscan.Object { // the whole episode; the rest is a summary
 		return readEpisode(in, episode)
 	}
@@ -96,16 +93,14 @@ func readResult(in *format.File, v format.Value) error {
 	}
 	in.Task = format.TaskOf(r.Group, v.Get("prompt"), v.Get("answer"))
 	ended(in, r, v)
-	steps, err := member(in, v, "trajectory")
-	if err != nil {
-		return err
-	}
+	steps := member(in, v, "trajectory")
 	branches := 0 // samples: lists of messages; the completion repeats the last
 	for _, s := range steps.Items() {
 		if s.Get("messages").Kind() == jsonscan.Array {
 			branches++
 		}
 	}
+	var err error
 	if steps.Len() > branches {
 		err = joined(in, r, steps)
 	} else {
@@ -150,31 +145,22 @@ func ended(in *format.File, r *rollout.Rollout, v format.Value) {
 }
 
 // list reads the prompt or the completion: messages or, for completion models, text.
-func list(in *format.File, v format.Value, key string, role rollout.Role) ([]rollout.Message, error) {
-	x, err := member(in, v, key)
-	if err != nil {
-		return nil, err
-	}
+func list(in *format.File, v format.Value, key string, role rollout.Role) []rollout.Message {
+	x := member(in, v, key)
 	if s, ok := x.Text(); ok {
-		return []rollout.Message{{Role: role, Content: s}}, nil
+		return []rollout.Message{{Role: role, Content: s}}
 	}
 	if x.IsNull() {
-		return nil, nil
+		return nil
 	}
-	return in.ChatMessages(x, "/"+key), nil
+	return in.ChatMessages(x, "/"+key)
 }
 
 // twoLists reads a prompt and everything after it.
 func twoLists(in *format.File, r *rollout.Rollout, v format.Value) error {
-	prompt, err := list(in, v, "prompt", rollout.RoleUser)
-	if err != nil {
-		return err
-	}
+	prompt := list(in, v, "prompt", rollout.RoleUser)
 	format.MarkReplies(prompt, rollout.SampledPrefilled)
-	completion, err := list(in, v, "completion", rollout.RoleAssistant)
-	if err != nil {
-		return err
-	}
+	completion := list(in, v, "completion", rollout.RoleAssistant)
 	format.MarkReplies(completion, rollout.SampledByPolicy)
 	r.Messages = append(prompt, completion...)
 	if r.Turns = format.TurnsOf(r.Messages); len(r.Turns) == 0 && r.Failure == nil {
@@ -191,15 +177,9 @@ func joined(in *format.File, r *rollout.Rollout, steps format.Value) error {
 	r.Turns = []rollout.Turn{}
 	join := format.NewCallJoin(r)
 	for i, s := range steps.Items() {
-		prompt, err := list(in, s, "prompt", rollout.RoleUser)
-		if err != nil {
-			return err
-		}
+		prompt := list(in, s, "prompt", rollout.RoleUser)
 		format.MarkReplies(prompt, rollout.SampledPrefilled)
-		reply, err := list(in, s, "completion", rollout.RoleAssistant)
-		if err != nil {
-			return err
-		}
+		reply := list(in, s, "completion", rollout.RoleAssistant)
 		if len(reply) != 1 || reply[0].Role != rollout.RoleAssistant {
 			return in.Fail(rollout.At(len(prompt)), "/trajectory/completion", "step %d holds %d messages, expected the reply of one call", i, len(reply))
 		}
