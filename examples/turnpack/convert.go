@@ -183,7 +183,7 @@ func (c *convertCmd) writeBatch(p *cli.Program, model *tokenize.Model, src *ahea
 		}
 		if made != nil {
 			// A run that was killed just after it named its record leaves its marker and the record's temporary name.
-			c.removeMarker()
+			_ = dst.Remove(rec.marker())
 			cli.Sweep(p.Err, dst.Dir(), cli.RecordName)
 			return nil, c.nothingToDo(p, made, dst)
 		}
@@ -206,7 +206,7 @@ func (c *convertCmd) writeBatch(p *cli.Program, model *tokenize.Model, src *ahea
 	}
 	c.removeMarker()
 	s.Output = dst.Join(s.Output)
-	return s, dst.Publish(files)
+	return s, dst.Publish(files, rec.marker())
 }
 
 // nothingToDo reports that the batch is already complete.

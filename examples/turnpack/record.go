@@ -117,7 +117,8 @@ func (r *record) source() string {
 }
 
 // marker returns the name of the file that exists next to a batch of one file while it is
-// written. By that name, a later identical run recognizes what a killed run left.
+// written, and in an object store while a batch is sent. By that name, a later identical run
+// recognizes what a killed run left.
 func (r *record) marker() string { return ".turnpack." + r.source()[:12] + ".begun" }
 
 // differs lists in words how the run that made a batch differs from r.
@@ -181,7 +182,7 @@ func (r *record) complete(dst place.Place) (*record, error) {
 		return nil, err
 	}
 	if text == nil {
-		return nil, dst.Vacant()
+		return nil, dst.Vacant(r.marker())
 	}
 	where := rollout.Where{File: dst.String()}
 	made := &record{}

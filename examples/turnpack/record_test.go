@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -139,10 +141,10 @@ func TestManifestNamesTrace(t *testing.T) {
 }
 
 // store starts a server that answers like an S3 object store. It returns the URL of a
-// prefix and the stored objects.
-func store(t *testing.T) (out string, objects map[string]string) {
+// prefix, the stored objects, and how many of them it takes.
+func store(t *testing.T) (out string, objects map[string]string, most *int) {
 	t.Helper()
-	objects = map[string]string{}
+	objects, most = map[string]string{}, new(1000)
 	var mu sync.Mutex
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
@@ -150,8 +152,14 @@ func store(t *testing.T) (out string, objects map[string]string) {
 		key := strings.TrimPrefix(r.URL.Path, "/bucket/")
 		text, there := objects[key]
 		switch {
+		case r.Method == http.MethodPut && len(objects) == *most:
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, "<Error><Code>AccessDenied</Code></Error>")
 		case r.Method == http.MethodPut:
 			objects[key] = body(r)
+		case r.Method == http.MethodDelete:
+			delete(objects, key)
+			w.WriteHeader(http.StatusNoContent)
 		case r.URL.Query().Has("list-type"):
 			for k := range objects {
 				if strings.HasPrefix(k, r.URL.Query().Get("prefix")) {
@@ -170,7 +178,37 @@ func store(t *testing.T) (out string, objects map[string]string) {
 	t.Cleanup(s.Close)
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "key")
-	return "s3://bucket/run/1?region=here&use_path_style=true&endpoint=" + s.URL, objects
+	return "s3://bucket/run/1?region=here&use_path_style=true&endpoint=" + s.URL, objects, most
+}
+
+// A run that is cut off while it sends its files leaves what it sent: the same command goes on
+// from there, and another one is refused.
+func TestObjectStoreInterrupted(t *testing.T) {
+	out, objects, most := store(t)
+	in, args := goodDump(t), []string{"--model", modelDir(t, nil), "--rows-per-shard", "1", "--out", out}
+	convert := func(more ...string) (int, string) {
+		code, _, stderr := call(t, slices.Concat([]string{"convert", in}, args, more)...)
+		return code, stderr
+	}
+	code, stderr := convert()
+	require.Zero(t, code, stderr)
+	want := maps.Clone(objects)
+	for sent := range len(want) + 1 { // the name of the run, the files, the record
+		clear(objects)
+		*most = sent
+		code, stderr = convert()
+		require.Equal(t, exitFailed, code, stderr)
+		require.Len(t, objects, sent)
+		*most = 1000
+		if sent > 0 {
+			code, stderr = convert("--dedup")
+			require.Equal(t, exitFailed, code, stderr)
+			require.Contains(t, stderr, "is there and no complete run made it")
+		}
+		code, stderr = convert()
+		require.Zero(t, code, stderr)
+		require.Equal(t, want, objects)
+	}
 }
 
 // body returns the body of r without the chunk framing of S3 clients: "SIZE;…\r\n", the
@@ -194,7 +232,7 @@ func body(r *http.Request) string {
 
 // A batch in an object store equals that in a folder, and is recognized as complete.
 func TestObjectStore(t *testing.T) {
-	out, objects := store(t)
+	out, objects, _ := store(t)
 	model, in := modelDir(t, nil), goodDump(t)
 	local := t.TempDir()
 	convert := func(to string, more ...string) (int, string, string) {
@@ -218,7 +256,7 @@ func TestObjectStore(t *testing.T) {
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "--dedup was unset, is true")
 
-	delete(objects, "run/1/"+cli.RecordName) // as after an interrupted upload
+	delete(objects, "run/1/"+cli.RecordName) // files that nobody knows
 	code, _, stderr = convert(out)
 	require.Equal(t, exitFailed, code)
 	require.Contains(t, stderr, "is there and no complete run made it")

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gocloud.dev/blob"
@@ -32,10 +33,12 @@ type Place interface {
 	Holds(f shard.File) (bool, error)
 	// Remove removes a file of the place, and folders that become empty.
 	Remove(name string) error
-	// Vacant returns an error if the place holds files but no record.
-	Vacant() error
-	// Publish copies the files of Dir to the place, the record last.
-	Publish(files []string) error
+	// Vacant returns an error if the place holds files but no record, unless Publish was cut off
+	// there with the same marker.
+	Vacant(marker string) error
+	// Publish copies the files of Dir to the place, the record last. The file marker is there
+	// meanwhile.
+	Publish(files []string, marker string) error
 	Close() error
 	// Join returns the name of a file of the place, or of the place if name is "".
 	Join(name string) string
@@ -85,12 +88,12 @@ const checksums = "response_checksum_validation"
 // folder is a place on the local disk.
 type folder string
 
-func (f folder) Dir() string             { return string(f) }
-func (f folder) String() string          { return string(f) }
-func (f folder) Join(name string) string { return filepath.Join(string(f), name) }
-func (f folder) Publish([]string) error  { return nil }
-func (f folder) Close() error            { return nil }
-func (f folder) Vacant() error           { return nil } // each writer checks which files it may continue
+func (f folder) Dir() string                    { return string(f) }
+func (f folder) String() string                 { return string(f) }
+func (f folder) Join(name string) string        { return filepath.Join(string(f), name) }
+func (f folder) Publish([]string, string) error { return nil }
+func (f folder) Close() error                   { return nil }
+func (f folder) Vacant(string) error            { return nil } // each writer checks which files it may continue
 
 func (f folder) Read(name string) ([]byte, error) {
 	if info, err := os.Stat(string(f)); err != nil || !info.IsDir() {
@@ -137,9 +140,12 @@ func (b *bucketPlace) Read(name string) ([]byte, error) {
 	return blobstore.Read(b.ctx, b.bucket, path.Join(b.prefix, name))
 }
 
-func (b *bucketPlace) Vacant() error {
+func (b *bucketPlace) Vacant(marker string) error {
 	key, err := blobstore.First(b.ctx, b.bucket, b.prefix)
 	if err != nil || key == "" {
+		return err
+	}
+	if begun, err := b.Read(marker); err != nil || begun != nil {
 		return err
 	}
 	return rollout.Errorf(rollout.KindInput, rollout.Where{File: b.name}, "%s is there and no complete run made it", key).
@@ -154,17 +160,20 @@ func (b *bucketPlace) Remove(name string) error {
 	return blobstore.Remove(b.ctx, b.bucket, path.Join(b.prefix, name))
 }
 
-func (b *bucketPlace) Publish(files []string) error {
-	// Remove the old record first: a batch that is being replaced is not complete.
-	if err := blobstore.Remove(b.ctx, b.bucket, path.Join(b.prefix, cli.RecordName)); err != nil {
-		return err
-	}
-	for _, name := range append(files, cli.RecordName) {
-		if err := blobstore.Put(b.ctx, b.bucket, path.Join(b.prefix, name), filepath.Join(b.Dir(), filepath.FromSlash(name))); err != nil {
-			return err
+func (b *bucketPlace) Publish(files []string, marker string) error {
+	err := atomic.WriteFile(filepath.Join(b.Dir(), marker), []byte(b.name), true)
+	for _, name := range slices.Concat([]string{marker}, files, []string{cli.RecordName}) {
+		if err == nil {
+			err = blobstore.Put(b.ctx, b.bucket, path.Join(b.prefix, name), filepath.Join(b.Dir(), filepath.FromSlash(name)))
+		}
+		if err == nil && name == marker { // a batch that is being replaced is not complete
+			err = b.Remove(cli.RecordName)
 		}
 	}
-	return nil
+	if err != nil {
+		return err
+	}
+	return b.Remove(marker)
 }
 
 // MakeFolder creates dir and its parents. undo removes those it created that are empty
