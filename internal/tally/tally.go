@@ -156,7 +156,11 @@ func (s *sample) distribution() overview.Distribution {
 		d.Std = math.Sqrt(s.squares / float64(s.n-1))
 	}
 	sorted := slices.Sorted(slices.Values(s.kept))
-	at := func(q float64) float64 { return sorted[int(math.Round(q*float64(len(sorted)-1)))] }
+	at := func(q float64) float64 { // between two values in proportion, as numpy and pandas do
+		below, part := math.Modf(q * float64(len(sorted)-1))
+		low, high := sorted[int(below)], sorted[min(int(below)+1, len(sorted)-1)]
+		return low + part*(high-low)
+	}
 	d.P10, d.Median, d.P90 = at(0.1), at(0.5), at(0.9)
 	return d
 }

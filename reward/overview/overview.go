@@ -1,7 +1,7 @@
 package overview
 
-// Distribution summarises a set of numbers. Quantiles are exact for fewer than 65,536 numbers, and
-// taken from an even sample of them otherwise.
+// Distribution summarises a set of numbers. Quantiles are exact for fewer than 65,536 numbers, between
+// two of them in proportion, and taken from an even sample of them otherwise.
 type Distribution struct {
 	N      int     `json:"n"`
 	Mean   float64 `json:"mean"`

@@ -2,6 +2,7 @@ package shape
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -47,8 +48,11 @@ func (b *Batch) Rows(row func(name, format string, args ...any), j *prm.Agreemen
 		places int
 	}{{"reward", b.Reward, 3}, {"advantage", b.Advantage, 3}, {"steps", b.Steps, 0}, {"tokens of a rollout", b.Tokens, 0}, {"trained tokens of one", b.Trained, 0}} {
 		if x := d.of; x.N > 0 {
-			some := max(1, d.places)
-			row(d.name, "mean %s ± %s, min %s, median %s, max %s", fixed(x.Mean, some), fixed(x.Std, some), fixed(x.Min, d.places), fixed(x.Median, d.places), fixed(x.Max, d.places))
+			some, half := max(1, d.places), d.places
+			if x.Median != math.Trunc(x.Median) { // between two whole numbers
+				half = some
+			}
+			row(d.name, "mean %s ± %s, min %s, median %s, max %s", fixed(x.Mean, some), fixed(x.Std, some), fixed(x.Min, d.places), fixed(x.Median, half), fixed(x.Max, d.places))
 		}
 	}
 	if j != nil && j.Steps > 0 {

@@ -45,8 +45,10 @@ function short(v) {
   return Math.abs(v) < 1e-6 ? "0" : num(+v.toPrecision(4));
 }
 
+// quantile lies between two values in proportion, as numpy and pandas have it.
 function quantile(sorted, q) {
-  return sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))];
+  const at = q * (sorted.length - 1), low = sorted[Math.floor(at)];
+  return low + (at % 1) * (sorted[Math.ceil(at)] - low);
 }
 
 function histogram(key) {
