@@ -220,7 +220,11 @@ func answer(ctx context.Context, fn Lines, line []byte, out *bufio.Writer) (ok b
 	var head struct {
 		ID json.RawMessage `json:"id"`
 	}
-	if err := json.Unmarshal(line, &head); err != nil {
+	err = json.Unmarshal(line, &head)
+	if err == nil && line[0] != '{' {
+		err = errors.New("it is null")
+	}
+	if err != nil {
 		return false, writeLine(out, nil, FailureOf(rollout.Errorf(rollout.KindFormat, rollout.Where{}, "input line is not a JSON object: %w", err)))
 	}
 	v, ferr := fn(ctx, line)

@@ -49,6 +49,15 @@ func TestBadLinesFailAlone(t *testing.T) {
 	}
 }
 
+// A line that is no object is an error of its own, null too, which decodes into any case as an empty one.
+func TestOnlyObjectsAreAnswered(t *testing.T) {
+	for _, verb := range []string{"filter", "pivot", "weights"} {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, 1, Main(context.Background(), []string{verb}, strings.NewReader("null\n[]\n5\n"), &stdout, &stderr), stdout.String())
+		require.Equal(t, 3, strings.Count(stdout.String(), `{"error":{"kind":"format","message":"input line is not a JSON object: `), stdout.String())
+	}
+}
+
 // encodeCase returns a rollout with one sampled token.
 func encodeCase(id int, logprob float64) string {
 	return fmt.Sprintf(`{"turnpack_version":1,"id":"%d","messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b","sampled":"sampled"}],`+
