@@ -452,6 +452,8 @@ func TestReportAndErrors(t *testing.T) {
 	}
 	_, err := audit.Run(context.Background(), nil, audit.Options{})
 	require.ErrorIs(t, err, rollout.KindInput)
+	_, err = audit.Run(context.Background(), []string{os.DevNull}, audit.Options{}) // and pipes
+	require.ErrorContains(t, err, "no regular file")
 }
 
 // The reference encoder that this project replaces has known defects, which the rules find in

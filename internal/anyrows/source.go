@@ -40,6 +40,9 @@ func Open(path string) (*Reader, error) {
 	if info.IsDir() {
 		return fail(rollout.Errorf(rollout.KindInput, where, "it is a folder").WithFix("name the files in it"))
 	}
+	if !info.Mode().IsRegular() {
+		return fail(rollout.Errorf(rollout.KindInput, where, "it is no regular file (%s)", info.Mode().Type()).WithFix("write its rows to a file first: they are read at more than one place"))
+	}
 	head := make([]byte, 8)
 	n, _ := f.ReadAt(head, 0)
 	head = head[:n]
