@@ -108,6 +108,10 @@ func TestShapingFlagsAreRead(t *testing.T) {
 		require.Equal(t, exitUsage, code, flag)
 		require.NotEmpty(t, stderr)
 	}
+	for _, value := range []string{"soft-overlong=4096.5:512", "soft-overlong=inf:5", "reward-affine=0:0", "reward-affine=1:0"} { // 4096, and no change, would be another rule
+		_, err := parsed(t, "--"+value, "dumps").flags()
+		require.ErrorContains(t, err, "expected", value)
+	}
 	code, _, stderr := call(t, "convert", "--recipe", "none such", "--overlong=keep", "--max-age=x", "--model", modelDir(t, nil), goodDump(t))
 	require.Equal(t, exitUsage, code)
 	for _, fault := range []string{"--recipe: no recipe is named", "--overlong", "--max-age"} {

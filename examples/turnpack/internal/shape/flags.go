@@ -150,6 +150,9 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 	if text := unlessNone(f.SoftOverlong); text != "" {
 		text, unbounded := strings.CutSuffix(text, ":unbounded")
 		x, err := numbers("--soft-overlong", text, 2, 3)
+		if err == nil && (x[0] != float64(int32(x[0])) || x[1] != float64(int32(x[1]))) {
+			err = rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--soft-overlong"}, "found %q, expected whole numbers of tokens", text)
+		}
 		if err == nil {
 			x = append(x, 1)
 			r.Soft = &shaping.Overlong{Max: int(x[0]), Cache: int(x[1]), Penalty: x[2], Unbounded: unbounded}
@@ -162,7 +165,11 @@ func (f *Flags) Rules() (shaping.Rules, error) {
 	read("--length-penalty", f.LengthPenalty, 3, func(x []float64) { r.Spending = &shaping.Spending{Output: x[0], Input: x[1], Turns: x[2]} })
 	off, err := f.offPolicy()
 	r.OffPolicy, errs = off, append(errs, err)
-	read("--reward-affine", f.RewardAffine, 2, func(x []float64) { r.Affine = shaping.Affine{Bias: x[0], Scale: x[1]} })
+	read("--reward-affine", f.RewardAffine, 2, func(x []float64) {
+		if r.Affine = (shaping.Affine{Bias: x[0], Scale: x[1]}); x[1] == 0 {
+			errs = append(errs, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--reward-affine"}, "found a scale of 0, expected another: all rewards would be 0"))
+		}
+	})
 	read("--reward-clip", f.RewardClip, 2, func(x []float64) { r.Clip = &reward.Range{Low: x[0], High: x[1]} })
 	if text := unlessNone(f.MaxAge); text != "" && text != "-1" {
 		n, err := strconv.ParseInt(text, 10, 32)
