@@ -386,7 +386,9 @@ func progress(w io.Writer) (func(turnpack.Progress), func()) {
 	if !cli.Terminal(w) {
 		return nil, func() {}
 	}
-	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(w), progressbar.OptionThrottle(100*time.Millisecond),
+	columns := cli.Columns(w)
+	narrow := columns > 0 && columns < 72 // a bar that wraps would leave a line each time it is drawn
+	bar := progressbar.NewOptions(-1, progressbar.OptionSetWriter(w), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(!narrow),
 		progressbar.OptionShowCount(), progressbar.OptionSetDescription("reading rewards"), progressbar.OptionClearOnFinish())
 	pass := 1
 	return func(p turnpack.Progress) {
@@ -395,7 +397,9 @@ func progress(w io.Writer) (func(turnpack.Progress), func()) {
 			bar.Reset()
 			bar.ChangeMax(p.Total)
 		}
-		if pass == 2 {
+		if pass == 2 && narrow {
+			bar.Describe("encoding")
+		} else if pass == 2 {
 			bar.Describe(fmt.Sprintf("encoding, %s tokens", cli.Number(p.Tokens)))
 		}
 		_ = bar.Set(p.Done) // ignored: a bar that cannot be drawn does not stop the run

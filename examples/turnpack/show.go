@@ -5,8 +5,6 @@ import (
 	"io"
 	"os"
 
-	"golang.org/x/term"
-
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/show"
 	"github.com/turnpack/turnpack/examples/turnpack/internal/tokens"
@@ -90,10 +88,8 @@ func (c *showCmd) width(w io.Writer) int {
 	if c.Width > 0 {
 		return c.Width
 	}
-	if f, ok := w.(*os.File); ok {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 20 {
-			return n
-		}
+	if n := cli.Columns(w); n > 20 {
+		return n
 	}
 	return 100
 }

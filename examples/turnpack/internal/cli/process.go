@@ -44,8 +44,16 @@ func Await(ctx context.Context, command func() int, patience time.Duration, errO
 	return Interrupted
 }
 
-// Terminal reports whether w is a terminal.
+// Terminal reports whether w is a terminal that moves its cursor and shows colours.
 func Terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// Columns returns the width of a terminal, and 0 if w is none or does not tell it.
+func Columns(w io.Writer) (n int) {
+	if f, ok := w.(*os.File); ok {
+		n, _, _ = term.GetSize(int(f.Fd()))
+	}
+	return n
 }
