@@ -101,7 +101,7 @@ def test_trl_takes_groups_of_one_size(tmp_path, monkeypatch):
         monkeypatch.setattr(sys, "argv", ["trl", "--file", str(path), "--model", "m"])
         with pytest.raises(ValueError, match=f"groups have {sizes} rows.*--group-size N"):
             trl.main()
-    sys.modules.pop("turnpack_trainers.trl")
+    sys.modules.pop("turnpack_trainers.trl", None)
 
 
 def test_prime_rl_has_the_weights(tmp_path, monkeypatch):
