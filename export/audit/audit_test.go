@@ -265,6 +265,14 @@ func TestForeignParquet(t *testing.T) {
 	require.Contains(t, g.Examples[0].Text, "response_mask has 2 values for 3 response tokens")
 }
 
+// A batch of verl has all ids, those of the response again, and columns of the response.
+func TestResponseBesideAllIDs(t *testing.T) {
+	r := run(t, "verl.jsonl", []byte(`{"input_ids":[9,10,11,12,13],"responses":[11,12,13],"response_mask":[1,0,1],"rollout_log_probs":[-1,0,-2]}`+"\n"+
+		`{"input_ids":[9,10,11],"responses":["of text","not of ids"],"loss_mask":[0,1,1]}`), nil)
+	require.Empty(t, found(r))
+	require.EqualValues(t, 4, r.Trained)
+}
+
 // A file of this module's schema that another writer wrote wrongly.
 func TestSchemaRule(t *testing.T) {
 	s := sample("a", 0, 4, 5, 7)

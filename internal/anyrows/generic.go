@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -98,6 +99,9 @@ func (n names) row(c cells) (*Row, error) {
 			return nil, fmt.Errorf("token %d has id %v, which is no 32-bit integer", t, v)
 		}
 		r.IDs = append(r.IDs, rollout.TokenID(v))
+	}
+	if at := len(ids) - len(c.numbers(n.response)); at > 0 && at < len(ids) && slices.Equal(c.numbers(n.response), ids[at:]) {
+		r.PromptLen = at // the response stands beside all ids, as in verl's batches
 	}
 	if v := c.number(n.promptLen); v != nil {
 		r.PromptLen = int(*v)
