@@ -1,10 +1,6 @@
 package modelfolder
 
 import (
-	"maps"
-	"slices"
-	"strings"
-
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/tokenize/engine"
 )
@@ -13,22 +9,15 @@ import (
 // engine.
 type Engine func(name string, tokenizerJSON []byte) (engine.Tokenizer, error)
 
-// engines returns the engines of this build; the build tag turnpack_hf adds hf.
-func engines() map[string]Engine {
-	m := map[string]Engine{"bpe": nil}
-	addHF(m)
-	return m
-}
-
-// Engines returns the names of the engines of this build.
-func Engines() []string { return slices.Sorted(maps.Keys(engines())) }
-
-// EngineOf returns the engine with the given name.
+// EngineOf returns the engine with the given name: bpe, or hf in builds with the tag
+// turnpack_hf.
 func EngineOf(name string) (Engine, error) {
-	load, ok := engines()[name]
-	if !ok {
-		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--engine"}, "engine %q is not part of this build, which has %s", name, strings.Join(Engines(), ", ")).
-			WithFix("build with 'make build-hf' for the Hugging Face engine")
+	if name == "bpe" {
+		return nil, nil
 	}
-	return load, nil
+	if load := hfEngine(); name == "hf" && load != nil {
+		return load, nil
+	}
+	return nil, rollout.Errorf(rollout.KindInput, rollout.Where{Field: "--engine"}, "engine %q is not part of this build", name).
+		WithFix("choose bpe, or build with 'make build-hf' for the Hugging Face engine hf")
 }

@@ -4,9 +4,7 @@ package modelfolder
 
 import "github.com/turnpack/turnpack/tokenize/hf"
 
-func addHF(m map[string]Engine) {
-	m["hf"] = hf.Load
-}
+func hfEngine() Engine { return hf.Load }
 
 // Notices returns the licences of third-party engines.
 func Notices() string { return "\n" + hf.Licences() }

@@ -26,8 +26,8 @@ import (
 // keys are written after the copied id.
 type Lines func(ctx context.Context, line []byte) (any, error)
 
-// Run is a verb after setup. It either answers lines or reads files. An answer of Files
-// whose method Failed() bool returns true counts as a failed line.
+// Run is a verb after setup. It either answers lines or reads files. A Failure of Files counts
+// as a failed line.
 type Run struct {
 	Lines Lines
 	Files func(ctx context.Context, paths []string, emit func(any) error) error
@@ -167,7 +167,7 @@ func reason(err error) error {
 func pump(ctx context.Context, run Run, paths []string, stdin io.Reader, out *bufio.Writer) (failed int, err error) {
 	if run.Files != nil {
 		err := run.Files(ctx, paths, func(v any) error {
-			if f, ok := v.(interface{ Failed() bool }); ok && f.Failed() {
+			if _, ok := v.(Failure); ok {
 				failed++
 			}
 			return writeLine(out, nil, v)
@@ -244,9 +244,10 @@ func answer(ctx context.Context, fn Lines, line []byte, out *bufio.Writer) (ok b
 	return true, err
 }
 
-// Failure is the answer to a line that failed.
+// Failure is the answer to a line that failed. ID is that of an answer of Files.
 type Failure struct {
-	Error Detail `json:"error"`
+	ID    *string `json:"id,omitempty"`
+	Error Detail  `json:"error"`
 }
 
 // Detail is the kind of an error as named by rollout.Kind, and its text.
@@ -261,7 +262,7 @@ func FailureOf(err error) Failure {
 	if e, ok := errors.AsType[*rollout.Error](err); ok {
 		kind = e.Kind
 	}
-	return Failure{Detail{Kind: kind.String(), Message: err.Error()}}
+	return Failure{Error: Detail{Kind: kind.String(), Message: err.Error()}}
 }
 
 // writeLine writes v as one line, with id before v's own keys. It writes nothing if v

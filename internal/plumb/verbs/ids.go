@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/turnpack/turnpack/internal/modelfolder"
 	"github.com/turnpack/turnpack/internal/plumb/pipe"
@@ -43,7 +42,7 @@ func openTokenizer(path, name string) (engine.Tokenizer, error) {
 // opens it.
 func tokenizerFlags(fs *flag.FlagSet) func() (engine.Tokenizer, error) {
 	path := fs.String("tokenizer", "", "tokenizer.json (also .gz, .zst), tiktoken.model, or the folder of one")
-	name := fs.String("engine", "bpe", "tokenizer engine: "+strings.Join(modelfolder.Engines(), " or "))
+	name := fs.String("engine", "bpe", "tokenizer engine: bpe, or hf in a build that has it")
 	return func() (engine.Tokenizer, error) {
 		if *path == "" {
 			return nil, fmt.Errorf("--tokenizer is missing")

@@ -107,20 +107,13 @@ func importFiles(ctx context.Context, opt traj.Options, form func(*rollout.Rollo
 	return failures()
 }
 
-type importError struct {
-	ID    string      `json:"id"`
-	Error pipe.Detail `json:"error"`
-}
-
-// Failed makes the run end with exit status 1.
-func (importError) Failed() bool { return true }
-
-func importFailure(err error, root string) importError {
-	f := importError{Error: pipe.FailureOf(err).Error}
+func importFailure(err error, root string) pipe.Failure {
+	f := pipe.FailureOf(err)
+	f.ID = new(string)
 	if e, ok := errors.AsType[*rollout.Error](err); ok {
-		f.ID = shownPath(e.Where.File, root)
+		*f.ID = shownPath(e.Where.File, root)
 		if e.Where.Line > 0 {
-			f.ID += ":" + strconv.Itoa(e.Where.Line)
+			*f.ID += ":" + strconv.Itoa(e.Where.Line)
 		}
 	}
 	return f
