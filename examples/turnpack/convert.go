@@ -284,7 +284,7 @@ func (c *convertCmd) convert(p *cli.Program, model *tokenize.Model, src turnpack
 		return nil, nil, err
 	}
 	if dst.groups != nil {
-		left := dst.groups.LeftOut()
+		left := dst.groups.LeftOut
 		report.Rows, report.Tokens, report.Trained = report.Rows-left.Rows, report.Tokens-left.Tokens, report.Trained-left.Trained
 	}
 	s := summarize(report, time.Since(start), dst.name)

@@ -30,14 +30,14 @@ type Groups struct {
 	PerStep int          // most rollouts of a step, 0 = no limit
 	EndStep func() error // ends a step of a set; nil = steps are not marked
 	TempDir string       // "" = the system's
+	LeftOut Counts       // of the rows that the target left out
 
 	group  []rollout.Sample // without columns
 	rows   spool.Queue
 	inStep int          // rollouts in the step so far
 	some   bool         // some row was written
 	sizes  map[int]bool // numbers of rollouts seen in groups
-	left   Counts
-	held   int // heldTokens, or less in tests
+	held   int          // heldTokens, or less in tests
 }
 
 // Counts are numbers of rows and of their tokens.
@@ -45,9 +45,6 @@ type Counts struct {
 	Rows            int
 	Tokens, Trained int64
 }
-
-// LeftOut counts the rows that the target left out.
-func (g *Groups) LeftOut() Counts { return g.left }
 
 // heldTokens is the number of tokens of a group kept in memory with all columns;
 // heldBytes is the size of the buffer for the rest.
@@ -88,7 +85,7 @@ func (g *Groups) flush() error {
 	if g.sizes == nil {
 		g.sizes = map[int]bool{}
 	}
-	g.sizes[rollouts(g.group)] = true
+	g.sizes[target.Rollouts(g.group)] = true
 	var kept []rollout.Sample
 	for i := range g.group {
 		if keep[i] {
@@ -102,9 +99,9 @@ func (g *Groups) flush() error {
 	i := 0
 	return g.rows.Each(func(row spool.Row) error {
 		if i++; !keep[i-1] {
-			g.left.Rows++
-			g.left.Tokens += int64(row.Len())
-			g.left.Trained += int64(row.Trained())
+			g.LeftOut.Rows++
+			g.LeftOut.Tokens += int64(row.Len())
+			g.LeftOut.Trained += int64(row.Trained())
 			return nil
 		}
 		g.some = true
@@ -120,7 +117,7 @@ func (g *Groups) step(rows []rollout.Sample) error {
 	if g.PerStep == 0 || len(rows) == 0 {
 		return nil
 	}
-	n := rollouts(rows)
+	n := target.Rollouts(rows)
 	if n > g.PerStep {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: rows[0].Rollout, Field: "--rollouts-per-step"}, "group %q has %d rollouts to train, a step takes %d", rows[0].Group, n, g.PerStep).
 			WithFix("raise it, and the trainer's batch size, to the largest group")
@@ -132,17 +129,6 @@ func (g *Groups) step(rows []rollout.Sample) error {
 		return nil
 	}
 	return g.EndStep()
-}
-
-// rollouts returns the number of rollouts in the rows of a group.
-func rollouts(rows []rollout.Sample) int {
-	n := 1
-	for i := 1; i < len(rows); i++ {
-		if rows[i].Rollout != rows[i-1].Rollout {
-			n++
-		}
-	}
-	return n
 }
 
 // Close writes the last group and closes the output. After an error, the caller calls
