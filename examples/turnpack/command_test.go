@@ -22,6 +22,12 @@ import (
 	"github.com/turnpack/turnpack/rollout"
 )
 
+const (
+	exitOK     = cli.OK
+	exitFailed = cli.Failed
+	exitUsage  = cli.Usage
+)
+
 // call runs the command line and returns exit code, stdout and stderr.
 func call(t *testing.T, args ...string) (int, string, string) {
 	t.Helper()

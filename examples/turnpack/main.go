@@ -21,15 +21,9 @@ import (
 	"github.com/turnpack/turnpack/internal/plumb/verbs"
 )
 
-// Exit codes, in addition to cli.Interrupted.
-const (
-	exitOK     = cli.OK
-	exitFailed = cli.Failed
-	exitUsage  = cli.Usage
-	// The batch is written, but records were left out and listed (convert --on-error
-	// report).
-	exitLeftOut = 3
-)
+// exitLeftOut is the exit code if the batch is written, but records were left out and listed
+// (convert --on-error report).
+const exitLeftOut = 3
 
 // commandLine is the command tree that kong parses.
 type commandLine struct {

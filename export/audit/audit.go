@@ -349,20 +349,13 @@ func (a *auditor) advantages(r *anyrows.Row) {
 // status checks the last row of a rollout. The status says how the rollout ended, so earlier
 // rows may end with a turn that a limit cut.
 func (a *auditor) status(r *anyrows.Row) {
-	if r.Sample != nil && !r.Sample.IsLast {
-		return
-	}
-	if r.Status != "completed" {
-		return
-	}
-	if rollout.LimitReached(r.FinishReason) {
+	if (r.Sample == nil || r.Sample.IsLast) && r.Status == "completed" && rollout.LimitReached(r.FinishReason) {
 		a.report(r, "truncated-complete", col.Status, -1, 0, "status completed with finish reason %q", r.FinishReason)
 	}
 }
 
 func (a *auditor) duplicate(r *anyrows.Row) {
-	h := sha256.New()
-	var b []byte
+	b := []byte(r.Group + "\x00")
 	for t, id := range r.IDs {
 		b = binary.LittleEndian.AppendUint32(b, uint32(id))
 		if r.Trained(t) {
@@ -371,15 +364,12 @@ func (a *auditor) duplicate(r *anyrows.Row) {
 			b = append(b, 0)
 		}
 	}
-	h.Write([]byte(r.Group + "\x00"))
-	h.Write(b)
-	k := [32]byte(h.Sum(nil))
-	here := fmt.Sprintf("%s row %d", a.path, r.Index)
+	k := sha256.Sum256(b)
 	if other, seen := a.rows[k]; seen {
 		a.report(r, "duplicate-row", col.InputIDs, -1, len(r.IDs), "ids and mask equal %s", other)
 		return
 	}
-	a.rows[k] = here
+	a.rows[k] = fmt.Sprintf("%s row %d", a.path, r.Index)
 }
 
 // grouping tracks the current rollout and group and collects rewards and advantages by group.

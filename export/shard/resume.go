@@ -40,17 +40,13 @@ func Create(dir string, o Options) (*Set, error) {
 func claim(dir string) (*os.File, error) {
 	f, err := atomic.Claim(filepath.Join(dir, lockName))
 	if errors.Is(err, fs.ErrExist) {
-		return nil, busy(dir)
+		return nil, rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "%w", export.ErrLocked).
+			WithFix("wait for it or choose another folder; if none runs, remove %s", lockName)
 	}
 	if err != nil {
 		return nil, atomic.Locate(rollout.Where{File: dir}, err)
 	}
 	return f, nil
-}
-
-func busy(dir string) error {
-	return rollout.Errorf(rollout.KindInput, rollout.Where{File: dir}, "%w", export.ErrLocked).
-		WithFix("wait for it or choose another folder; if none runs, remove %s", lockName)
 }
 
 func (s *Set) begin() error {
