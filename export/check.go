@@ -231,26 +231,15 @@ func (o *Options) checkScalars(s *rollout.Sample, c Columns) error {
 	if t := s.Temperature; !(t >= 0 && t <= math.MaxFloat32) {
 		return refuse(s, col.Temperature, ruleSampling, -1, "set the temperature the row was sampled with", "temperature %g is not a finite number >= 0", t)
 	}
-	finite := func(column, rule string, v float64) error {
-		if f := float32(v); f-f != 0 {
-			return refuse(s, column, rule, -1, "exclude the rollout or repair its score", "%g is not a finite 32-bit number", v)
+	for _, v := range []struct {
+		column, rule string
+		value        *float64
+	}{{col.Reward, ruleIdentity, &s.Reward}, {col.OutcomeReward, ruleIdentity, &s.OutcomeReward}, {col.StepReward, ruleIdentity, s.StepReward}, {col.Advantage, ruleAdvantage, s.Advantage}} {
+		if v.value == nil {
+			continue
 		}
-		return nil
-	}
-	if err := finite(col.Reward, ruleIdentity, s.Reward); err != nil {
-		return err
-	}
-	if err := finite(col.OutcomeReward, ruleIdentity, s.OutcomeReward); err != nil {
-		return err
-	}
-	if s.StepReward != nil {
-		if err := finite(col.StepReward, ruleIdentity, *s.StepReward); err != nil {
-			return err
-		}
-	}
-	if s.Advantage != nil {
-		if err := finite(col.Advantage, ruleAdvantage, *s.Advantage); err != nil {
-			return err
+		if f := float32(*v.value); f-f != 0 {
+			return refuse(s, v.column, v.rule, -1, "exclude the rollout or repair its score", "%g is not a finite 32-bit number", *v.value)
 		}
 	}
 	if c.Advantages && !c.Advantage {

@@ -235,12 +235,7 @@ func (w *Writer) flush() error {
 }
 
 // Stats returns the counts so far.
-func (w *Writer) Stats() Stats {
-	if !w.initialised() {
-		return Stats{}
-	}
-	return w.stats
-}
+func (w *Writer) Stats() Stats { return w.stats }
 
 // Close checks the last rollout, ends the file and makes it visible under its name. After an
 // error it removes the output. Only the first call has an effect. After Abort it returns
