@@ -205,13 +205,16 @@ func (r *record) complete(dst place.Place) (*record, error) {
 	return made, nil
 }
 
-// replace removes the unchanged files of an earlier run at dst that are not among files.
-// A trainer would otherwise still read them.
+// replace removes the record of an earlier run at dst and its unchanged files that are not among
+// files. A trainer would otherwise still read them.
 func replace(dst place.Place, files []string) error {
 	var made record
 	text, err := dst.Read(cli.RecordName)
 	if err != nil || json.Unmarshal(text, &made) != nil {
 		return err // without a record, nobody knows who made the files there
+	}
+	if err := dst.Remove(cli.RecordName); err != nil { // first: a batch that is being replaced is not complete
+		return err
 	}
 	for _, f := range made.Files {
 		if slices.Contains(files, f.File) || !filepath.IsLocal(filepath.FromSlash(f.File)) {

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/turnpack/turnpack/examples/turnpack/internal/cli"
+	"github.com/turnpack/turnpack/examples/turnpack/internal/place"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/internal/kit"
 )
@@ -209,6 +210,30 @@ func TestObjectStoreInterrupted(t *testing.T) {
 		require.Zero(t, code, stderr)
 		require.Equal(t, want, objects)
 	}
+}
+
+// removing tells what is removed from a place.
+type removing struct {
+	place.Place
+	names []string
+}
+
+func (r *removing) Remove(name string) error {
+	r.names = append(r.names, name)
+	return r.Place.Remove(name)
+}
+
+// A batch that is replaced loses its record first: wherever that is cut off, no record names files
+// that are gone.
+func TestReplacedRecordGoesFirst(t *testing.T) {
+	out := t.TempDir()
+	code, _, stderr := call(t, "convert", "--model", modelDir(t, nil), "--in", goodDump(t), "--out", out, "--rows-per-shard", "1")
+	require.Zero(t, code, stderr)
+	dst, err := place.Open(t.Context(), out, io.Discard)
+	require.NoError(t, err)
+	watched := &removing{Place: dst}
+	require.NoError(t, replace(watched, nil))
+	require.Equal(t, []string{cli.RecordName, "data/part-00000.parquet", shard.ManifestName}, watched.names)
 }
 
 // body returns the body of r without the chunk framing of S3 clients: "SIZE;…\r\n", the

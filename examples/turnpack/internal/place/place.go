@@ -166,9 +166,6 @@ func (b *bucketPlace) Publish(files []string, marker string) error {
 		if err == nil {
 			err = blobstore.Put(b.ctx, b.bucket, path.Join(b.prefix, name), filepath.Join(b.Dir(), filepath.FromSlash(name)))
 		}
-		if err == nil && name == marker { // a batch that is being replaced is not complete
-			err = b.Remove(cli.RecordName)
-		}
 	}
 	if err != nil {
 		return err
