@@ -179,7 +179,7 @@ func (t *Target) Keep(rows []rollout.Sample) (keep []bool, err error) {
 		return keep, nil
 	}
 	if t.opts.LeaveIncomplete || t.equal {
-		if n := Rollouts(kept); n != t.size && t.opts.LeaveIncomplete {
+		if n := countRollouts(kept); n != t.size && t.opts.LeaveIncomplete {
 			t.drop("rollout of an incomplete group", n)
 			return make([]bool, len(rows)), nil
 		} else if err := t.checkGroupSize(kept, n); err != nil {
@@ -200,8 +200,7 @@ func (t *Target) aborted(s *rollout.Sample) bool {
 	return !t.keepAborted && s.Status == rollout.StatusAborted
 }
 
-// Rollouts returns the number of rollouts in the rows of a group, which stand together.
-func Rollouts(rows []rollout.Sample) int {
+func countRollouts(rows []rollout.Sample) int {
 	n := 1
 	for i := 1; i < len(rows); i++ {
 		if rows[i].Rollout != rows[i-1].Rollout {

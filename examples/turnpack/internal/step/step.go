@@ -85,7 +85,7 @@ func (g *Groups) flush() error {
 	if g.sizes == nil {
 		g.sizes = map[int]bool{}
 	}
-	g.sizes[target.Rollouts(g.group)] = true
+	g.sizes[rollouts(g.group)] = true
 	var kept []rollout.Sample
 	for i := range g.group {
 		if keep[i] {
@@ -117,7 +117,7 @@ func (g *Groups) step(rows []rollout.Sample) error {
 	if g.PerStep == 0 || len(rows) == 0 {
 		return nil
 	}
-	n := target.Rollouts(rows)
+	n := rollouts(rows)
 	if n > g.PerStep {
 		return rollout.Errorf(rollout.KindInput, rollout.Where{Rollout: rows[0].Rollout, Field: "--rollouts-per-step"}, "group %q has %d rollouts to train, a step takes %d", rows[0].Group, n, g.PerStep).
 			WithFix("raise it, and the trainer's batch size, to the largest group")
@@ -129,6 +129,17 @@ func (g *Groups) step(rows []rollout.Sample) error {
 		return nil
 	}
 	return g.EndStep()
+}
+
+// rollouts returns the number of rollouts in the rows of a group.
+func rollouts(rows []rollout.Sample) int {
+	n := 1
+	for i := 1; i < len(rows); i++ {
+		if rows[i].Rollout != rows[i-1].Rollout {
+			n++
+		}
+	}
+	return n
 }
 
 // Close writes the last group and closes the output. After an error, the caller calls
