@@ -126,9 +126,9 @@ func putJSON(ctx context.Context, place, name string, v any) error {
 	return errors.Join(b.WriteAll(ctx, path.Join(prefix, name), append(text, '\n'), nil), b.Close())
 }
 
-// vacant refuses a place where a set is, or other files than those of a job that was
-// cut short; force removes the manifest, so that nobody takes a half-written set for
-// the old one.
+// vacant refuses a place that holds files. force removes the manifest, so that nobody
+// takes a half-written set for the old one, and then the shards that it names: readers
+// of the whole folder would take those that the new set has not.
 func vacant(ctx context.Context, place string, force bool) error {
 	b, prefix, err := openPlace(ctx, place)
 	if err != nil {
@@ -136,7 +136,21 @@ func vacant(ctx context.Context, place string, force bool) error {
 	}
 	defer b.Close()
 	if force {
-		return blobstore.Remove(ctx, b, path.Join(prefix, shard.ManifestName))
+		text, err := blobstore.Read(ctx, b, path.Join(prefix, shard.ManifestName))
+		if err != nil || text == nil {
+			return err
+		}
+		var old shard.Manifest
+		_ = json.Unmarshal(text, &old) // one that is damaged names no shard
+		err = blobstore.Remove(ctx, b, path.Join(prefix, shard.ManifestName))
+		for _, s := range old.Shards {
+			for _, f := range s.Files() {
+				if err == nil && filepath.IsLocal(filepath.FromSlash(f.File)) {
+					err = blobstore.Remove(ctx, b, path.Join(prefix, f.File))
+				}
+			}
+		}
+		return err
 	}
 	key, err := blobstore.First(ctx, b, prefix)
 	if err == nil && key != "" {

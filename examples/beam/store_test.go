@@ -13,6 +13,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/stretchr/testify/require"
 
+	"github.com/turnpack/turnpack/export/blobstore"
 	"github.com/turnpack/turnpack/export/shard"
 	"github.com/turnpack/turnpack/rollout"
 	"github.com/turnpack/turnpack/rollout/live"
@@ -112,6 +113,9 @@ func TestObjectStore(t *testing.T) {
 	there, err := b.Exists(t.Context(), prefix+"/"+shard.ManifestName)
 	require.NoError(t, err)
 	require.False(t, there, "nobody takes a set that is being written for the old one")
+	left, err := blobstore.First(t.Context(), b, prefix+"/"+shard.DataFolder)
+	require.NoError(t, err)
+	require.Empty(t, left, "a reader of the folder takes no shard of the old set for one of the new")
 }
 
 // A store that is not there, or a bucket that is not, is an error and not a set of nothing.
