@@ -264,3 +264,14 @@ func TestHeaderAfterAReplyIsNotTrained(t *testing.T) {
 		require.Equal(t, map[int32]string{0: "one<|im_end|>", 1: "two<|im_end|>", 2: calls}, byTurn(t, m, encode(t, m, tokenize.Options{Mode: mode}, r)), mode)
 	}
 }
+
+// A template may write a reply to a reply without a header. The blanks before it are none of it.
+func TestBlanksBeforeAReplyWithoutHeader(t *testing.T) {
+	m := withTemplate(t, `{% set ns = namespace(open=false) %}{% for m in messages %}{% if m.role == 'user' %}<|im_start|>user
+{{ m.content }}<|im_end|>{% set ns.open = true %}{% else %}{{ '<|im_start|>assistant\n' if ns.open }}{% set ns.open = false %}{{ '    ' + m.content }}<|im_end|>{{ '  ' }}{% endif %}{% endfor %}{{ '<|im_start|>assistant\n    ' if add_generation_prompt }}`)
+	r := &rollout.Rollout{ID: "r", Messages: say("user: hi", "assistant: one", "assistant: two", "user: more", "assistant: three")}
+	for _, mode := range []tokenize.Mode{tokenize.Merged, tokenize.PerStep} {
+		got := byTurn(t, m, encode(t, m, tokenize.Options{Mode: mode}, r))
+		require.Equal(t, map[int32]string{0: "one<|im_end|>", 1: "two<|im_end|>", 2: "three<|im_end|>"}, got, mode)
+	}
+}

@@ -298,6 +298,9 @@ func (f *turnFinder) turn(i, at int) (Span, bool) {
 		if end := strings.TrimSuffix(o.tail, o.prompt); strings.HasPrefix(f.r.Text[lo:max(lo, own.first)], end) {
 			start = max(start, lo+len(end)) // of the message before, for templates that write it with the next one
 		}
+		if guessed && strings.TrimSpace(f.r.Text[start:max(start, own.first)]) == "" {
+			start = max(start, own.first) // blanks that no prompt ends with
+		}
 	}
 	last := max(own.last, start)
 	if own.first < 0 {
