@@ -31,11 +31,11 @@ func isGoose(v format.Value) bool {
 	return c.Get("type").Kind() == jsonscan.String
 }
 
-// gooseStart tells sessions of versions that sent the time, and what their extensions know,
+// gooseStart notes sessions of versions that sent the time, and what their extensions know,
 // and stored none of it. Later versions store it as messages.
 func gooseStart(t *thread.Thread, v format.Value) {
 	if !slices.ContainsFunc(format.Elements(v.Get("conversation")), func(m format.Value) bool { return m.Path("metadata", "turnContext").True() }) {
-		t.Lose("no message holds the time and the notes that goose sends, as versions since August 2026 have")
+		t.In.Note("notes_not_recorded", 0, "no message holds the time and the notes that goose sends with each request, as versions since August 2026 have")
 	}
 }
 
