@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/internal/decimal"
 	"github.com/turnpack/turnpack/internal/faults"
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/prm/internal/command"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -233,7 +233,7 @@ func tail(s string, n int) string {
 // strip removes white space as Python's str.strip does: Unicode white space and the four information
 // separators.
 func strip(s string) string {
-	return strings.TrimFunc(s, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f })
+	return strings.TrimFunc(s, pytext.IsSpace)
 }
 
 var plainDecimal = regexp.MustCompile(`\A[-+]?\p{Nd}+(?:\.\p{Nd}+)?\z`)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/turnpack/turnpack/internal/decimal"
 	"github.com/turnpack/turnpack/internal/faults"
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/reward/swebench/internal/logparse"
 	"github.com/turnpack/turnpack/rollout"
 )
@@ -196,6 +197,6 @@ func anyFailure(s *logparse.Statuses) bool {
 // exitCode returns the digits of the number at the beginning of s, after the exit code marker; "" if
 // there is none.
 func exitCode(s string) string {
-	s = strings.TrimPrefix(strings.TrimLeftFunc(s, logparse.IsSpace), "-")
+	s = strings.TrimPrefix(strings.TrimLeftFunc(s, pytext.IsSpace), "-")
 	return s[:len(s)-len(strings.TrimLeftFunc(s, unicode.IsDigit))]
 }

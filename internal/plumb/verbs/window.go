@@ -3,11 +3,11 @@ package verbs
 import (
 	"context"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/turnpack/turnpack/ctxwindow"
 	"github.com/turnpack/turnpack/internal/plumb/pipe"
+	"github.com/turnpack/turnpack/internal/pytext"
 	"github.com/turnpack/turnpack/rollout"
 )
 
@@ -35,14 +35,10 @@ func (c windowCounter) Count(_ context.Context, ms []rollout.Message) (int, erro
 	return c.count(b.String()), nil
 }
 
-// pythonSpace reports whether r is white space for Python's split, which includes the
-// four separator controls.
-func pythonSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
-
 func newWindowCounter(name string) (ctxwindow.Counter, error) {
 	switch name {
 	case "ws":
-		return windowCounter{func(s string) int { return len(strings.FieldsFunc(s, pythonSpace)) }}, nil
+		return windowCounter{func(s string) int { return len(strings.FieldsFunc(s, pytext.IsSpace)) }}, nil
 	case "chars4":
 		return windowCounter{func(s string) int { return (utf8.RuneCountInString(s) + 3) / 4 }}, nil
 	}

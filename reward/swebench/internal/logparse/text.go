@@ -6,22 +6,21 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/turnpack/turnpack/internal/pytext"
 )
 
 // The reference is written in Python: str.split, str.strip and \s use Unicode white space plus the
 // four ASCII separators, \d matches every decimal digit, \w letters, numbers and the underscore (no
 // combining marks).
 
-// IsSpace reports whether Python counts a character as white space.
-func IsSpace(r rune) bool { return r >= 0x1c && r <= 0x1f || unicode.IsSpace(r) }
-
 func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-func trimLeft(s string) string { return strings.TrimLeftFunc(s, IsSpace) }
+func trimLeft(s string) string { return strings.TrimLeftFunc(s, pytext.IsSpace) }
 
-func trimRight(s string) string { return strings.TrimRightFunc(s, IsSpace) }
+func trimRight(s string) string { return strings.TrimRightFunc(s, pytext.IsSpace) }
 
-func trim(s string) string { return strings.TrimFunc(s, IsSpace) }
+func trim(s string) string { return strings.TrimFunc(s, pytext.IsSpace) }
 
 // indent returns the length of the leading white space in characters and in bytes.
 func indent(s string) (chars, bytes int) {
@@ -33,7 +32,7 @@ func indent(s string) (chars, bytes int) {
 // nextField returns the first word of s, delimited by white space, and the rest after it.
 func nextField(s string) (word, rest string) {
 	s = trimLeft(s)
-	end := strings.IndexFunc(s, IsSpace)
+	end := strings.IndexFunc(s, pytext.IsSpace)
 	if end < 0 {
 		end = len(s)
 	}
@@ -43,14 +42,14 @@ func nextField(s string) (word, rest string) {
 // lastField returns the last word of s and the text before it.
 func lastField(s string) (before, word string) {
 	word = trimRight(s)
-	before = strings.TrimRightFunc(word, func(r rune) bool { return !IsSpace(r) })
+	before = strings.TrimRightFunc(word, func(r rune) bool { return !pytext.IsSpace(r) })
 	return before, word[len(before):]
 }
 
 // cutSpace removes one leading white space character.
 func cutSpace(s string) (string, bool) {
 	r, n := utf8.DecodeRuneInString(s)
-	if !IsSpace(r) {
+	if !pytext.IsSpace(r) {
 		return s, false
 	}
 	return s[n:], true
@@ -59,7 +58,7 @@ func cutSpace(s string) (string, bool) {
 // cutLastSpace removes one trailing white space character.
 func cutLastSpace(s string) (string, bool) {
 	r, n := utf8.DecodeLastRuneInString(s)
-	if !IsSpace(r) {
+	if !pytext.IsSpace(r) {
 		return s, false
 	}
 	return s[:len(s)-n], true
@@ -76,7 +75,7 @@ func endOfLine(s string, from int) int {
 }
 
 // squeeze replaces every run of white space by one blank and trims the ends.
-func squeeze(s string) string { return strings.Join(strings.FieldsFunc(s, IsSpace), " ") }
+func squeeze(s string) string { return strings.Join(strings.FieldsFunc(s, pytext.IsSpace), " ") }
 
 const (
 	spaceSet = `\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}`
